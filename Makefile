@@ -9,7 +9,7 @@ BIN := $(VENV)/bin
 unexport PYTHONDONTWRITEBYTECODE
 STAMP := $(VENV)/.installed
 
-.PHONY: help install up test test-all lint format bench bench-load fuzz lock sbom audit types printable clean
+.PHONY: help install up test test-all lint format bench bench-load fuzz lock docs dist try-dist sbom audit etcd types printable clean
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -25,7 +25,7 @@ $(STAMP): pyproject.toml constraints.txt
 	    "make install PYTHON=python3.12" >&2; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade pip
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable . --group dev
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable ".[all]" --group dev
 	@touch $@
 
 up: install ## run a simulated cluster on https://127.0.0.1:6443 until interrupted (FLAGS=... for more flags)
@@ -57,6 +57,32 @@ bench-load: ## build the load generator of bench/load (needs Go 1.26)
 fuzz: install ## fuzz what reads what clients send (SECONDS=300 for all; TARGETS=... for some; findings go to found/)
 	$(BIN)/python -m tools.fuzz $(TARGETS) --seconds $(or $(SECONDS),300) --seed $$(date +%s) --keep found
 
+DOCS := .venv-docs/bin
+$(DOCS)/mkdocs: pyproject.toml
+	$(PYTHON) -m venv .venv-docs
+	$(DOCS)/python -m pip install --quiet --disable-pip-version-check --upgrade pip
+	$(DOCS)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable . --group docs
+	@touch $@
+
+docs: $(DOCS)/mkdocs ## build the documentation site in site/ (open site/index.html)
+	NO_MKDOCS_2_WARNING=1 $(DOCS)/python -m mkdocs build
+
+# built by the pinned tools of the group `release`, with the time of the last commit, so that two builds are equal
+RELEASE := .venv-release/bin
+$(RELEASE)/pyproject-build: pyproject.toml
+	$(PYTHON) -m venv .venv-release
+	$(RELEASE)/python -m pip install --quiet --disable-pip-version-check --upgrade pip
+	$(RELEASE)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --group release
+	@touch $@
+
+dist: $(RELEASE)/pyproject-build ## build the wheel and the sdist in dist/, with their checksums
+	rm -f dist/steersman-*
+	SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct 2>/dev/null || echo 1767225600) $(RELEASE)/pyproject-build --outdir dist .
+	cd dist && sha256sum steersman-* > SHA256SUMS && cat SHA256SUMS
+
+try-dist: dist ## install the wheel into clean environments and use it there (PYTHONS="python3.11 python3.13" for some)
+	$(PYTHON) -m tools.try_wheel dist/steersman-*.whl $(foreach each,$(or $(PYTHONS),$(PYTHON)),--python $(each))
+
 # what looks after the dependencies has an environment of its own, as it brings many packages
 SUPPLY := .venv-supply/bin
 $(SUPPLY)/pip-compile: pyproject.toml
@@ -67,7 +93,7 @@ $(SUPPLY)/pip-compile: pyproject.toml
 
 lock: $(SUPPLY)/pip-compile ## write requirements.lock anew: what runs the server, by hashes, at the versions of constraints.txt
 	$(SUPPLY)/pip-compile --quiet --generate-hashes --no-emit-index-url --no-emit-trusted-host --no-emit-find-links \
-		--no-header --strip-extras --allow-unsafe --constraint constraints.txt --output-file requirements.lock pyproject.toml
+		--no-header --strip-extras --allow-unsafe --extra gzip --extra secretbox --extra stages --constraint constraints.txt --output-file requirements.lock pyproject.toml
 
 sbom: $(SUPPLY)/pip-compile ## write dist/steersman.cdx.json, the bill of materials (CycloneDX) of an installation of requirements.lock
 	rm -rf .venv-locked && $(PYTHON) -m venv --without-pip .venv-locked && mkdir -p dist
@@ -78,6 +104,10 @@ sbom: $(SUPPLY)/pip-compile ## write dist/steersman.cdx.json, the bill of materi
 
 audit: $(SUPPLY)/pip-compile ## ask for known vulnerabilities of what is locked; says so where the data cannot be had
 	$(SUPPLY)/python -m tools.vulnerabilities
+
+etcd: install ## build etcd into .venv/bin, for the tests that are skipped without it (needs Go)
+	@command -v $(GO) >/dev/null || { echo "etcd needs Go 1.26 or later on the PATH (or GO=/path/to/go)" >&2; exit 1; }
+	cd tools/etcd && CGO_ENABLED=0 $(GO) build -trimpath -ldflags "-s -w" -o "$(abspath $(BIN))/etcd" .
 
 types: install ## generate src/steersman/api anew (FACTS=folder with types.json)
 	$(BIN)/python -m tools.generate_types

@@ -154,7 +154,7 @@ def _running(pods: Iterable[Pod]) -> int:
 
 async def run_a_pod(cluster: Running) -> Figures:
     """From the start of the cluster until a first pod runs."""
-    pods = cluster.informers.of(PODS)
+    pods = cluster.informers.for_resource(PODS)
     cluster.informers.start()
     await make(cluster.client, PODS, "default", {"metadata": {"name": "nginx"}, "spec": template("nginx")["spec"]})
     await until(lambda: _running(pods.list("default")) == 1, "the pod runs")
@@ -163,7 +163,7 @@ async def run_a_pod(cluster: Running) -> Figures:
 
 async def nodes_are_there(cluster: Running, count: int) -> None:
     """Until nodes are ready, and may be used."""
-    nodes = cluster.informers.of(NODES)
+    nodes = cluster.informers.for_resource(NODES)
     cluster.informers.start()
 
     def ready() -> bool:
@@ -179,7 +179,7 @@ async def nodes_are_there(cluster: Running, count: int) -> None:
 
 async def deploy(cluster: Running, replicas: int) -> None:
     """Makes a Deployment; until it is available."""
-    deployments = cluster.informers.of(DEPLOYMENTS)
+    deployments = cluster.informers.for_resource(DEPLOYMENTS)
     cluster.informers.start()
     await make(
         cluster.client,
@@ -229,7 +229,7 @@ async def many(cluster: Running, count: int) -> Figures:
     """Pods, two for each node, when all nodes are ready."""
     figures = Figures()
     await nodes_are_there(cluster, count // 2)
-    pods = cluster.informers.of(PODS)
+    pods = cluster.informers.for_resource(PODS)
     cluster.informers.start()
 
     def made(number: int) -> Awaitable[None]:
@@ -296,7 +296,7 @@ async def namespace(cluster: Running) -> Figures:
         return make(cluster.client, resource, "full", {"metadata": {"name": f"n-{number}"}, **obj})
 
     await at_once(made, [(kind, number) for kind in _KINDS for number in range(each)])
-    pods = cluster.informers.of(PODS)
+    pods = cluster.informers.for_resource(PODS)
     cluster.informers.start()
     await until(lambda: _running(pods.list("full")) == each, "the pods run")
     await asyncio.sleep(3)
@@ -356,7 +356,7 @@ async def _with_client(reach: dict[str, Any], began: float, work: Callable[[Runn
             file,
         )
         file.flush()
-        client = Client(TLSTransport.of_kubeconfig(Path(file.name)), "bench")
+        client = Client(TLSTransport.from_kubeconfig(Path(file.name)), "bench")
     cluster = Running(client, Processes(reach["pids"]), began)
     try:
         return await work(cluster)

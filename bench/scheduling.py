@@ -109,10 +109,10 @@ async def run(nodes: int, pods: int, kinds: int, folder: Path) -> Mapping[str, o
         await cluster.start()
         client = cluster.client(UserInfo("admin", groups=("system:masters",)), "bench")
         informers = Informers(client)
-        of_nodes = informers.of(NODES)
+        of_nodes = informers.for_resource(NODES)
         informers.start()
         await until(lambda: len(of_nodes) >= nodes and not any(node.spec.taints for node in of_nodes.list()))
-    await load(client, informers.of(PODS), pods, kinds, found, running=True)
+    await load(client, informers.for_resource(PODS), pods, kinds, found, running=True)
     await informers.stop()
     await cluster.stop()
     return found
@@ -137,7 +137,7 @@ async def run_scheduler(nodes: int, pods: int, kinds: int) -> Mapping[str, objec
         with measured(found, "registered"):
             await each(nodes, lambda number: make_node(client, number))
             await until(lambda: scheduler.cluster.size >= nodes)
-        await load(client, informers.of(PODS), pods, kinds, found, running=False)
+        await load(client, informers.for_resource(PODS), pods, kinds, found, running=False)
         await scheduler.stop()
         await informers.stop()
     return found

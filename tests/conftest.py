@@ -6,7 +6,6 @@ import gc
 import os
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from dataclasses import replace
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 from hypothesis import HealthCheck, settings
+from msgspec.structs import replace
 
 from steersman.controlplane.control_plane import ControlPlane
 from steersman.machinery.large_work import nesting
@@ -22,12 +22,12 @@ from steersman.rest.capabilities import Change, Updated
 from steersman.server.certificates import CertificateFiles, ensure_certificates
 from steersman.store.store import Store
 from steersman.testing import WITHOUT_ACCOUNTS, Client, Environment, ServerProcess, User
-from steersman.work.offloading import Account, bound, forgotten
+from steersman.work.offloading import Account, bound, missed_offloads
 from steersman.work.threads import WorkerThreads
 from tests import durations, failures, first_states, hanging, memoised, reports
 from tests.example_counts import BY_DEFAULT, IN_CI
 
-nesting.make_room()  # as a server does at its start
+nesting.raise_recursion_limit()  # as a server does at its start
 # How long examples take to make says how busy the machine is.
 settings.register_profile("suite", deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=BY_DEFAULT)
 # CI keeps nothing between runs, and its output is all there is to repeat a failure by.
@@ -79,7 +79,9 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Run tests of the shared server on the loop that it runs on, and among several processes the longest file first."""
+    """Run tests of the shared server on the loop that it runs on, and among several processes the longest
+    file first.
+    """
     for item in items:
         if "api" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.asyncio(loop_scope="session"), append=False)
@@ -101,9 +103,9 @@ def _nothing_is_left_behind() -> Iterator[None]:
     It is one fixture, as each costs every test.
     """
     memoised.faults.clear()
-    moved = times.moment() - time.time()
+    moved = times.unix_now() - time.time()
     yield
-    times.advance(moved - (times.moment() - time.time()))
+    times.advance(moved - (times.unix_now() - time.time()))
     assert memoised.faults == []
 
 
@@ -172,10 +174,10 @@ def _nothing_is_forgotten() -> Iterator[None]:
     """Work that may take long fails a test that runs it on the event loop outside of `offload`."""
 
     def report() -> None:
-        raise AssertionError("something that may take long is evaluated on the event loop")
+        raise AssertionError("code that may take long runs on the event loop")
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(forgotten, "report", report)
+        patch.setattr(missed_offloads, "report", report)
         yield
 
 

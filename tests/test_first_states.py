@@ -13,7 +13,7 @@ StartControlPlane = Callable[..., Awaitable[ControlPlane]]
 
 
 async def uids(plane: ControlPlane, group: str = "", plural: str = "namespaces") -> set[str]:
-    return {each.metadata.uid async for each, _ in plane.objects(group, plural).every()}
+    return {each.metadata.uid async for each, _ in plane.objects(group, plural).iterate_cached()}
 
 
 async def test_a_server_begins_with_what_an_equal_one_has_made(start_control_plane: StartControlPlane) -> None:

@@ -161,9 +161,9 @@ MADE_BY_HAND = {
     "net/client/transport.py _kept": "connections, which are bounded",
     "net/http2/blocks.py _known": "_MAX_KNOWN, of at most _LONGEST_KEPT bytes",
     "net/http2/request.py _known": "_MAX_KNOWN, of at most 2,048 bytes",
-    "nodes/surroundings.py _known": "what one container names",
+    "nodes/initial_world.py _read_objects": "what one container names",
     "openapi/cache.py _kept": "the bytes it is made with",
-    "openapi/published.py _kept": "the documents there are",
+    "openapi/documents.py _kept": "the documents there are",
     "registry/core/resourcequotas.py _known": "the scopes there are",
     "scheduler/demand/requests.py _requests": "_MOST_KNOWN, long keys by digest",
     "scheduler/fit/rankings.py _rankings": "bytes of rankings; long keys by digest",
@@ -174,8 +174,8 @@ MADE_BY_HAND = {
     "storage/encryption/metrics.py _used": "_MOST_KEY_IDS",
     "store/follower.py _known": "the objects there are",
     "testing/pool.py _waiting": "_MOST_KEPT",
-    "validation_rules/declarations.py _known": "one schema",
-    "validation_rules/evaluation.py _seen": "one evaluation",
+    "validation_rules/declarations.py _types": "one schema",
+    "validation_rules/evaluation.py _visible": "one evaluation",
     "validation_rules/values.py _known": "the members of one object",
 }
 """Dictionaries that remember what was made before, by file and name, and what bounds each."""

@@ -1,4 +1,4 @@
-"""URLs in messages and logs have no query and no password: they are written by `shown_url`, or by what uses it."""
+"""URLs in messages and logs have no query and no password: they are written by `redacted_url`, or by what uses it."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ HARMLESS: Final = {
 
 
 def urls_in(node: ast.AST) -> Iterator[int]:
-    """The lines of values by these names that are not passed to `shown_url`."""
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "shown_url":
+    """The lines of values by these names that are not passed to `redacted_url`."""
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "redacted_url":
         return
     if (isinstance(node, ast.Attribute) and node.attr in NAMES) or (isinstance(node, ast.Name) and node.id in NAMES):
         yield node.lineno
@@ -72,9 +72,9 @@ def test_files_that_are_let_pass_are_there(name: str) -> None:
     [
         ('raise E(f"at {endpoint.url}")', [1]),
         ('raise E(f"at {quote(url)}")', [1]),
-        ('raise E(f"at {quote(shown_url(url))}")', []),
+        ('raise E(f"at {quote(redacted_url(url))}")', []),
         ('logger.warning("%s", self.config.server)', [1]),
-        ('logger.warning("%s", shown_url(self.config.server))', []),
+        ('logger.warning("%s", redacted_url(self.config.server))', []),
         ('raise E(f"at {endpoint.shown}")', []),
     ],
 )

@@ -3,7 +3,7 @@
     python -m tools.generate_description_layout URL --ca FILE --token TOKEN
 
 The package that the descriptions come from wraps them, which loses indentation and line breaks. For each description
-that `steersman.openapi.descriptions` therefore lays out in another way than the kube-apiserver at URL (with
+that `tools.type_descriptions` therefore lays out in another way than the kube-apiserver at URL (with
 `--runtime-config=api/all=true`), the file says how many words it has and which whitespace stands behind the n-th. No
 words are recorded.
 """
@@ -12,13 +12,11 @@ from __future__ import annotations
 
 import argparse
 import json
-from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
-from steersman.openapi.descriptions import Descriptions, Layout, python_name, split_words, without_values
+from steersman.openapi.descriptions import without_values
 from tools.record_documents import getter
-
-OUTPUT: Final = Path(__file__).resolve().parent.parent / "src/steersman/openapi/data/layout.json"
+from tools.type_descriptions import LAYOUTS, Layout, module_of, read, split_words
 
 
 def main() -> None:
@@ -33,20 +31,21 @@ def main() -> None:
     for name in get("/openapi/v3")["paths"]:
         schemas |= get(f"/openapi/v3/{name}").get("components", {}).get("schemas", {})
     lines = (f"{json.dumps(name)}:{json.dumps(found)}" for name, found in sorted(layouts(schemas).items()))
-    OUTPUT.write_text("{" + ",\n".join(lines) + "}\n")
+    LAYOUTS.write_text("{" + ",\n".join(lines) + "}\n")
 
 
 def layouts(schemas: dict[str, Any]) -> dict[str, dict[str, Layout]]:
     """Return the layouts that differ, by schema and JSON name of the field ("" for the schema itself)."""
-    descriptions = Descriptions(layouts={})
+    modules = read()
     found: dict[str, dict[str, Layout]] = {}
     for name, schema in schemas.items():
-        ours = descriptions.of(name)
+        module, kind = module_of(name)
+        ours = modules.get(module, {}).get(kind)
         if ours is None:
             continue
         texts = [("", schema, ours.text)]
         for field, each in schema.get("properties", {}).items():
-            texts.append((field, each, ours.fields.get(python_name(field), "")))
+            texts.append((field, each, ours.fields.get(field, "")))
         for field, each, text in texts:
             if (layout := difference(without_values(each.get("description", "")), text)) is not None:
                 found.setdefault(name, {})[field] = layout

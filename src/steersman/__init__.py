@@ -1,7 +1,7 @@
-"""Steersman: the Kubernetes API server in Python, and the library for API servers of one's own (docs/library.md).
+"""Steersman: the Kubernetes API server in Python, and a library for one's own API servers (docs/library.md).
 
-The public names of the library are those of `__all__`; whatever else is below this package is internal. Nothing is
-imported before it is asked for.
+The library's public names are in `__all__`; everything else in this package is internal. A public name's module is
+imported at the first access to the name.
 """
 
 from importlib import import_module
@@ -90,7 +90,7 @@ _MODULES = {
 
 
 def __getattr__(name: str) -> Any:
-    """Imports a public name from its module when it is first asked for (PEP 562)."""
+    """Import and return a public name at its first access (PEP 562)."""
     for module, names in _MODULES.items():
         if name in names:
             value = globals()[name] = getattr(import_module(f"{__name__}.{module}"), name)

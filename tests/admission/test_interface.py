@@ -14,7 +14,7 @@ from steersman.admission.interface import (
     Chain,
     Operation,
     Plugin,
-    Writes,
+    WriteKind,
 )
 from steersman.api.core.v1 import ConfigMap
 from steersman.api.meta.v1 import ObjectMeta
@@ -108,7 +108,7 @@ class Resting(Telling):
 
     awake = False
 
-    def has_work(self, writes: Writes, *, mutating: bool) -> bool:
+    def has_work(self, writes: WriteKind, *, mutating: bool) -> bool:
         return self.awake and not mutating
 
 
@@ -122,7 +122,7 @@ async def test_a_plugin_without_work_is_not_asked_until_it_has_some() -> None:
         (False, ["b validate"]),
     ):
         resting.awake = awake
-        resting.work_changed()
+        resting.notify_work_changed()
         await chain.validate(attributes())
         await another.validate(attributes())
         assert calls == told

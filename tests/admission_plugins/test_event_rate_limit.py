@@ -101,4 +101,4 @@ async def test_of_long_keys_little_is_kept():
     assert long in (await refusal(plugin, an_event(obj=long))).message
     await admitted(plugin, an_event(obj=f"{long}y"))
     (buckets,) = plugin._buckets
-    assert max(map(len, buckets._found)) <= 256
+    assert max(map(len, buckets._buckets_by_key)) <= 256

@@ -33,19 +33,19 @@ class Ranges:
         specs = self.specs if namespace == "ns" else []
         return [reading.make(from_plain(LimitRange, {"spec": {"limits": limits}})) for limits in specs]
 
-    async def catches_up(self) -> bool:
+    async def try_wait_until_current(self) -> bool:
         return True  # nobody else writes
 
-    def is_much(self, namespace: str) -> bool:
+    def takes_long(self, namespace: str) -> bool:
         return False
 
-    def changed(self) -> int:
+    def change_count(self) -> int:
         return self.version
 
-    def follow(self, changed: Callable[[], None]) -> None:
+    def subscribe(self, changed: Callable[[], None]) -> None:
         pass
 
-    def are_none(self) -> bool:
+    def is_empty(self) -> bool:
         return not self.specs
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from steersman.admission.interface import KnownNamespace
+from steersman.admission.interface import NamespaceState
 from steersman.admission_plugins.namespace_auto_provision import NamespaceAutoProvision
 from steersman.api.core.v1 import ConfigMap, Namespace
 from steersman.api.meta.v1 import ObjectMeta
@@ -14,7 +14,7 @@ from steersman.registry.core.configmaps import CONFIG_MAPS
 from steersman.registry.core.namespaces import NAMESPACES
 from tests.admission_plugins.writes import refusal, write_of
 
-THERE = {"ns": KnownNamespace("Active")}
+THERE = {"ns": NamespaceState("Active")}
 
 
 def note(namespace: str) -> ConfigMap:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from steersman.admission.interface import CREATE, DELETE, UPDATE, KnownNamespace
+from steersman.admission.interface import CREATE, DELETE, UPDATE, NamespaceState
 from steersman.admission_plugins.namespace_exists import NamespaceExists
 from steersman.api.core.v1 import ConfigMap, Namespace
 from steersman.api.meta.v1 import ObjectMeta
@@ -13,7 +13,7 @@ from steersman.registry.core.configmaps import CONFIG_MAPS
 from steersman.registry.core.namespaces import NAMESPACES
 from tests.admission_plugins.writes import write_of
 
-PLUGIN = NamespaceExists({"ns": KnownNamespace("Active"), "going": KnownNamespace("Terminating")}.get)
+PLUGIN = NamespaceExists({"ns": NamespaceState("Active"), "going": NamespaceState("Terminating")}.get)
 
 
 def note(namespace: str) -> ConfigMap:

@@ -6,7 +6,13 @@ from typing import Any
 
 import pytest
 
-from steersman.admission_plugins.service_account import MOUNT_PATH, VOLUME_PREFIX, Account, ServiceAccount, account_of
+from steersman.admission_plugins.service_account import (
+    MOUNT_PATH,
+    VOLUME_PREFIX,
+    AccountSummary,
+    ServiceAccount,
+    account_of,
+)
 from steersman.api.core.v1 import ServiceAccount as ServiceAccountObject
 from steersman.machinery.codec.serializer import from_plain, to_plain
 from tests.admission_plugins.pods_and_namespaces import CONTAINER, a_write, admitted, an_update, make_pod, refusal
@@ -15,16 +21,16 @@ ENFORCE = "kubernetes.io/enforce-mountable-secrets"
 MIRROR = {"kubernetes.io/config.mirror": "x"}
 
 
-def account(name: str = "default", **fields: Any) -> Account:
+def account(name: str = "default", **fields: Any) -> AccountSummary:
     return account_of(from_plain(ServiceAccountObject, {"metadata": {"name": name}, **fields}))
 
 
-def plugin(*accounts: Account) -> ServiceAccount:
+def plugin(*accounts: AccountSummary) -> ServiceAccount:
     known = {("ns", each.name): each for each in accounts}
     return ServiceAccount(lambda namespace, name: known.get((namespace, name)), pause=lambda: 0.0)
 
 
-async def spec_of(spec: dict[str, Any], *accounts: Account) -> dict[str, Any]:
+async def spec_of(spec: dict[str, Any], *accounts: AccountSummary) -> dict[str, Any]:
     record = await admitted(plugin(*accounts), a_write(make_pod(spec)))
     return to_plain(record.obj.spec)
 
@@ -96,7 +102,7 @@ async def test_an_account_that_is_not_there_is_refused():
 async def test_the_default_account_is_waited_for():
     asked = []
 
-    def find(namespace: str, name: str) -> Account | None:
+    def find(namespace: str, name: str) -> AccountSummary | None:
         asked.append((namespace, name))
         return account() if len(asked) > 3 else None
 

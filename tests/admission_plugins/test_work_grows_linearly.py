@@ -15,9 +15,9 @@ from steersman.admission_plugins.pod_security import checks as pod_security_chec
 from steersman.admission_plugins.pod_security.levels import RESTRICTED, LevelVersion
 from steersman.admission_plugins.pod_toleration_restriction import Annotations, PodTolerationRestriction
 from steersman.admission_plugins.quota.pods import PodEvaluator
-from steersman.admission_plugins.quota.resource_quota import _account, _matches
+from steersman.admission_plugins.quota.resource_quota import _matches, _snapshot
 from steersman.admission_plugins.runtime_class import RuntimeClass
-from steersman.admission_plugins.service_account import Account, ServiceAccount
+from steersman.admission_plugins.service_account import AccountSummary, ServiceAccount
 from steersman.api.core.v1 import LimitRange, ResourceQuota
 from steersman.api.node.v1 import RuntimeClass as Class
 from steersman.machinery.codec.serializer import from_plain
@@ -68,7 +68,7 @@ def test_secrets_of_a_pod_are_looked_up_among_those_of_its_account() -> None:
     def work(count: int) -> Callable[[], None]:
         names = tuple(f"s{number}" for number in range(count))
         account = with_texts(list(names))
-        found = Account("default", True, tuple(account), frozenset(account))
+        found = AccountSummary("default", True, tuple(account), frozenset(account))
         spec = {"imagePullSecrets": [{"name": name} for name in reversed(names)]}
         return judging(ServiceAccount(lambda *_: found), spec)
 
@@ -128,16 +128,16 @@ def ranger(**limits: Any) -> LimitRanger:
         async def read_all(self, namespace: str, reading: Reading[Any]) -> list[Any]:
             return [reading.make(from_plain(LimitRange, {"spec": {"limits": [{"type": "Container", **limits}]}}))]
 
-        def is_much(self, namespace: str) -> bool:
+        def takes_long(self, namespace: str) -> bool:
             return False
 
-        def changed(self) -> int:
+        def change_count(self) -> int:
             return 1
 
-        def follow(self, changed: Callable[[], None]) -> None:
+        def subscribe(self, changed: Callable[[], None]) -> None:
             pass
 
-        def are_none(self) -> bool:
+        def is_empty(self) -> bool:
             return False
 
     return LimitRanger(Ranges())  # type: ignore[arg-type]
@@ -165,7 +165,7 @@ def test_scopes_of_a_quota_that_are_there_twice_are_asked_once() -> None:
         term = {"topologyKey": "t"}
         terms = {"requiredDuringSchedulingIgnoredDuringExecution": [term] * count}
         pod = make_pod({"affinity": {"podAffinity": terms}})
-        account = _account(quota)
+        account = _snapshot(quota)
         return lambda: _matches(account, pod, PodEvaluator())
 
     assert not grows_too_fast(work, SIZES)

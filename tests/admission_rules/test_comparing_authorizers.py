@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from steersman.admission_rules.answers import Answers
+from steersman.admission_rules.answers import AuthorizerAnswers
 from steersman.admission_rules.environments import environment
 from steersman.admission_rules.evaluation import BUDGET, Activation
 from steersman.admission_rules.expressions import ANYTHING, compile_admission
@@ -34,8 +34,8 @@ DECISION = "authorizer.path('/a').check('get')"
 )
 async def test_what_comparing_them_comes_to(text: str, expected: bool | str) -> None:
     compiled = compile_admission(text, environment(params=False, authorizer=True), ANYTHING)
-    answers = Answers(Authorizer().ask)
-    found = await answers.settled(lambda: Activation(inputs(), answers, BUDGET).evaluate(compiled))
+    answers = AuthorizerAnswers(Authorizer().ask)
+    found = await answers.run(lambda: Activation(inputs(), answers, BUDGET).evaluate(compiled))
     if isinstance(expected, str):
         assert found.error == f"expression '{text}' resulted in error: {expected}"
     else:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from steersman.admission_rules.answers import Answers
+from steersman.admission_rules.answers import AuthorizerAnswers
 from steersman.admission_rules.match_conditions import Match, MatchConditions, match_condition_errors
 from steersman.machinery.errors.field import Path
 from tests.admission_rules.requests import Authorizer, inputs
@@ -25,7 +25,7 @@ def _conditions(*expressions: str, failure_policy: str | None = "Fail", has_para
 
 
 async def _match(conditions: MatchConditions, obj: Any = None, authorizer: Authorizer | None = None) -> Match:
-    return await conditions.match(inputs(obj), Answers((authorizer or Authorizer()).ask))
+    return await conditions.match(inputs(obj), AuthorizerAnswers((authorizer or Authorizer()).ask))
 
 
 @pytest.mark.parametrize(
@@ -107,14 +107,14 @@ async def test_answers_that_have_to_wait_are_waited_for_and_asked_for_once() -> 
 async def test_large_objects_are_judged_beside_the_loop() -> None:
     authorizer = Authorizer()
     conditions = _conditions("object.a == 1 && authorizer.path('/a').check('get').allowed()")
-    assert (await conditions.match(inputs({"a": 1}), Answers(authorizer.ask))).matches
+    assert (await conditions.match(inputs({"a": 1}), AuthorizerAnswers(authorizer.ask))).matches
     assert len(authorizer.asked) == 1
 
 
 async def test_times_of_the_namespace_come_as_texts() -> None:
     conditions = _conditions("namespaceObject.metadata.creationTimestamp.getFullYear() > 2000")
     given = inputs({}, namespace={"metadata": {"creationTimestamp": "2024-01-01T00:00:00Z"}})
-    found = await conditions.match(given, Answers(Authorizer().ask))
+    found = await conditions.match(given, AuthorizerAnswers(Authorizer().ask))
     assert found.error.endswith("resulted in error: no such overload: getFullYear(string)")
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from steersman.admission_rules.answers import Answers
+from steersman.admission_rules.answers import AuthorizerAnswers
 from steersman.admission_rules.mutating import MutatingRules, MutationError
 from steersman.api.admissionregistration.v1 import MutatingAdmissionPolicySpec
 from steersman.machinery.codec.serializer import from_plain
@@ -29,8 +29,8 @@ async def _made(obj: Any, *, apply: str = "", patch: str = "") -> Any:
     rules = MutatingRules(from_plain(MutatingAdmissionPolicySpec, {"mutations": [mutation]}))
     ((mutate, is_patch),) = rules.mutations
     assert is_patch is bool(patch)
-    answers = Answers(Authorizer().ask)
-    return await answers.settled(mutate, inputs(obj), answers, SCHEMA)
+    answers = AuthorizerAnswers(Authorizer().ask)
+    return await answers.run(mutate, inputs(obj), answers, SCHEMA)
 
 
 async def test_what_is_merged_leaves_the_object_as_it_is() -> None:

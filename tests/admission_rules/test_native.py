@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from steersman.admission_rules.answers import Answers
+from steersman.admission_rules.answers import AuthorizerAnswers
 from steersman.admission_rules.environments import environment
 from steersman.admission_rules.evaluation import BUDGET, Activation
 from steersman.admission_rules.expressions import compile_admission
@@ -22,7 +22,7 @@ ELSEWHERE = "0xc000000000"
 def fields(expression: str) -> dict[str, Any]:
     """The fields of what an expression makes where the object is OBJECT."""
     compiled = compile_admission(expression, environment(params=False, authorizer=True, patches=True), APPLY)
-    given, answers = inputs(OBJECT), Answers(Authorizer().ask)
+    given, answers = inputs(OBJECT), AuthorizerAnswers(Authorizer().ask)
     evaluation = Activation(given, answers, BUDGET).evaluate(compiled)
     assert not evaluation.error, evaluation.error
     return native_fields(evaluation.value, given)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from steersman.admission_rules.schema_types import MAX_WRAPPED, SchemaTypes
+from steersman.admission_rules.schema_types import MAX_NESTING, SchemaTypes
 from steersman.cel import types
 from steersman.cel.declared import DeclaredType
 from steersman.cel.types import Kind
@@ -128,11 +128,11 @@ def test_a_schema_that_says_all_of_it_keeps_its_metadata() -> None:
 
 def test_lists_of_lists_without_end_may_be_anything() -> None:
     schema: dict[str, Any] = TEXT
-    for _ in range(10 * MAX_WRAPPED):
+    for _ in range(10 * MAX_NESTING):
         schema = {"type": "array", "items": schema}
     found = member(schema)
     assert found is not None
     depth = 0
     while found.element is not None:
         found, depth = found.element, depth + 1
-    assert (depth, found.type.kind) == (MAX_WRAPPED, Kind.DYN)
+    assert (depth, found.type.kind) == (MAX_NESTING, Kind.DYN)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from steersman.admission_rules import type_checking
-from steersman.admission_rules.type_checking import TooMuchToSay, TypedKind, check
+from steersman.admission_rules.type_checking import TypedKind, WarningsTooLarge, check
 from steersman.api.admissionregistration.v1 import ExpressionWarning, ValidatingAdmissionPolicySpec
 from steersman.machinery.codec.serializer import from_plain
 from steersman.machinery.identity.schema import GroupVersionKind
@@ -66,5 +66,5 @@ def test_no_more_is_said_than_may_be() -> None:
     spec = validating("object.m == 1", "object.m == 2")
     size = sum(len(each.warning) for each in warnings(spec, kind("A")))
     assert len(warnings(spec, kind("A"), limit=size)) == 2
-    with pytest.raises(TooMuchToSay):
+    with pytest.raises(WarningsTooLarge):
         warnings(spec, kind("A"), limit=size - 1)

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from steersman.admission_rules.answers import Answers
-from steersman.admission_rules.validating import Decision, Judgement, ValidatingRules
+from steersman.admission_rules.answers import AuthorizerAnswers
+from steersman.admission_rules.validating import Decision, PolicyResult, ValidatingRules
 from steersman.api.admissionregistration.v1 import ValidatingAdmissionPolicySpec
 from steersman.machinery.codec.serializer import from_plain
 from tests.admission_rules.requests import Authorizer, inputs
@@ -16,13 +16,13 @@ CHECK = "authorizer.group('').resource('pods').check('get').allowed()"
 OUT_OF_BUDGET = "validation failed due to running out of cost budget, no further validation rules will be run"
 
 
-async def _judged(spec: dict[str, Any], obj: Any, authorizer: Authorizer | None = None, **other: Any) -> Judgement:
+async def _judged(spec: dict[str, Any], obj: Any, authorizer: Authorizer | None = None, **other: Any) -> PolicyResult:
     rules = ValidatingRules(from_plain(ValidatingAdmissionPolicySpec, spec))
-    answers = Answers((authorizer or Authorizer()).ask)
-    return await answers.settled(rules.judge, inputs(obj, **other), answers)
+    answers = AuthorizerAnswers((authorizer or Authorizer()).ask)
+    return await answers.run(rules.evaluate, inputs(obj, **other), answers)
 
 
-def _messages(judgement: Judgement) -> list[str]:
+def _messages(judgement: PolicyResult) -> list[str]:
     return [each.message for each in judgement.decisions]
 
 

@@ -19,7 +19,7 @@ KEY = ServiceKey("default", "s", 443)
 def resolver(client: Client, *, endpoints_only: bool = False) -> ServiceResolver:
     plane = client.plane
     found = ServiceResolver(plane.store, plane.objects, endpoints_only=endpoints_only, itself=lambda: ("itself", 6443))
-    found.want((KEY.namespace, KEY.name))
+    found.watch((KEY.namespace, KEY.name))
     return found
 
 

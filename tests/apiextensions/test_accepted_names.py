@@ -6,7 +6,7 @@ from time import process_time
 
 from steersman.api.apiextensions.v1 import CustomResourceDefinitionNames
 from steersman.api.meta.v1 import ObjectMeta
-from steersman.apiextensions.accepted_names import NAMES_ACCEPTED, TakenNames, judge_names, refuse_names
+from steersman.apiextensions.accepted_names import NAMES_ACCEPTED, NamesInUse, accept_names, reject_reserved_names
 from steersman.apiextensions.declared import Declared, DeclaredSpec
 from steersman.registry.apiextensions.conditions import find_condition
 
@@ -17,12 +17,12 @@ LONG = 3.0
 def test_many_short_names_are_looked_up_each_once() -> None:
     short_names = [f"s{number}" for number in range(30_000)]
     names = CustomResourceDefinitionNames(plural="things", kind="Thing", short_names=short_names)
-    taken = TakenNames()
+    taken = NamesInUse()
     for each in short_names:
         taken.add(CustomResourceDefinitionNames(plural=each, kind=each))
     definition = Declared(metadata=ObjectMeta(name="things.example.com"), spec=DeclaredSpec("example.com", names))
     began = process_time()
-    judge_names(definition, taken)
+    accept_names(definition, taken)
     assert process_time() - began < LONG
     assert definition.status.conditions is not None
     assert definition.status.conditions[0].reason == "ShortNamesConflict"
@@ -31,7 +31,7 @@ def test_many_short_names_are_looked_up_each_once() -> None:
 
 def test_a_name_is_free_when_the_last_who_had_it_is_gone() -> None:
     names = CustomResourceDefinitionNames(plural="things", singular="thing", short_names=["t", "t"], kind="Thing")
-    taken = TakenNames()
+    taken = NamesInUse()
     taken.add(names)
     taken.add(names)
     taken.remove(names)
@@ -45,8 +45,12 @@ def test_a_definition_gets_its_plural_back_when_no_other_resource_has_it() -> No
     names = CustomResourceDefinitionNames(plural="things", kind="Thing")
     definition = Declared(metadata=ObjectMeta(name="things.example.com"), spec=DeclaredSpec("example.com", names))
     told = []
-    judge_names(definition, TakenNames())
-    for change in (lambda: None, lambda: refuse_names(definition), lambda: judge_names(definition, TakenNames())):
+    accept_names(definition, NamesInUse())
+    for change in (
+        lambda: None,
+        lambda: reject_reserved_names(definition),
+        lambda: accept_names(definition, NamesInUse()),
+    ):
         change()
         accepted = find_condition(definition, NAMES_ACCEPTED)
         assert accepted is not None

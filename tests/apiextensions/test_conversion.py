@@ -279,7 +279,7 @@ def _conversions() -> list[asyncio.Task[Any]]:
 
 
 async def test_not_too_many_requests_are_under_way_at_once(cluster, hook, monkeypatch):
-    monkeypatch.setattr(conversion, "_AT_ONCE", 2)
+    monkeypatch.setattr(conversion, "_MAX_CONCURRENT", 2)
     await cluster.define(hosts(hook.config()))
     await made(cluster, "v1", "a", {"host": "one"})
     hook.held = asyncio.Event()

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from steersman.api.meta.v1 import ObjectMeta
-from steersman.apiextensions.conversion_review import CALL, ReviewError, converted_objects, review_of, taken
+from steersman.apiextensions.conversion_review import CALL, ReviewError, accept_converted, converted_objects, review_of
 from steersman.kinds.custom import CustomKind
 from steersman.kinds.open import OpenObject
 from steersman.machinery.identity.schema import GroupVersionKind
@@ -162,7 +162,7 @@ def an_object(metadata: Any = None, **more: Any) -> dict[str, Any]:
 
 
 def take(value: Any) -> OpenObject:
-    return taken(value if isinstance(value, bytes) else json.dumps(value).encode(), ORIGINAL, FOO)
+    return accept_converted(value if isinstance(value, bytes) else json.dumps(value).encode(), ORIGINAL, FOO)
 
 
 def test_only_labels_and_annotations_of_an_object_may_be_changed():
@@ -260,7 +260,7 @@ def test_labels_and_annotations_that_are_changed_must_be_valid(metadata, path):
 def test_what_is_no_object_is_told_alone(raw, text):
     with pytest.raises(ReviewError) as raised:
         take(raw)
-    assert (str(raised.value), raised.value.told_alone) == (text, True)
+    assert (str(raised.value), raised.value.is_complete) == (text, True)
 
 
 @pytest.mark.parametrize(

@@ -120,7 +120,7 @@ async def test_objects_go_before_their_definition_does(cluster: Cluster) -> None
 async def test_what_was_compiled_is_forgotten_some_time_after_its_definition_is_gone(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(definitions, "_COOLING", 0.0)
+    monkeypatch.setattr(definitions, "_COOL_DELAY", 0.0)
     rules = [{"rule": "self.a != 'b'"}]
     spec = {"type": "object", "properties": {"a": {"type": "string"}}, "x-kubernetes-validations": rules}
     await cluster.define(definition(version("v1", {"type": "object", "properties": {"spec": spec}})))
@@ -151,7 +151,7 @@ async def test_what_waits_for_its_finalizers_is_deleted_once(cluster: Cluster, m
         await delete_each(self, names, *more)
 
     async def looking(seconds: float) -> None:
-        if seconds >= definitions._LOOKS[2]:
+        if seconds >= definitions._CHECK_DELAYS[2]:
             looks.set()
         await sleep(min(seconds, 0.001))
 
@@ -300,14 +300,14 @@ async def test_a_request_is_judged_by_the_definition_that_was_acknowledged_befor
 ) -> None:
     """However long a server takes to make what it serves of a definition."""
     await cluster.define(definition())
-    look = definitions.Definitions._look
+    look = definitions.Definitions._sync_definition
     seen = asyncio.Event()
 
     async def slowly(self: Any, name: str) -> None:
         await seen.wait()
         await look(self, name)
 
-    monkeypatch.setattr(definitions.Definitions, "_look", slowly)
+    monkeypatch.setattr(definitions.Definitions, "_sync_definition", slowly)
     spec = {"type": "object", "properties": {"a": {"type": "integer", "maximum": 0}}}
     refused = version("v1", schema={"type": "object", "properties": {"spec": spec}})
     found = (await cluster.client.get(f"{DEFINITIONS}/foos.{GROUP}")).json()
@@ -331,7 +331,7 @@ async def test_a_definition_that_cannot_be_looked_at_keeps_nobody_waiting_for_ev
         await asyncio.Event().wait()
 
     monkeypatch.setattr(definitions, "_LONGEST_WAIT", 0.01)
-    monkeypatch.setattr(definitions.Definitions, "_look", never)
+    monkeypatch.setattr(definitions.Definitions, "_sync_definition", never)
     assert (await cluster.client.post(DEFINITIONS, definition())).status == 201
     assert (await cluster.client.get(cluster.path())).status == 404
 
@@ -345,7 +345,7 @@ async def test_requests_do_not_wait_for_other_definitions_of_their_group(
     async def never(self: Any, name: str) -> None:
         await seen.wait()
 
-    monkeypatch.setattr(definitions.Definitions, "_look", never)
+    monkeypatch.setattr(definitions.Definitions, "_sync_definition", never)
     monkeypatch.setattr(definitions, "_LONGEST_WAIT", 60.0)
     assert (await cluster.client.post(DEFINITIONS, definition(plural="bars", kind="Bar"))).status == 201
     listed = asyncio.ensure_future(cluster.client.get(cluster.path(plural="bars")))

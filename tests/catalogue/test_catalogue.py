@@ -40,13 +40,13 @@ def test_what_is_put_is_found_and_what_is_removed_is_not(catalogue: Catalogue) -
     template = "/apis/e.x/v1beta1/namespaces/{namespace}/foos/{name}"
     assert catalogue.routes[template].resource == "foos"
     assert names(catalogue.resources("e.x", "v1")) == ["v1/bars", "v1/foos"]
-    assert names(catalogue.mapper.of_kind(GroupVersionKind("e.x", "v1beta1", "Foos"))) == ["v1beta1/foos"]
+    assert names(catalogue.mapper.resources_for(GroupVersionKind("e.x", "v1beta1", "Foos"))) == ["v1beta1/foos"]
     assert catalogue.roots == {"/apis/e.x/v1": 2, "/apis/e.x/v1beta1": 1}
     assert catalogue.remove("e.x", "foos") is storage
     assert template not in catalogue.routes
     assert names(catalogue.served()) == ["v1/bars"]
     assert catalogue.roots == {"/apis/e.x/v1": 1}
-    assert not catalogue.mapper.of_kind(GroupVersionKind("e.x", "v1", "Foos"))
+    assert not catalogue.mapper.resources_for(GroupVersionKind("e.x", "v1", "Foos"))
     catalogue.remove("e.x", "bars")
     assert (catalogue.routes, catalogue.roots, list(catalogue.groups()), catalogue.group("e.x")) == ({}, {}, [], None)
     with pytest.raises(KeyError):
@@ -81,17 +81,17 @@ def test_groups_and_versions_are_in_the_order_of_their_priorities(catalogue: Cat
     for group in ("b", "a", "c"):
         catalogue.put(*unasked(resource("foos", "v1", "v2", group=group)))
     assert list(catalogue.groups()) == [Group("a", ("v2", "v1")), Group("b", ("v2", "v1")), Group("c", ("v2", "v1"))]
-    catalogue.prioritize("c", "v1", Priority(2000, 200))
-    catalogue.prioritize("b", "v2", Priority(1500, 1))
+    catalogue.set_priority("c", "v1", Priority(2000, 200))
+    catalogue.set_priority("b", "v2", Priority(1500, 1))
     assert list(catalogue.groups()) == [Group("c", ("v1", "v2")), Group("b", ("v1", "v2")), Group("a", ("v2", "v1"))]
 
 
 def test_a_group_version_of_which_nothing_is_said_any_more_comes_last(catalogue: Catalogue) -> None:
     for group in ("a", "b"):
         catalogue.put(*unasked(resource("foos", group=group)))
-    catalogue.prioritize("b", "v1", Priority(2000))
+    catalogue.set_priority("b", "v1", Priority(2000))
     assert [each.name for each in catalogue.groups()] == ["b", "a"]
-    catalogue.prioritize("b", "v1", None)
+    catalogue.set_priority("b", "v1", None)
     assert [each.name for each in catalogue.groups()] == ["a", "b"]
 
 
@@ -110,7 +110,7 @@ def test_whoever_subscribes_is_told_of_each_group_that_changes(catalogue: Catalo
     before = catalogue.revision
     catalogue.put(*unasked(resource("bars", group="other")))
     catalogue.remove("e.x", "foos")
-    catalogue.prioritize("other", "v1", Priority())
+    catalogue.set_priority("other", "v1", Priority())
     assert told[1:] == ["other", "e.x", "other"]
     assert catalogue.revision == before + 3
 
@@ -195,12 +195,12 @@ def test_what_is_not_announced_answers_and_is_not_told_of(catalogue: Catalogue) 
     catalogue.put(*unasked(resource("foos", by_definition=True)), announced=False)
     assert "/apis/e.x/v1/namespaces/{namespace}/foos" in catalogue.routes
     assert (list(catalogue.groups()), list(catalogue.served()), told) == ([], [], [])
-    assert names([catalogue.mapper.of_resource("e.x", "v1", "foos")]) == ["v1/foos"]
+    assert names([catalogue.mapper.get("e.x", "v1", "foos")]) == ["v1/foos"]
     assert catalogue.is_defined("/apis/e.x/v1")
     catalogue.announce("e.x", "foos")
     catalogue.announce("e.x", "foos")
     assert (names(catalogue.served()), told) == (["v1/foos"], ["e.x"])
-    assert names(catalogue.mapper.of_kind(GroupVersionKind("e.x", "v1", "Foos"))) == ["v1/foos"]
+    assert names(catalogue.mapper.resources_for(GroupVersionKind("e.x", "v1", "Foos"))) == ["v1/foos"]
     catalogue.remove("e.x", "foos")
     assert not catalogue.is_defined("/apis/e.x/v1")
 
@@ -209,7 +209,7 @@ def test_what_was_never_announced_is_taken_out(catalogue: Catalogue) -> None:
     told: list[str] = []
     catalogue.subscribe(told.append)
     catalogue.put(*unasked(resource("foos")), announced=False)
-    assert len(catalogue.mapper.of_kind(GroupVersionKind("e.x", "v1", "Foos"))) == 1
+    assert len(catalogue.mapper.resources_for(GroupVersionKind("e.x", "v1", "Foos"))) == 1
     catalogue.remove("e.x", "foos")
     assert (catalogue.routes, catalogue.roots, told) == ({}, {}, [])
-    assert not catalogue.mapper.of_kind(GroupVersionKind("e.x", "v1", "Foos"))
+    assert not catalogue.mapper.resources_for(GroupVersionKind("e.x", "v1", "Foos"))

@@ -38,7 +38,8 @@ def catalogue() -> Catalogue:
 
 def kinds(catalogue: Catalogue, *rules: Rule) -> list[str]:
     return [
-        f"{each.group}/{each.version} {each.kind}" for each in ResourceKinds(listed_versions(catalogue)).of_rules(rules)
+        f"{each.group}/{each.version} {each.kind}"
+        for each in ResourceKinds(listed_versions(catalogue)).kinds_for(rules)
     ]
 
 

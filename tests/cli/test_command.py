@@ -31,7 +31,7 @@ def test_every_flag_is_in_its_section_once(command: str) -> None:
 def test_a_row_says_the_name_the_type_what_for_and_the_default() -> None:
     rows = [re.sub(r"  +", "  ", line.strip()) for line in help_of("serve").splitlines()]
     assert "--secure-port int  port to listen on, 0 for a free one  [default: 6443]" in rows
-    assert "--anonymous-auth  let requests without credentials in  [default: true]" in rows
+    assert "--anonymous-auth  accept requests without credentials  [default: true]" in rows
     assert "--client-ca-file file  CA of client certificates, PEM" in rows
 
 

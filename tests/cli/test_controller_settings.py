@@ -88,7 +88,7 @@ def test_ranges_of_nodes() -> None:
         ("--allocate-node-cidrs --cluster-cidr=10.0.0.0/16,fd00::/48 --node-cidr-mask-size=24", "dual-stack"),
         ("--allocate-node-cidrs --cluster-cidr=10.0.0.0/16 --node-cidr-mask-size-ipv6=64", "single-stack IPv4"),
         ("--allocate-node-cidrs --cluster-cidr=fd00::/48 --node-cidr-mask-size-ipv4=24", "single-stack IPv6"),
-        ("--allocate-node-cidrs --cluster-cidr=10.0.0.0/16 --node-cidr-mask-size=33", "no size of a network"),
+        ("--allocate-node-cidrs --cluster-cidr=10.0.0.0/16 --node-cidr-mask-size=33", "not a valid prefix length"),
         ("--allocate-node-cidrs --cluster-cidr=fd00::/32", "too big"),
     ],
 )

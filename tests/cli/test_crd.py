@@ -66,7 +66,7 @@ def test_one_class_is_asked_for_by_its_name(module: str) -> None:
     [
         ("no.such.module", "there is no module"),
         ("no/such.py", "there is no module no/such.py, did you mean no.such?"),
-        ("examples.flunders.types:Whale", "no class there is declared"),
+        ("examples.flunders.types:Whale", "no class in it is declared"),
     ],
 )
 def test_what_is_not_there_is_told(where: str, told: str) -> None:

@@ -33,7 +33,7 @@ def test_a_kubeconfig_that_is_not_there_ends_them(command: str, tmp_path: Path) 
 async def test_they_work_until_they_are_told_to_stop(command: str, lease: str) -> None:
     async with Environment(listen=True) as environment:
         kubeconfig = environment.kubeconfig()
-        client = Client(TLSTransport.of_kubeconfig(kubeconfig), "tests")
+        client = Client(TLSTransport.from_kubeconfig(kubeconfig), "tests")
         process = await asyncio.create_subprocess_exec(
             sys.executable,
             "-m",
@@ -56,7 +56,7 @@ async def test_they_work_until_they_are_told_to_stop(command: str, lease: str) -
         _, said = await process.communicate()
         assert process.returncode == 0
         told = [json.loads(line)["msg"] for line in said.decode().splitlines()]
-        assert f" begins to work on {environment.url}: process={process.pid} kubeconfig={kubeconfig}" in told[0]
+        assert f" works on {environment.url}: process={process.pid} kubeconfig={kubeconfig}" in told[0]
         assert any(each.endswith(f" leads kube-system/{lease}") for each in told)
         assert told[-1].startswith("ended, after ")
         assert await holder() == ""

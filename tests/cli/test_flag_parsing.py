@@ -126,8 +126,8 @@ def test_feature_gates_may_be_named_with_their_defaults():
         ("foo:Bar=true", "component not registered: foo"),
         ("AllAlpha=maybe", 'invalid value of AllAlpha=maybe, err: strconv.ParseBool: parsing "maybe": invalid syntax'),
         ("SidecarContainers=false", "cannot set feature gate SidecarContainers to false, feature is locked to true"),
-        ("CBORServingAndStorage=true", "not supported yet: CBORServingAndStorage=true, as each gate"),
-        ("AllBeta=false", "not supported yet: AllBeta=false, as each gate"),
+        ("CBORServingAndStorage=true", "not supported yet: CBORServingAndStorage=true, as every gate"),
+        ("AllBeta=false", "not supported yet: AllBeta=false, as every gate"),
     ],
 )
 def test_feature_gates_are_refused_in_the_words_of_kube_apiserver(text: str, told: str):
@@ -161,15 +161,15 @@ def test_numbers_are_those_of_go(text: str, number: int) -> None:
 @pytest.mark.parametrize(
     ("argument", "told"),
     [
-        ("--secure-port=65536", "--secure-port: 65536 is no port"),
+        ("--secure-port=65536", "--secure-port: 65536 is not a port"),
         ("--secure-port=-1", "--secure-port: -1 is negative"),
-        ("--secure-port=x", "--secure-port: 'x' is no whole number"),
-        ("--secure-port=0x", "--secure-port: '0x' is no whole number"),
-        ("--secure-port=09", "--secure-port: '09' is no whole number"),
-        ("--secure-port=1 ", "--secure-port: '1 ' is no whole number"),
-        ("--secure-port=+-1", "--secure-port: '+-1' is no whole number"),
-        ("--secure-port=", "--secure-port: '' is no whole number"),
-        (f"--secure-port={'1' * 5000}", f"--secure-port: '{'1' * 100}' is no whole number"),
+        ("--secure-port=x", "--secure-port: 'x' is not a whole number"),
+        ("--secure-port=0x", "--secure-port: '0x' is not a whole number"),
+        ("--secure-port=09", "--secure-port: '09' is not a whole number"),
+        ("--secure-port=1 ", "--secure-port: '1 ' is not a whole number"),
+        ("--secure-port=+-1", "--secure-port: '+-1' is not a whole number"),
+        ("--secure-port=", "--secure-port: '' is not a whole number"),
+        (f"--secure-port={'1' * 5000}", f"--secure-port: '{'1' * 100}' is not a whole number"),
         ("--max-requests-inflight=9223372036854775808", "--max-requests-inflight: 9223372036854775808 is out of range"),
         ("--runtime-config==true", "runtime-config invalid key"),
         ("--bind-address=::1%lo", "--bind-address: '::1%lo' does not appear to be an IPv4 or IPv6 address"),
@@ -209,7 +209,7 @@ def test_numbers_are_those_of_go(text: str, number: int) -> None:
         ("--service-account-issuer=", "--service-account-issuer: should not be an empty string"),
         ("--token-auth-file=/no/such", "--token-auth-file: /no/such: No such file or directory"),
         ("--client-ca-file=/no/such", "--client-ca-file: /no/such: No such file or directory"),
-        ("--tls-cert-file=/dev/null", "--tls-cert-file and --tls-private-key-file go together"),
+        ("--tls-cert-file=/dev/null", "--tls-cert-file and --tls-private-key-file must be given together"),
         ("--enable-admission-plugins=Mood", "--enable-admission-plugins: unknown admission plugin 'Mood'"),
         ("--runtime-config=resource.k8s.io/v9", "group version resource.k8s.io/v9 that has not been registered"),
         ("--runtime-config=foo/v1=true", "unknown api groups foo/v1"),
@@ -235,7 +235,7 @@ def test_a_value_that_cannot_be_is_told_in_one_line(argument: str, told: str):
 def test_two_storages_are_refused() -> None:
     result = serve("--storage=sqlite", "--etcd-servers=http://a:2379")
     assert result.exit_code == 1
-    assert result.stderr == "steersman: --storage=sqlite and --etcd-servers contradict each other: leave one out\n"
+    assert result.stderr == "steersman: --storage=sqlite and --etcd-servers contradict each other: omit one\n"
 
 
 def test_to_enable_what_upstream_has_on_by_default_changes_nothing():

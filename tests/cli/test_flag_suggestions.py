@@ -12,7 +12,7 @@ from steersman.cluster.configuration import Configuration, ConfigurationError
 from steersman.controlplane import tls_parameters
 from steersman.controlplane.admission_configuration import AdmissionConfiguration
 from steersman.controlplane.options import FLAGS, Options, OptionsError
-from steersman.machinery.suggestions import did_you_mean, known_are, none_of
+from steersman.machinery.suggestions import did_you_mean, known_names_hint, not_allowed_message
 
 FREE = {"runtime-config", "v"}
 """Flags of which a shell offers some values, and which have others too."""
@@ -95,5 +95,5 @@ def test_words() -> None:
     assert did_you_mean("secure-prot", ["secure-port"], "--") == ", did you mean --secure-port?"
     assert did_you_mean("x" * 1_000_000, ["x" * 99]) == ""
     assert did_you_mean("zzz", ["RBAC"]) == ""
-    assert known_are("b", ["c", "a"]) == "; known are a, c"
-    assert none_of(3, ["a"]) == "3 is none of a"
+    assert known_names_hint("b", ["c", "a"]) == "; known are a, c"
+    assert not_allowed_message(3, ["a"]) == "3 is none of a"

@@ -170,21 +170,21 @@ def test_after_an_export_of_the_servers_own_file_the_context_goes_where_kubectl_
     result = CliRunner().invoke(main, arguments, env=at_home(tmp_path, own))
     assert result.exit_code == 0, result.stderr
     assert result.stdout == (
-        f"context steersman is in {target} and current\n"
+        f"context steersman is in {target} and is the current context\n"
         f"KUBECONFIG names {own}, which kubectl reads in its place: `unset KUBECONFIG` to use {target}\n"
     )
     assert yaml.safe_load(target.read_text())["current-context"] == "steersman"
     assert own.read_bytes() == before
     other = tmp_path / "other"
     result = CliRunner().invoke(main, arguments, env=at_home(tmp_path, own, other))
-    assert result.stdout == f"context steersman is in {other} and current\n"
+    assert result.stdout == f"context steersman is in {other} and is the current context\n"
 
 
 def test_a_relative_path_is_told_from_the_root_on(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.chdir(tmp_path)
     result = run(Path("data"), Path("config"))
-    assert result.stdout == f"context steersman is in {tmp_path}/config and current\n"
-    assert f"{tmp_path}/none/admin.kubeconfig is not there" in run(Path("none"), Path("config")).stderr
+    assert result.stdout == f"context steersman is in {tmp_path}/config and is the current context\n"
+    assert f"{tmp_path}/none/admin.kubeconfig does not exist" in run(Path("none"), Path("config")).stderr
 
 
 def test_the_context_is_taken_out_wherever_it_was_put_and_nothing_else(
@@ -245,7 +245,7 @@ def test_a_context_without_a_name_is_refused(folder: Path, tmp_path: Path):
 
 
 def test_that_no_server_runs_is_told(folder: Path, tmp_path: Path):
-    assert run(folder, tmp_path / "config").stderr == f"no server runs in {folder} now\n"
+    assert run(folder, tmp_path / "config").stderr == f"no server is running in {folder} now\n"
     with claim(folder):
         assert run(folder, tmp_path / "config").stderr == ""
 
@@ -259,7 +259,7 @@ def test_that_the_context_led_to_another_server_is_told(folder: Path, tmp_path: 
     moved = yaml.safe_dump(ADMIN).replace("127.0.0.1:1", "127.0.0.1:2")
     (other / "admin.kubeconfig").write_text(moved)
     told = run(other, target)
-    assert "it led to https://127.0.0.1:1 before; with --name there is a context for each" in told.stderr
+    assert "the context was for https://127.0.0.1:1 before; use --name to keep a context for each server" in told.stderr
     assert "led to" not in run(folder, target, "--name", "second").stderr
 
 

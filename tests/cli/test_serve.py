@@ -162,7 +162,7 @@ def test_a_port_that_is_taken_is_told(make_server):
 
 def test_an_address_of_another_machine_is_told(make_server):
     assert refusal(make_server("--bind-address=192.0.2.77")).startswith(
-        "steersman: 192.0.2.77 is no address of this machine: --bind-address must be one"
+        "steersman: 192.0.2.77 is not an address of this machine: --bind-address must be one"
     )
 
 
@@ -413,6 +413,6 @@ def test_threads_that_work_for_nobody_do_not_keep_the_server_from_ending() -> No
         process.send_signal(signal.SIGTERM)
         _, errors = process.communicate(timeout=30)
         assert process.returncode == 0
-        assert "still works: it is not waited for" in errors
+        assert "is still working; exiting without waiting for it" in errors
     finally:
         process.kill()

@@ -67,7 +67,7 @@ async def test_refusals_have_what_the_server_said(client: Client) -> None:
 async def test_lists_are_read_page_by_page(client: Client) -> None:
     for number in range(7):
         await client.create(CONFIG_MAPS, config_map(f"each-{number}"))
-    found = [obj.metadata.name async for obj in client.each(CONFIG_MAPS, "default", page=3)]
+    found = [obj.metadata.name async for obj in client.iterate(CONFIG_MAPS, "default", page=3)]
     assert found == [f"each-{number}" for number in range(7)]
 
 

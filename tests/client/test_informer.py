@@ -45,7 +45,7 @@ async def test_it_has_what_was_there_and_what_comes(client: Client, informer: In
         lambda old, new: changes.append((old.metadata.name if old else "", new.metadata.name if new else ""))
     )
     informer.add_index("app", lambda obj: [obj.metadata.labels.get("app", "")])
-    await informer.synced()
+    await informer.wait_until_synced()
     assert informer.get("default", "before") is not None
     await client.create(CONFIG_MAPS, config_map("after", app="a"))
     await client.patch(CONFIG_MAPS, "before", "default", {"metadata": {"labels": {"app": "b"}}})
@@ -63,7 +63,7 @@ async def test_it_has_what_was_there_and_what_comes(client: Client, informer: In
 async def test_large_objects_are_read_beside_the_loop_and_in_their_order(
     client: Client, informer: Informer[ConfigMap], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    read, on_loop, told = client_module._read, dict[str, bool](), list[str]()
+    read, on_loop, told = client_module._decode_events, dict[str, bool](), list[str]()
 
     def noted(resource: Any, lines: Sequence[bytes]) -> Any:
         events = read(resource, lines)
@@ -71,8 +71,8 @@ async def test_large_objects_are_read_beside_the_loop_and_in_their_order(
             on_loop[each.object.metadata.name] = threading.current_thread() is threading.main_thread()
         return events
 
-    monkeypatch.setattr(client_module, "_read", noted)
-    await informer.synced()
+    monkeypatch.setattr(client_module, "_decode_events", noted)
+    await informer.wait_until_synced()
     informer.on_change(lambda _, new: told.append(new.metadata.name if new else ""))
     told.clear()
     for name, size in (("large", 2_000), ("small", 1), ("larger", 20_000)):
@@ -85,7 +85,7 @@ async def test_large_objects_are_read_beside_the_loop_and_in_their_order(
 
 
 async def test_a_handler_that_comes_late_is_told_of_what_is_there(informer: Informer[ConfigMap]) -> None:
-    await informer.synced()
+    await informer.wait_until_synced()
     told: list[str] = []
     informer.on_change(lambda _, new: told.append(new.metadata.name if new else ""))
     assert "before" in told
@@ -121,7 +121,7 @@ async def test_what_changed_while_nobody_watched_is_told_of(client: Client) -> N
     gone: list[str] = []
     informer.on_change(lambda old, new: gone.append(old.metadata.name) if old and not new else None)
     informer.start()
-    await informer.synced()
+    await informer.wait_until_synced()
     await client.delete(CONFIG_MAPS, "goes", "default")
     await client.delete(CONFIG_MAPS, "comes-again", "default")
     await client.create(CONFIG_MAPS, config_map("comes-again", now="new"))
@@ -209,7 +209,7 @@ async def test_a_server_without_initial_events_is_asked_for_lists(client: Client
     old = Old(client._transport)
     informer = Informer(Client(old, "tests"), CONFIG_MAPS, namespace="default", label_selector="app=x")
     informer.start()
-    await informer.first_attempt()
+    await informer.wait_for_first_attempt()
     assert sorted(each.metadata.name for each in informer) == ["a", "b"]
     await client.create(CONFIG_MAPS, config_map("c", app="x"))
     await until(lambda: informer.get("default", "c") is not None)
@@ -222,7 +222,7 @@ async def test_the_first_attempt_tells_why_nothing_can_be_followed() -> None:
     informer = Informer(Client(Forgetful(), "tests"), CONFIG_MAPS)
     informer.start()
     with pytest.raises(StatusError) as refused:
-        await informer.first_attempt()
+        await informer.wait_for_first_attempt()
     assert refused.value.code == 410
     await informer.stop()
 
@@ -248,17 +248,19 @@ async def test_more_than_there_is_room_for_is_not_kept(client: Client, caplog: p
     # once there is less, it follows
     for number in range(1, 40):
         await client.delete(CONFIG_MAPS, f"large-{number}", "default")
-    await informer.synced()
+    await informer.wait_until_synced()
     assert informer.get("default", "large-0") is not None
     await informer.stop()
 
 
 async def test_all_who_ask_share_one(client: Client) -> None:
     informers = Informers(client)
-    assert informers.of(CONFIG_MAPS) is informers.of(CONFIG_MAPS)
-    assert informers.of(CONFIG_MAPS.metadata_only) is not informers.of(CONFIG_MAPS)
-    assert informers.of(CONFIG_MAPS, field_selector="metadata.name=a") is not informers.of(CONFIG_MAPS)
+    assert informers.for_resource(CONFIG_MAPS) is informers.for_resource(CONFIG_MAPS)
+    assert informers.for_resource(CONFIG_MAPS.metadata_only) is not informers.for_resource(CONFIG_MAPS)
+    assert informers.for_resource(CONFIG_MAPS, field_selector="metadata.name=a") is not informers.for_resource(
+        CONFIG_MAPS
+    )
     informers.start()
-    await informers.synced()
-    assert informers.of(CONFIG_MAPS).has_synced
+    await informers.wait_until_synced()
+    assert informers.for_resource(CONFIG_MAPS).has_synced
     await informers.stop()

@@ -17,16 +17,16 @@ from steersman.testing import Environment
 
 async def test_objects_and_watches_go_through_a_socket() -> None:
     async with Environment(listen=True) as environment:
-        transport = TLSTransport.of_kubeconfig(environment.kubeconfig())
+        transport = TLSTransport.from_kubeconfig(environment.kubeconfig())
         client = Client(transport, "tests")
         informer = Informer(client, CONFIG_MAPS)
         informer.start()
-        await informer.synced()
+        await informer.wait_until_synced()
         told: list[str] = []
         informer.on_change(lambda _, new: told.append(new.metadata.name if new else ""))
         made = await client.create(CONFIG_MAPS, ConfigMap(metadata=ObjectMeta(name="a", namespace="default")))
         assert (await client.get(CONFIG_MAPS, "a", "default")).metadata.uid == made.metadata.uid
-        nobody = Client(transport.of(lambda: "wrong"), "tests")
+        nobody = Client(transport.with_token(lambda: "wrong"), "tests")
         with pytest.raises(StatusError) as refused:
             await nobody.list(CONFIG_MAPS)
         assert refused.value.code == 401
@@ -38,7 +38,7 @@ async def test_objects_and_watches_go_through_a_socket() -> None:
 
 async def test_a_server_that_is_gone_is_unreachable() -> None:
     async with Environment(listen=True) as environment:
-        client = Client(TLSTransport.of_kubeconfig(environment.kubeconfig()), "tests")
+        client = Client(TLSTransport.from_kubeconfig(environment.kubeconfig()), "tests")
         await client.list(CONFIG_MAPS)
     with pytest.raises(Unreachable):
         await client.list(CONFIG_MAPS)

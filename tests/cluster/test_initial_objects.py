@@ -51,7 +51,7 @@ async def test_objects_are_there_when_it_has_started_those_of_new_kinds_too(tmp_
     client = cluster.client(UserInfo("admin", groups=("system:masters",)), "tests")
     names = {each.metadata.name for each in (await client.list(CONFIG_MAPS, "default")).items}
     assert {"one", "two"} <= names
-    assert (await client.plain("/apis/example.com/v1/widgets"))["items"][0]["metadata"]["name"] == "first"
+    assert (await client.get_plain("/apis/example.com/v1/widgets"))["items"][0]["metadata"]["name"] == "first"
     await cluster.stop()
 
 

@@ -39,7 +39,7 @@ class Running:
         return self.cluster.client(UserInfo(name, groups=groups), "tests")
 
     async def get(self, path: str, accept: str = "application/json") -> Any:
-        return await self.client.plain(path, accept)
+        return await self.client.get_plain(path, accept)
 
     async def refused(self, path: str) -> str:
         with pytest.raises(StatusError) as raised:
@@ -154,7 +154,7 @@ async def test_who_may_not_ask_is_told_nothing(running: Running) -> None:
     somebody = running.as_user("somebody", "system:authenticated")
     for path in (f"{METRICS}/nodes", f"{CUSTOM}/v1beta2/namespaces/default/pods/web/hits", f"{EXTERNAL}/tasks"):
         with pytest.raises(StatusError) as raised:
-            await somebody.plain(path)
+            await somebody.get_plain(path)
         assert raised.value.code == 403
 
 

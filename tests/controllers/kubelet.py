@@ -51,7 +51,7 @@ async def run_pods(
         if not pod.spec.node_name:
             target = ObjectReference(kind="Node", name=target_of(pod) or "node-a")
             binding = Binding(metadata=ObjectMeta(name=name, namespace="default"), target=target)
-            await client.act(PODS, name, "default", "binding", BINDINGS.encode(binding))
+            await client.post_to_subresource(PODS, name, "default", "binding", BINDINGS.encode(binding))
         said_now = {"status": {"phase": phase, "conditions": [condition], **(status or {})}}
         await client.patch(PODS, name, "default", said_now, media=STRATEGIC_MERGE_PATCH, subresource="status")
     return done

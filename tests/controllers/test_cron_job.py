@@ -13,7 +13,7 @@ from steersman.client.client import Client
 from steersman.client.events import EVENTS
 from steersman.client.resources import CRON_JOBS, JOBS
 from steersman.controllers import cron_job as controller
-from steersman.controllers.cron_job import CronJobController, Missed, missed_times
+from steersman.controllers.cron_job import CronJobController, MissedTimes, missed_times
 from steersman.machinery.cron.schedules import Schedule, ScheduleError, parse_schedule
 from steersman.machinery.values import times
 from tests.controllers.kubelet import template
@@ -184,7 +184,7 @@ def test_times_that_have_come_are_counted(now: str, missed: tuple[str, int] | No
     last = "2024-01-01T00:00:00Z"
     found = missed_times(cron_job(last), parse_schedule("@hourly"), times.unix(now), with_deadline=True)
     expected = (times.unix(missed[0]), missed[1]) if missed else (None, 0)
-    assert found == Missed(times.unix(last), *expected)
+    assert found == MissedTimes(times.unix(last), *expected)
 
 
 def test_a_deadline_bounds_how_far_back_is_looked() -> None:

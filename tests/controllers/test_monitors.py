@@ -10,7 +10,7 @@ from steersman.api.core.v1 import ConfigMap
 from steersman.api.meta.v1 import ObjectMeta, PartialObjectMetadata
 from steersman.client.api_resource import APIResource
 from steersman.client.client import Client
-from steersman.client.discovery import Discovered, preferred_resources
+from steersman.client.discovery import DiscoveryResult, preferred_resources
 from steersman.client.in_process import InProcessTransport
 from steersman.client.informer import Informers
 from steersman.client.resources import CONFIG_MAPS, SECRETS
@@ -31,14 +31,14 @@ async def test_what_others_follow_is_followed_once() -> None:
         assert server is not None
         client = Client(InProcessTransport(server.handler, environment.token()), "test")
         informers = Informers(client)
-        whole = informers.of(CONFIG_MAPS)
-        some = informers.of(SECRETS, field_selector="type=other")
+        whole = informers.for_resource(CONFIG_MAPS)
+        some = informers.for_resource(SECRETS, field_selector="type=other")
         informers.start()
-        await informers.synced()
+        await informers.wait_until_synced()
         monitors = Monitors(client, informers)
         monitors.on_change(changed)
         monitors.start()
-        await monitors.synced()
+        await monitors.wait_until_synced()
         followed = dict(monitors.followed())
         assert followed[CONFIG_MAPS] is whole
         assert followed[SECRETS] is not some
@@ -62,11 +62,11 @@ async def test_what_others_follow_is_followed_once() -> None:
 async def test_what_could_not_be_found_out_is_looked_for_again_soon(monkeypatch: pytest.MonkeyPatch) -> None:
     hidden = True
 
-    async def without_secrets_at_first(client: Client) -> Discovered:
+    async def without_secrets_at_first(client: Client) -> DiscoveryResult:
         found = await preferred_resources(client)
         if not hidden:
             return found
-        return Discovered([each for each in found.served if each.resource != SECRETS], ("v1",))
+        return DiscoveryResult([each for each in found.served if each.resource != SECRETS], ("v1",))
 
     monkeypatch.setattr("steersman.controllers.monitors.preferred_resources", without_secrets_at_first)
 
@@ -81,7 +81,7 @@ async def test_what_could_not_be_found_out_is_looked_for_again_soon(monkeypatch:
         informers.start()
         monitors = Monitors(client, informers)
         monitors.start()
-        await monitors.synced()
+        await monitors.wait_until_synced()
         await asyncio.sleep(0.5)  # until the APIServices that are there are a reason to look no more
         assert monitors.resource_of("", "Secret") is None
         hidden = False

@@ -67,7 +67,7 @@ async def test_as_many_pods_are_made_as_are_asked_for_and_told_of(run: Run) -> N
 
 
 async def test_the_status_is_kept_up_while_many_pods_are_made(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(replica_set, "_TELLS_EVERY", 0.001)
+    monkeypatch.setattr(replica_set, "_STATUS_INTERVAL", 0.001)
     create, goes_on = PodControl.create, asyncio.Event()
 
     async def creates_some(control: PodControl, pod: Pod, owner: ReplicaSet) -> Pod:
@@ -87,7 +87,7 @@ async def test_the_status_is_kept_up_while_many_pods_are_made(run: Run, monkeypa
     informer = Informer(client, REPLICA_SETS)
     informer.on_change(lambda _, new: told.append(new.status.replicas if new else -1))
     informer.start()
-    await informer.synced()
+    await informer.wait_until_synced()
     goes_on.set()
     await eventually(lambda: has(7))
     assert told == sorted(told)

@@ -18,10 +18,10 @@ from tests.controllers.waiting import eventually
 
 async def test_they_work_under_accounts_of_their_own_while_they_lead() -> None:
     async with Environment(listen=True) as environment:
-        transport = TLSTransport.of_kubeconfig(environment.kubeconfig())
+        transport = TLSTransport.from_kubeconfig(environment.kubeconfig())
         standalone = Standalone(Settings(root_ca="PEM"), CONTROLLERS, use_service_account_credentials=True)
         working = asyncio.ensure_future(standalone.run(transport))
-        client = Client(TLSTransport.of_kubeconfig(environment.kubeconfig()), "tests")
+        client = Client(TLSTransport.from_kubeconfig(environment.kubeconfig()), "tests")
         await client.create(NAMESPACES, Namespace(metadata=ObjectMeta(name="a")))
 
         async def has_account() -> bool:

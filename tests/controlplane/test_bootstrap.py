@@ -86,11 +86,11 @@ async def test_a_fresh_server_has_what_every_cluster_has(run: Run) -> None:
     assert names(plane, "", "namespaces") == {"default", "kube-system", "kube-public", "kube-node-lease"}
     assert names(plane, "scheduling.k8s.io", "priorityclasses") == {"system-node-critical", "system-cluster-critical"}
     assert {"cluster-admin", "admin", "edit", "view", "system:node"} <= names(plane, RBAC, "clusterroles")
-    service = await plane.objects("", "services").find("default", "kubernetes")
+    service = await plane.objects("", "services").get_cached("default", "kubernetes")
     assert (service.spec.cluster_ip, service.spec.type) == ("10.0.0.1", "ClusterIP")
     assert [(port.name, port.port, port.target_port) for port in service.spec.ports] == [("https", 443, 6443)]
     assert names(plane, "networking.k8s.io", "ipaddresses") == {"10.0.0.1"}
-    [subset] = (await plane.objects("", "endpoints").find("default", "kubernetes")).subsets
+    [subset] = (await plane.objects("", "endpoints").get_cached("default", "kubernetes")).subsets
     assert [address.ip for address in subset.addresses] == ["192.0.2.10"]
     [cidr] = plane.objects("networking.k8s.io", "servicecidrs").list()
     assert (cidr.spec.cidrs, cidr.status.conditions[0].status) == (["10.0.0.0/24"], "True")
@@ -155,7 +155,7 @@ async def test_what_is_missing_is_made_again(run: Run) -> None:
 
 async def test_roles_are_completed_and_keep_what_was_added(run: Run) -> None:
     plane = await run()
-    whole = await plane.objects(RBAC, "clusterroles").find("", "system:node")
+    whole = await plane.objects(RBAC, "clusterroles").get_cached("", "system:node")
 
     def cut(role: Any) -> None:
         role.rules = role.rules[:1]
@@ -163,7 +163,7 @@ async def test_roles_are_completed_and_keep_what_was_added(run: Run) -> None:
 
     await change(plane, RBAC, "clusterroles", "system:node", cut)
     plane = await run()
-    role = await plane.objects(RBAC, "clusterroles").find("", "system:node")
+    role = await plane.objects(RBAC, "clusterroles").get_cached("", "system:node")
     assert role.metadata.uid == whole.metadata.uid
     assert len(role.rules) >= len(whole.rules)
     assert "dance" in role.rules[0].verbs
@@ -178,18 +178,20 @@ async def test_roles_marked_to_be_left_alone_are(run: Run) -> None:
 
     await change(plane, RBAC, "clusterroles", "system:node", take)
     plane = await run()
-    assert len((await plane.objects(RBAC, "clusterroles").find("", "system:node")).rules) == 1
+    assert len((await plane.objects(RBAC, "clusterroles").get_cached("", "system:node")).rules) == 1
 
 
 async def test_the_service_follows_the_servers_port(run: Run) -> None:
-    first = await (await run()).objects("", "services").find("default", "kubernetes")
+    first = await (await run()).objects("", "services").get_cached("default", "kubernetes")
     plane = await run(secure_port=7443, advertise_address="192.0.2.11")
-    second = await plane.objects("", "services").find("default", "kubernetes")
+    second = await plane.objects("", "services").get_cached("default", "kubernetes")
     assert second.metadata.uid == first.metadata.uid
     assert [port.target_port for port in second.spec.ports] == [7443]
-    [subset] = (await plane.objects("", "endpoints").find("default", "kubernetes")).subsets
+    [subset] = (await plane.objects("", "endpoints").get_cached("default", "kubernetes")).subsets
     assert [address.ip for address in subset.addresses] == ["192.0.2.11"]
-    [endpoint] = (await plane.objects("discovery.k8s.io", "endpointslices").find("default", "kubernetes")).endpoints
+    [endpoint] = (
+        await plane.objects("discovery.k8s.io", "endpointslices").get_cached("default", "kubernetes")
+    ).endpoints
     assert endpoint.addresses == ["192.0.2.11"]
 
 
@@ -201,7 +203,7 @@ async def test_what_users_made_is_there_after_a_restart(run: Run) -> None:
     obj = ConfigMap(metadata=ObjectMeta(name="mine", namespace="default"), data={"k": "v"})
     made = to_plain(await plane.objects("", "configmaps").create(loopback("default"), obj))
     plane = await run()
-    assert to_plain(await plane.objects("", "configmaps").find("default", "mine")) == made
+    assert to_plain(await plane.objects("", "configmaps").get_cached("default", "mine")) == made
 
 
 @pytest.mark.parametrize("kind", ["system", "user"])
@@ -268,7 +270,7 @@ async def test_a_stopped_server_refuses_to_be_asked(run: Run) -> None:
     objects = plane.objects("", "configmaps")
     await plane.stop()
     with pytest.raises(StorageNotReady):
-        await objects.find("default", "a")
+        await objects.get_cached("default", "a")
 
 
 async def test_what_a_server_makes_is_its_own(run: Run) -> None:

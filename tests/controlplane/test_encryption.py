@@ -202,7 +202,7 @@ async def test_a_file_that_changes_counts_without_a_restart(
         assert plugin.calls == ["Status", "Encrypt"]
         assert b"k8s:enc:kms:v2:p:" in stored_in(folder)
     assert f"error processing encryption config file {file}: " in caplog.text
-    assert f"the encryption configuration in {file} counts from now on" in caplog.text
+    assert f"reloaded the encryption configuration from {file}" in caplog.text
 
 
 async def test_a_file_that_could_not_be_used_is_tried_again_soon(folder: Path) -> None:

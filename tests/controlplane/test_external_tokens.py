@@ -164,7 +164,7 @@ async def test_a_header_that_is_no_object_is_refused(signer: Signer, header: byt
         ({"typ": "x"}, "bad type"),
         ({"kid": ""}, "key id missing"),
         ({"alg": "none"}, 'bad signing algorithm "none"'),
-        ({"jku": "https://evil"}, "while parsing header JSON: it is no object of alg, kid and typ"),
+        ({"jku": "https://evil"}, "while parsing header JSON: not an object of alg, kid and typ"),
     ],
 )
 async def test_a_header_that_is_none_of_ours_is_refused(signer: Signer, header: dict[str, Any], why: str) -> None:

@@ -60,7 +60,7 @@ async def test_a_fresh_server_has_what_is_shipped_and_uses_it(plane: ControlPlan
     assert names == {each.metadata.name for each in [*levels, *more_levels]}
     await until(lambda: set(fairness(plane).levels) == names)
     await until(lambda: all(condition(plane, each.metadata.name) == "False" for each in [*schemas, *more_schemas]))
-    exempt = await plane.objects(GROUP, LEVELS).find("", "exempt")
+    exempt = await plane.objects(GROUP, LEVELS).get_cached("", "exempt")
     _, headers, _ = await ask(plane, "/api/v1/namespaces")
     assert headers["x-kubernetes-pf-prioritylevel-uid"] == exempt.metadata.uid
 
@@ -84,22 +84,22 @@ async def test_what_was_taken_away_is_made_again_and_mandatory_ones_are_correcte
 
     await levels.update(loopback(name="catch-all"), "catch-all", marked)
     await FlowControlConfiguration(plane.objects).ensure()
-    assert levels.has("", "system")
-    assert schemas.has("", "catch-all")
-    catch_all = await levels.find("", "catch-all")
+    assert levels.is_cached("", "system")
+    assert schemas.is_cached("", "catch-all")
+    catch_all = await levels.get_cached("", "catch-all")
     assert catch_all.metadata.annotations == {AUTO_UPDATE: "true"}
 
 
 async def test_what_an_older_version_had_made_goes_and_what_users_made_stays(plane: ControlPlane) -> None:
     levels = plane.objects(GROUP, LEVELS)
-    system = await levels.find("", "system")
+    system = await levels.get_cached("", "system")
     for name, marks in (("old", {AUTO_UPDATE: "true"}), ("kept", {AUTO_UPDATE: "false"}), ("own", {})):
         metadata = type(system.metadata)(name=name, annotations=marks)
         await levels.create(loopback(), type(system)(metadata=metadata, spec=system.spec))
     await FlowControlConfiguration(plane.objects).ensure()
-    assert not levels.has("", "old")
-    assert levels.has("", "kept")
-    assert levels.has("", "own")
+    assert not levels.is_cached("", "old")
+    assert levels.is_cached("", "kept")
+    assert levels.is_cached("", "own")
 
 
 def test_a_suggested_one_that_somebody_has_changed_stays_as_it_is() -> None:

@@ -72,7 +72,7 @@ async def test_the_start_goes_on_without_them(
             await asyncio.sleep(0.02)
     assert storage.reads == 2
     assert (await client.get(PODS)).json()["items"] == []
-    assert "the cache of /registry/pods/ is not filled yet: not yet" in caplog.text
+    assert "filling the cache of /registry/pods/ failed and will be retried: not yet" in caplog.text
 
 
 async def test_it_can_be_ended_meanwhile(late: tuple[ControlPlane, SlowForPods]) -> None:

@@ -15,7 +15,7 @@ from steersman.kinds.structs import StructKind
 from steersman.registry.core.configmaps import CONFIG_MAPS
 from steersman.rest.bound import bind
 from steersman.rest.context import loopback
-from steersman.rest.objects import ByNamespace, Presence, Reading
+from steersman.rest.objects import NamespaceCache, Presence, Reading
 from steersman.storage.memory import MemoryStorage
 from steersman.store.store import Store
 
@@ -67,9 +67,9 @@ async def test_whoever_asks_first_fills_the_cache() -> None:
         stores.append(Store(bind(CONFIG_MAPS), storage))
         return StoreObjects(stores[-1])
 
-    found = await cold().find("ns", "a")
+    found = await cold().get_cached("ns", "a")
     assert found.metadata.name == "a"
-    assert [each.metadata.name async for each, _ in cold().every()] == ["a"]
+    assert [each.metadata.name async for each, _ in cold().iterate_cached()] == ["a"]
     assert await cold().read_all("ns", Reading(lambda each: each.metadata.name, "metadata")) == ["a"]
     for each in stores:
         await each.stop()
@@ -78,12 +78,12 @@ async def test_whoever_asks_first_fills_the_cache() -> None:
 
 async def test_a_version_is_read_once(objects: StoreObjects) -> None:
     seen = Seen()
-    assert [objects.known("ns", "small", seen.reading) for _ in range(3)] == [1, 1, 1]
+    assert [objects.read_cached("ns", "small", seen.reading) for _ in range(3)] == [1, 1, 1]
     assert seen.here == [True]
     await changed(objects, "small")
-    assert objects.known("ns", "small", seen.reading) == 2
-    assert objects.known("ns", "nothing", seen.reading) is None
-    assert objects.known("ns", "a/b", seen.reading) is None
+    assert objects.read_cached("ns", "small", seen.reading) == 2
+    assert objects.read_cached("ns", "nothing", seen.reading) is None
+    assert objects.read_cached("ns", "a/b", seen.reading) is None
 
 
 async def test_large_objects_are_read_beside_the_loop_once_for_all_who_ask(objects: StoreObjects) -> None:
@@ -91,7 +91,7 @@ async def test_large_objects_are_read_beside_the_loop_once_for_all_who_ask(objec
     found = await asyncio.gather(*(objects.read_all("ns", seen.reading) for _ in range(3)))
     assert found == [[2_000, 1]] * 3
     assert sorted(seen.here) == [False, True]
-    assert objects.known_all("ns", seen.reading) == [2_000, 1]
+    assert objects.read_all_cached("ns", seen.reading) == [2_000, 1]
     assert len(seen.here) == 2
 
 
@@ -100,23 +100,26 @@ async def test_a_reading_decodes_no_more_than_its_members(
 ) -> None:
     monkeypatch.setattr(StructKind, "_decode", None)
     name: Reading[str] = Reading(lambda config_map: config_map.metadata.name, "metadata.name")
-    assert objects.known_all("", name) == ["large", "small"]
+    assert objects.read_all_cached("", name) == ["large", "small"]
     assert list(objects.names()) == list(objects.names("ns")) == [("ns", "large"), ("ns", "small")]
-    assert (objects.has("ns", "large"), objects.has("ns", "b")) == (True, False)
+    assert (objects.is_cached("ns", "large"), objects.is_cached("ns", "b")) == (True, False)
 
 
 async def test_whole_objects_are_the_callers_own(objects: StoreObjects) -> None:
-    found = [obj async for obj, _ in objects.every("ns")]
-    assert [(len(obj.data), is_large) async for obj, is_large in objects.every()] == [(2_000, True), (1, False)]
-    for obj in (*found, await objects.find("ns", "large"), await objects.get(loopback("ns"), "large")):
+    found = [obj async for obj, _ in objects.iterate_cached("ns")]
+    assert [(len(obj.data), is_large) async for obj, is_large in objects.iterate_cached()] == [
+        (2_000, True),
+        (1, False),
+    ]
+    for obj in (*found, await objects.get_cached("ns", "large"), await objects.get(loopback("ns"), "large")):
         obj.data.clear()
-    assert [len(obj.data) async for obj, _ in objects.every()] == [2_000, 1]
-    assert await objects.find("ns", "nothing") is None
+    assert [len(obj.data) async for obj, _ in objects.iterate_cached()] == [2_000, 1]
+    assert await objects.get_cached("ns", "nothing") is None
 
 
 async def test_what_is_made_of_a_namespace_is_kept_until_an_object_changes(objects: StoreObjects) -> None:
     seen = Seen()
-    of = ByNamespace(objects, seen.reading, tuple).of
+    of = NamespaceCache(objects, seen.reading, tuple).get
     for _ in range(2):
         made, is_much = await of("ns")
         assert (made, is_much) == ((2_000, 1), True)
@@ -132,9 +135,9 @@ async def test_followers_are_told_of_each_change_before_the_write_is_acknowledge
     objects = StoreObjects(store)
     told: list[bool] = []
     presence: list[bool] = []
-    followed = Presence(objects, lambda: presence.append(followed.are_none))
-    objects.follow(lambda: told.append(objects.are_none()))
-    assert not followed.are_none, "what is stored is not known yet"
+    followed = Presence(objects, lambda: presence.append(followed.is_empty))
+    objects.subscribe(lambda: told.append(objects.is_empty()))
+    assert not followed.is_empty, "what is stored is not known yet"
     await store.start()
     assert (told, presence) == ([True], [True])
     await objects.create(loopback("ns"), ConfigMap(metadata=ObjectMeta(name="a", namespace="ns")))

@@ -125,7 +125,7 @@ async def test_a_role_that_cannot_be_read_grants_nothing_and_harms_no_other(
     await rights.storage.create(
         "/registry/roles/ns/broken", roles.kind.value(decode(b'"metadata":{"name":"broken","uid":"u"}}'))
     )
-    assert "/registry/roles/ns/broken cannot be read" in caplog.text
+    assert "decoding /registry/roles/ns/broken failed" in caplog.text
     await bind_alice(rights, "new")
     assert rights.may_read("new")
 
@@ -133,7 +133,7 @@ async def test_a_role_that_cannot_be_read_grants_nothing_and_harms_no_other(
 def hold_reading(monkeypatch: pytest.MonkeyPatch) -> tuple[asyncio.Event, asyncio.Event]:
     """Hold the reading of large objects; return an event that tells when it has started, and one that lets it go on."""
     started, go_on = asyncio.Event(), asyncio.Event()
-    run = Account.beside
+    run = Account.run_in_thread
 
     async def held(account: Account, work: Any, *args: Any) -> Any:
         if work.__name__ == "_kept":
@@ -141,7 +141,7 @@ def hold_reading(monkeypatch: pytest.MonkeyPatch) -> tuple[asyncio.Event, asynci
             await go_on.wait()
         return await run(account, work, *args)
 
-    monkeypatch.setattr(Account, "beside", held)
+    monkeypatch.setattr(Account, "run_in_thread", held)
     return started, go_on
 
 

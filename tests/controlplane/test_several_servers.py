@@ -80,8 +80,8 @@ async def servers(tmp_path, monkeypatch) -> AsyncIterator[Servers]:
 
 async def leading_to(plane: ControlPlane) -> tuple[list[str], list[str]]:
     """The addresses of the Endpoints and of the EndpointSlice."""
-    endpoints = await plane.objects("", "endpoints").find("default", "kubernetes")
-    slice_ = await plane.objects("discovery.k8s.io", "endpointslices").find("default", "kubernetes")
+    endpoints = await plane.objects("", "endpoints").get_cached("default", "kubernetes")
+    slice_ = await plane.objects("discovery.k8s.io", "endpointslices").get_cached("default", "kubernetes")
     subsets = [address.ip for subset in endpoints.subsets for address in subset.addresses]
     return subsets, [address for endpoint in slice_.endpoints for address in endpoint.addresses]
 
@@ -99,7 +99,7 @@ async def test_servers_that_start_at_once_make_everything_once(servers: Servers,
     for plane in planes:
         assert plane.server is not None
         assert [each async for each in plane.server.readyz.results() if each[1] is not None] == []
-        await plane.objects("", "endpoints").catch_up()
+        await plane.objects("", "endpoints").wait_until_current()
         assert await leading_to(plane) == (["192.0.2.1", "192.0.2.2", "192.0.2.3"],) * 2
     leases = "/registry/leases/"  # one for all, as they are on one host
     once = [event for event in servers.store._log if event.previous is None and not event.key.startswith(leases)]
@@ -122,7 +122,7 @@ async def test_another_server_changes_nothing_but_what_tells_of_it(servers: Serv
         "endpointslices/default/kubernetes",
         "configmaps/kube-system/extension-apiserver-authentication",
     }
-    both = await servers.running[1].objects("", "configmaps").find(*AUTHENTICATION_INFO)
+    both = await servers.running[1].objects("", "configmaps").get_cached(*AUTHENTICATION_INFO)
     assert both.data["client-ca-file"].count("BEGIN CERTIFICATE") == 2
 
 
@@ -138,9 +138,9 @@ async def test_the_service_leads_to_those_that_run(servers: Servers, monkeypatch
 async def test_a_server_that_is_lost_is_led_to_no_more_when_its_lease_has_run_out(servers: Servers) -> None:
     await servers.start(1)
     two = await servers.start(2)
-    servers.store._clock = lambda: times.moment() + 14
+    servers.store._clock = lambda: times.unix_now() + 14
     await servers.kubernetes(2).sync()  # says that it runs
-    servers.store._clock = lambda: times.moment() + 16
+    servers.store._clock = lambda: times.unix_now() + 16
     await servers.store.expire_leases()  # and the first one does not
     await servers.kubernetes(2).sync()
     assert await leading_to(two) == (["192.0.2.2"],) * 2

@@ -74,15 +74,15 @@ async def test_what_every_cluster_has_is_made_again(start, monkeypatch, group, p
     monkeypatch.setattr(upkeep, "MINUTE", 0.02)
     plane = await start()
     objects = plane.objects(group, plural)
-    before = await objects.find(namespace, name)
+    before = await objects.get_cached(namespace, name)
     if plural == "namespaces":
         store = plane.store(group, plural)
         revision = (await store.get(loopback(name=name), name)).revision
         await store.storage.delete(store.key("", name), expected_revision=revision)
     else:
         await objects.delete(loopback(namespace, name), name)
-    await until(lambda: objects.has(namespace, name))
-    after = await objects.find(namespace, name)
+    await until(lambda: objects.is_cached(namespace, name))
+    after = await objects.get_cached(namespace, name)
     assert after.metadata.uid != before.metadata.uid
     assert getattr(after, "spec", None) == getattr(before, "spec", None)
 
@@ -90,25 +90,25 @@ async def test_what_every_cluster_has_is_made_again(start, monkeypatch, group, p
 async def test_how_aggregated_servers_know_this_one_is_made_again_at_once(start) -> None:
     plane = await start()
     objects, name = plane.objects("", "configmaps"), "extension-apiserver-authentication"
-    before = (await objects.find("kube-system", name)).data
+    before = (await objects.get_cached("kube-system", name)).data
     await objects.delete(loopback("kube-system", name), name)
-    await until(lambda: objects.has("kube-system", name))
-    assert (await objects.find("kube-system", name)).data == before
+    await until(lambda: objects.is_cached("kube-system", name))
+    assert (await objects.get_cached("kube-system", name)).data == before
 
 
 async def test_how_aggregated_servers_know_this_one_is_put_right_every_minute(start, monkeypatch) -> None:
     monkeypatch.setattr(upkeep, "MINUTE", 0.01)
     plane = await start()
     objects, name = plane.objects("", "configmaps"), "extension-apiserver-authentication"
-    before = (await objects.find("kube-system", name)).data
+    before = (await objects.get_cached("kube-system", name)).data
 
     def spoil(old: Any) -> Any:
         old.data = {"client-ca-file": "nobody", "mine": "goes"}
         return old
 
     await objects.update(loopback("kube-system", name), name, spoil)
-    await until(lambda: objects.known("kube-system", name, DATA)["client-ca-file"] == before["client-ca-file"])
-    assert (await objects.find("kube-system", name)).data == before
+    await until(lambda: objects.read_cached("kube-system", name, DATA)["client-ca-file"] == before["client-ca-file"])
+    assert (await objects.get_cached("kube-system", name)).data == before
 
 
 async def test_upkeep_of_what_is_there_writes_nothing(start, monkeypatch) -> None:
@@ -131,7 +131,7 @@ async def test_a_missing_address_of_a_service_comes_back_when_the_service_change
         return old
 
     await plane.objects("", "services").update(loopback("default", "kubernetes"), "kubernetes", label)
-    await until(lambda: addresses.has("", "10.0.0.1"))
+    await until(lambda: addresses.is_cached("", "10.0.0.1"))
 
 
 SERVICE = "/registry/services/specs/default/kubernetes"
@@ -149,7 +149,7 @@ async def test_an_address_whose_service_is_gone_is_freed_while_the_server_runs(
     start, tmp_path, monkeypatch, caplog, owner: str
 ) -> None:
     plane = await start()
-    before = (await plane.objects("", "services").find("default", "kubernetes")).metadata.uid
+    before = (await plane.objects("", "services").get_cached("default", "kubernetes")).metadata.uid
     if owner == "ghost":
 
         def pass_on(old: Any) -> Any:
@@ -165,15 +165,15 @@ async def test_an_address_whose_service_is_gone_is_freed_while_the_server_runs(
     monkeypatch.setattr(upkeep, "ENDPOINTS_INTERVAL", 0.02)
     plane = await start()
     services = plane.objects("", "services")
-    assert not services.has("default", "kubernetes")
+    assert not services.is_cached("default", "kubernetes")
     assert [each.getMessage() for each in caplog.records if each.name.endswith("kubernetes_service.service")][:1] == [
         'unable to sync kubernetes service: Service "kubernetes" is invalid: spec.clusterIPs: Invalid value: '
         '["10.0.0.1"]: failed to allocate IP 10.0.0.1: provided IP is already allocated'
     ]
     monkeypatch.setattr(service_ip_repair, "GRACE", 1.0)
-    await until(lambda: services.has("default", "kubernetes"), seconds=5)
-    assert (await services.find("default", "kubernetes")).metadata.uid != before
-    parent = (await plane.objects("networking.k8s.io", "ipaddresses").find("", "10.0.0.1")).spec.parent_ref
+    await until(lambda: services.is_cached("default", "kubernetes"), seconds=5)
+    assert (await services.get_cached("default", "kubernetes")).metadata.uid != before
+    parent = (await plane.objects("networking.k8s.io", "ipaddresses").get_cached("", "10.0.0.1")).spec.parent_ref
     assert (parent.namespace, parent.name) == ("default", "kubernetes")
 
 
@@ -230,7 +230,7 @@ async def test_leases_of_servers_that_are_gone_are_collected(start) -> None:
 async def test_the_day_from_which_old_tokens_are_tracked_is_kept(start) -> None:
     plane = await start()
     objects = plane.objects("", "configmaps")
-    since = (await objects.find("kube-system", NAME)).data["since"]
+    since = (await objects.get_cached("kube-system", NAME)).data["since"]
     assert datetime.strptime(since, "%Y-%m-%d").replace(tzinfo=UTC) <= datetime.now(UTC)
     now = 0.0
     tracking = LegacyTokenTracking(objects, clock=lambda: now)
@@ -239,21 +239,21 @@ async def test_the_day_from_which_old_tokens_are_tracked_is_kept(start) -> None:
     await objects.delete(loopback("kube-system", NAME), NAME)
     now = 1799.0
     await tracking.sync()
-    assert (await objects.find("kube-system", NAME)) is None
+    assert (await objects.get_cached("kube-system", NAME)) is None
     now = 1800.0
     await tracking.sync()
-    assert (await objects.find("kube-system", NAME)).data == {"since": since}
+    assert (await objects.get_cached("kube-system", NAME)).data == {"since": since}
 
 
 @pytest.mark.parametrize("since", ["", "yesterday", "2026-13-01", "2026-1-1"])
 async def test_a_day_that_is_none_is_mended(start, since) -> None:
     plane = await start()
     objects = plane.objects("", "configmaps")
-    today = (await objects.find("kube-system", NAME)).data["since"]
+    today = (await objects.get_cached("kube-system", NAME)).data["since"]
 
     def spoil(old: Any) -> Any:
         old.data["since"] = since
         return old
 
     await objects.update(loopback("kube-system", NAME), NAME, spoil)
-    await until(lambda: objects.known("kube-system", NAME, DATA)["since"] == today)
+    await until(lambda: objects.read_cached("kube-system", NAME, DATA)["since"] == today)

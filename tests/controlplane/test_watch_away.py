@@ -192,7 +192,11 @@ async def test_labels_of_a_new_namespace_select_it(servers: Servers) -> None:
     await servers.make(f"{group}/validatingadmissionpolicybindings", "keep", spec=binding)
     config_maps = "/api/v1/namespaces/{}/configmaps?dryRun=All"
     await servers.make("/api/v1/namespaces", "seen")
-    await servers.planes[1].objects("admissionregistration.k8s.io", "validatingadmissionpolicybindings").catch_up()
+    await (
+        servers.planes[1]
+        .objects("admissionregistration.k8s.io", "validatingadmissionpolicybindings")
+        .wait_until_current()
+    )
     await etcd_of(servers.planes[1])._following.stop()
     answer = await servers.told.post("/api/v1/namespaces", {"metadata": {"name": "kept", "labels": {"kept": "yes"}}})
     assert answer.status == 201

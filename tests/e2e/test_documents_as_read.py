@@ -54,6 +54,10 @@ def test_the_guide_of_webhooks(reader: Reads) -> None:
     reads.read(Document(ROOT / "docs" / "webhooks.md"))
 
 
+def test_the_page_about_versions(reader: Reads) -> None:
+    reader({}).read(Document(ROOT / "docs" / "upgrading.md"))
+
+
 def test_the_guide_of_envtest(reader: Reads) -> None:
     reader(INSTALLS, {each: str(free_port()) for each in ("2379", "6443")}).read(Document(ROOT / "docs" / "envtest.md"))
 

@@ -19,7 +19,7 @@ from steersman.machinery.codec.protobuf import documents as protobuf
 from steersman.machinery.codec.yaml import from_json
 from steersman.machinery.errors.field import FieldError
 from steersman.machinery.identity.schema import GroupVersionKind
-from steersman.machinery.large_work.body_room import BodyRoom
+from steersman.machinery.large_work.body_budget import BodyBudget
 from steersman.machinery.large_work.sizes import is_large, is_large_protobuf, is_large_yaml
 from steersman.machinery.validation.object_meta import name_is_dns_subdomain
 from steersman.net.body import IncomingBody
@@ -137,12 +137,12 @@ async def test_a_large_body_is_not_read_before_there_is_room_for_it(
     left: list[tuple[str, int]] = []
     room = asyncio.Event()
 
-    async def enter(_: BodyRoom, user: str, size: int) -> None:
+    async def acquire(_: BodyBudget, user: str, size: int) -> None:
         entered.append((user, size))
         await room.wait()
 
-    monkeypatch.setattr(BodyRoom, "enter", enter)
-    monkeypatch.setattr(BodyRoom, "leave", lambda _, user, size: left.append((user, size)))
+    monkeypatch.setattr(BodyBudget, "acquire", acquire)
+    monkeypatch.setattr(BodyBudget, "release", lambda _, user, size: left.append((user, size)))
     body = as_json({"metadata": {"name": "a"}, "data": {"key": "x" * 100_000}})
     asked = asyncio.ensure_future(noting.ask("POST", NOTES, body, content_length=str(len(body))))
     small = as_json({**SMALL, "metadata": {"name": "b"}})

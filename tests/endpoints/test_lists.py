@@ -102,7 +102,7 @@ async def compare(notes: list[dict[str, str]], limits: tuple[int, ...]) -> None:
     for number, data in enumerate(notes):
         await small.note(f"n{number}", **data)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(times, "moment", lambda: 2e9)
+        patch.setattr(times, "unix_now", lambda: 2e9)
         compact = {
             (kind, query): (await small.get(NOTES + query, accept=JSON + kind)).body[:-1]
             for kind, query in (("", ""), (PARTIAL, ""), (TABLE, ""), (TABLE, "?includeObject=Object"))
@@ -132,7 +132,7 @@ async def compare(notes: list[dict[str, str]], limits: tuple[int, ...]) -> None:
 async def test_a_long_list_comes_in_small_pieces(
     small: SmallServer, monkeypatch: pytest.MonkeyPatch, accept: str, query: str
 ) -> None:
-    monkeypatch.setattr(times, "moment", lambda: 2e9)
+    monkeypatch.setattr(times, "unix_now", lambda: 2e9)
     monkeypatch.setattr(lists, "WHOLE", 64 << 10)
     monkeypatch.setattr(lists, "READY_SLICE_BYTES", 128 << 10)
     monkeypatch.setattr(lists, "KEPT", 4 << 10)

@@ -40,7 +40,7 @@ class Converter(Conversion):
         self.closed = 0
         self.came = asyncio.Condition()
 
-    async def values(self, values: Sequence[bytes], target: OpenKind) -> list[bytes]:
+    async def convert_values(self, values: Sequence[bytes], target: OpenKind) -> list[bytes]:
         objects = [target.decode(target.body_of(each)) for each in values]
         assert all(target.version_of(target.body_of(each)) != target.api_version for each in values)
         assert not any(each.metadata.resource_version for each in objects)

@@ -181,7 +181,7 @@ async def test_what_is_done_after_a_write_hears_of_each_and_cannot_undo_it(
     ships: Server, caplog: pytest.LogCaptureFixture
 ) -> None:
     assert (await ask(ships, "POST", SHIPS, ship("a", captain="queeg"))).status == 201
-    assert "what is to be done after a write of a has failed" in caplog.text
+    assert "an after_write hook of a failed" in caplog.text
     merge = "application/merge-patch+json"
     await ask(ships, "PATCH", f"{SHIPS}/a", {"spec": {"captain": "kirk"}}, media=merge)
     await ask(ships, "PATCH", f"{SHIPS}/a?dryRun=All", {"spec": {"captain": "spock"}}, media=merge)

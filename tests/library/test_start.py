@@ -92,12 +92,10 @@ async def test_a_definition_that_is_wrong_is_wrong_each_time(serve: Any, tmp_pat
             await serve(Wrong, data_dir=tmp_path)
 
 
-async def test_a_note_that_cannot_be_read_is_made_anew(
-    serve: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_an_unreadable_note_is_replaced(serve: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     (tmp_path / "definitions.json").write_text("{")
     await serve(Good, data_dir=tmp_path)
-    assert "is made anew" in caplog.text
+    assert "will be replaced" in caplog.text
     assert (tmp_path / "definitions.json").read_text() != "{"
 
 

@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 import steersman
-from steersman.machinery.codec.json_syntax import words_of
+from steersman.machinery.codec.json_syntax import error_message
 from steersman.net.client.dial import _tls_failure
 from steersman.storage.sqlite.store import _fault
 
@@ -97,10 +97,10 @@ def test_values_that_are_refused_speak_for_themselves() -> None:
 
     with pytest.raises(msgspec.ValidationError) as caught:
         msgspec.json.decode(b'{"a":"b"}', type=Kind)
-    assert words_of(caught.value) == "json: cannot unmarshal a value into the object"
+    assert error_message(caught.value) == "json: cannot unmarshal a value into the object"
     with pytest.raises(msgspec.ValidationError) as caught:
         msgspec.json.decode(b'"a"', type=complex, dec_hook=refuse)
-    assert words_of(caught.value) == "our words"
+    assert error_message(caught.value) == "our words"
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from steersman.machinery.private_files import MOST_OF_CONFIGURATION, read_bounded
+from steersman.machinery.private_files import MOST_OF_CONFIGURATION, read_bounded, temporary_file
 
 
 def test_a_file_may_be_as_large_as_its_bound(tmp_path: Path) -> None:
@@ -27,3 +27,17 @@ def test_what_is_no_file_is_not_waited_for(tmp_path: Path) -> None:
         read_bounded(tmp_path)
     with pytest.raises(FileNotFoundError):
         read_bounded(tmp_path / "none")
+
+
+def test_a_temporary_file_needs_no_folder_and_is_gone_at_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tempfile.tempdir", "/nowhere")
+    with temporary_file(b"key") as name:
+        assert Path(name).read_bytes() == b"key"
+    assert not Path(name).exists()
+
+
+def test_a_temporary_file_is_made_in_a_folder_where_memory_has_no_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr("os.memfd_create", raising=False)
+    with temporary_file(b"key") as name:
+        assert Path(name).read_bytes() == b"key"
+    assert not Path(name).exists()

@@ -65,6 +65,10 @@ def test_counting_stops_at_the_limit():
 
     assert hpack.count_fields(Counted(b"\x82" * 900_000), 1000) == 1001
     assert Counted.looked_at < 2000
+    assert hpack.count_fields(Counted(b"\x20" * 900_000 + b"\x82"), 1000) == 1001
+    assert hpack.count_fields(Counted(b"\x3f\x00" * 450_000 + b"\x82"), 1000) == 1001
+    assert Counted.looked_at < 10_000
+    assert hpack.count_fields(b"\x20" * 1000 + b"\x82", 1000) == 1
 
 
 @given(st.binary(max_size=30))

@@ -118,7 +118,7 @@ async def test_changed_files_are_used_and_broken_ones_are_not(serve, client_cont
     shutil.copy(first.cert_file, used.cert_file)  # the key is still the other's
     tls.refresh(now=True)
     assert (await ask(server, client_context()))[1] == der(second)
-    assert [each.getMessage()[:18] for each in caplog.records] == ["TLS files loaded a", "TLS files changed "]
+    assert [each.getMessage()[:18] for each in caplog.records] == ["TLS files reloaded", "TLS files changed "]
     assert "cannot be used" in caplog.text
     shutil.copy(first.key_file, used.key_file)
     tls.refresh(now=True)

@@ -97,7 +97,7 @@ async def test_a_node_may_ask_for_it_later(cluster: asking.Node) -> None:
     await cluster.client.patch(NODES, "later", "", asked, media=MERGE_PATCH)
     await ready(cluster, "later")
     more = {"status": {"capacity": {"cpu": "64"}, "allocatable": {"cpu": "64"}}}
-    await cluster.client.change(NODES, "later", "", more, subresource="status")
+    await cluster.client.patch_without_result(NODES, "later", "", more, subresource="status")
 
     async def follows() -> bool:
         assert cluster.cluster._movers is not None

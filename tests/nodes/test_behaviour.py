@@ -16,7 +16,7 @@ from steersman.api.core.v1 import (
 )
 from steersman.api.meta.v1 import ObjectMeta, OwnerReference
 from steersman.nodes.behaviour import behaviour_of
-from steersman.nodes.place import Start
+from steersman.nodes.context import StartSnapshot
 
 JOB = OwnerReference(api_version="batch/v1", kind="Job", name="j", uid="1", controller=True)
 
@@ -100,14 +100,14 @@ def test_commands_run_as_whom_the_pod_says() -> None:
 def test_what_a_container_finds_in_its_volumes_is_there() -> None:
     mount = VolumeMount(name="e", mount_path="/data")
     container = Container(name="c", command=["sh", "-c", "exit $(cat /data/n)"], volume_mounts=[mount])
-    start = Start("c", {"/data/n": b"3"}, {}, 8)
+    start = StartSnapshot("c", {"/data/n": b"3"}, {}, 8)
     assert behaviour_of(Pod(spec=PodSpec(containers=[container])), container, start).exit_code == 3
 
 
 def test_files_that_are_much_are_taken_to_be_there() -> None:
     mount = VolumeMount(name="e", mount_path="/data")
     container = Container(name="c", command=["test", "-f", "/data/n"], volume_mounts=[mount])
-    start = Start("c", {"/data/n": bytes(9000)}, {}, 9007)
+    start = StartSnapshot("c", {"/data/n": bytes(9000)}, {}, 9007)
     assert behaviour_of(Pod(spec=PodSpec(containers=[container])), container, start).exit_code == 0
 
 

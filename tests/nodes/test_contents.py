@@ -27,14 +27,14 @@ from steersman.api.core.v1 import (
 )
 from steersman.api.meta.v1 import ObjectMeta
 from steersman.machinery.built_in.pod_resources import AnyContainer
-from steersman.nodes.container.look import time_of
+from steersman.nodes.container.sync import status_time
 from steersman.nodes.containers import Containers
 from steersman.nodes.contents import Contents
+from steersman.nodes.context import PodContext
+from steersman.nodes.initial_world import plain_variables
 from steersman.nodes.mounted_files import Mount, MountedFiles
-from steersman.nodes.place import Place
-from steersman.nodes.pod_life import Step, step
+from steersman.nodes.pod_life import PodSyncResult, sync_pod
 from steersman.nodes.shell.effects import World
-from steersman.nodes.surroundings import plain_variables
 from steersman.nodes.volume_store import MOST_IN_VOLUME, VolumeKey, VolumeStore
 from tests.counted_work import calls
 
@@ -73,9 +73,9 @@ class Living:
             ),
             status=PodStatus(phase="Pending"),
         )
-        self.place = Place(("172.16.0.2",), ("10.128.0.2",))
-        self.done: Step | None = None
-        self.again: float | None = None
+        self.place = PodContext(("172.16.0.2",), ("10.128.0.2",))
+        self.done: PodSyncResult | None = None
+        self.next_sync: float | None = None
 
     @property
     def contents(self) -> Contents:
@@ -84,13 +84,13 @@ class Living:
     async def at(self, seconds: float) -> Living:
         """A look so long after the beginning."""
         now = NOW + seconds
-        shared = self.contents.of(self.pod)
+        shared = self.contents.for_pod(self.pod)
         if shared is not None:
-            await shared.catch_up(self.place.memory, self._world, now)
-        self.done = done = step(self.pod, replace(self.place, shared=shared), now)
+            await shared.start_and_run(self.place.records, self._world, now)
+        self.done = done = sync_pod(self.pod, replace(self.place, shared=shared), now)
         self.pod.status = done.status
-        self.place = replace(self.place, memory=done.memory, images=[*self.place.images, *done.pulled])
-        self.again = None if shared is None else shared.look_again(now)
+        self.place = replace(self.place, records=done.records, images=[*self.place.images, *done.pulled])
+        self.next_sync = None if shared is None else shared.next_sync(now)
         return self
 
     async def _world(self, container: AnyContainer) -> World:
@@ -105,14 +105,14 @@ class Living:
         return None
 
     def file(self, path: str) -> bytes | None:
-        shared = self.contents.of(self.pod)
+        shared = self.contents.for_pod(self.pod)
         assert shared is not None
         assert self.pod.spec.containers is not None
         return shared.view(self.pod.spec.containers[0], {}).get(path)
 
 
 def _seconds(text: str) -> float:
-    return next(number for number in range(10_000) if time_of(NOW + number) == text)
+    return next(number for number in range(10_000) if status_time(NOW + number) == text)
 
 
 async def test_what_an_init_container_writes_the_others_find() -> None:
@@ -154,11 +154,11 @@ async def test_a_container_that_waits_for_a_file_of_another_ends_when_that_is_th
         container("works", "sleep 8; touch /d/done; sleep 1000"),
     )
     await it.at(0)
-    assert it.again is not None
+    assert it.next_sync is not None
     at = 0.0
     while it.ended("waits") is None and at < 30:
-        assert it.again is not None
-        at = max(it.again - NOW, at + 0.5)
+        assert it.next_sync is not None
+        at = max(it.next_sync - NOW, at + 0.5)
         await it.at(at)
     assert it.ended("waits") is not None
     code, seconds = it.ended("waits") or (0, 0)
@@ -171,7 +171,7 @@ async def test_a_container_that_waits_for_a_file_of_another_ends_when_that_is_th
 async def test_a_command_that_is_killed_writes_nothing_more() -> None:
     it = Living(container("c", "sleep 5; touch /d/a; sleep 5; touch /d/b"))
     await it.at(0)
-    it.pod.metadata.deletion_timestamp, it.pod.metadata.deletion_grace_period_seconds = time_of(NOW + 36), 30
+    it.pod.metadata.deletion_timestamp, it.pod.metadata.deletion_grace_period_seconds = status_time(NOW + 36), 30
     await it.at(6)
     await it.at(20)
     assert it.file("/d/a") == b""
@@ -182,7 +182,7 @@ async def test_a_process_that_began_later_finds_what_containers_have_written() -
     it = Living(container("c", "cat /d/f || exit 9; sleep 1000"), init=(container("i", "echo from-init > /d/f"),))
     await it.at(0)
     it.containers = Containers()
-    it.place = replace(it.place, memory={})
+    it.place = replace(it.place, records={})
     await it.at(60)
     assert it.ended("c") is None
     assert it.file("/d/f") == b"from-init\n"
@@ -227,7 +227,7 @@ def test_mounts_are_found_in_a_time_by_their_number_and_not_by_that_of_variables
         """How many calls it takes, and how many have files."""
         given = [VolumeMount(name="d", mount_path=f"/m/{number}", sub_path_expr=expression) for number in range(mounts)]
         it = Living(container("c", "sleep 1000", volume_mounts=given, env=env))
-        shared = it.contents.of(it.pod)
+        shared = it.contents.for_pod(it.pod)
         assert shared is not None
         read = [each for each in shared.mounts(it.pod.spec.containers[0]) if each.files is not None]
         return calls(lambda: shared.mounts(it.pod.spec.containers[0])), len(read)
@@ -287,7 +287,7 @@ async def test_a_volume_that_is_full_is_told_of_once() -> None:
     told: list[str] = []
     it.contents.full = lambda _, name: told.append(name)
     await it.at(0)
-    shared = it.contents.of(it.pod)
+    shared = it.contents.for_pod(it.pod)
     assert shared is not None
     assert it.pod.spec.containers is not None
     world = World("p", {}, lambda: NOW, files=shared.view(it.pod.spec.containers[0], {}))
@@ -316,9 +316,9 @@ async def test_a_pod_that_writes_more_than_a_volume_may_hold_has_to_go() -> None
     it = Living(container("c", "seq 1 400 > /d/f; sleep 1000"), volume=volume)
     await it.at(0)
     await it.at(1)
-    shared = it.contents.of(it.pod)
+    shared = it.contents.for_pod(it.pod)
     assert shared is not None
-    assert shared.over_limit() == 'Usage of EmptyDir volume "d" exceeds the limit "1Ki". '
+    assert shared.size_limit_error() == 'Usage of EmptyDir volume "d" exceeds the limit "1Ki". '
 
 
 def with_variable(key: str = "DB", path: str = "env", *, optional: bool = False) -> list[EnvVar]:
@@ -369,11 +369,11 @@ async def test_a_file_of_variables_is_read_once_in_a_look() -> None:
         ]
         it = Living(container("c", "sleep 1000", env=env))
         it.contents.store.files(VolumeKey("pod", "u", "d"))["env"] = text.encode()
-        shared = it.contents.of(it.pod)
+        shared = it.contents.for_pod(it.pod)
         assert shared is not None
-        assert shared.wrong_with(it.pod.spec.containers[0]) == ""
-        return calls(lambda: shared.wrong_with(it.pod.spec.containers[0])) + calls(
-            lambda: it.contents.of(it.pod).wrong_with(it.pod.spec.containers[0])  # type: ignore[union-attr]
+        assert shared.config_error(it.pod.spec.containers[0]) == ""
+        return calls(lambda: shared.config_error(it.pod.spec.containers[0])) + calls(
+            lambda: it.contents.for_pod(it.pod).config_error(it.pod.spec.containers[0])  # type: ignore[union-attr]
         )
 
     assert await read(150) < 10 * await read(1)
@@ -382,15 +382,15 @@ async def test_a_file_of_variables_is_read_once_in_a_look() -> None:
 async def test_a_file_of_variables_that_is_too_large_is_not_read() -> None:
     it = Living(container("c", "sleep 1000", env=with_variable()))
     it.contents.store.files(VolumeKey("pod", "u", "d"))["env"] = b"A='1'\n" * 30_000
-    shared = it.contents.of(it.pod)
+    shared = it.contents.for_pod(it.pod)
     assert shared is not None
-    assert shared.wrong_with(it.pod.spec.containers[0]) == "couldn't parse env file"
+    assert shared.config_error(it.pod.spec.containers[0]) == "couldn't parse env file"
 
 
 async def test_a_container_keeps_the_variables_with_which_it_began() -> None:
     it = Living(container("c", "sleep 1000", env=with_variable()), init=(container("i", "echo \"DB='1'\" > /d/env"),))
     await it.at(0)
-    shared = it.contents.of(it.pod)
+    shared = it.contents.for_pod(it.pod)
     assert shared is not None
     name = it.pod.status.container_statuses[0].container_id
     assert it.pod.spec.containers is not None
@@ -407,15 +407,15 @@ async def test_the_log_of_a_container_tells_what_it_has_seen_of_others(monkeypat
     )
     await it.at(0)
     await it.at(10)
-    shared = it.contents.of(it.pod)
+    shared = it.contents.for_pod(it.pod)
     assert shared is not None
-    monkeypatch.setattr("steersman.machinery.values.times.moment", lambda: NOW + 10)
+    monkeypatch.setattr("steersman.machinery.values.times.unix_now", lambda: NOW + 10)
     log = shared.log_of(it.pod.status.container_statuses[0].container_id)
     assert log is not None
     found = [next(log) for _ in range(4)]
     assert [each.data for each in found if not isinstance(each, float)] == [b"waits\n", b"waits\n", b"goes\n"]
     assert found[-1] == NOW + 1004
-    it.contents.end(it.pod)
+    it.contents.stop_commands(it.pod)
     assert list(log) == []
 
 
@@ -426,9 +426,9 @@ async def test_a_log_that_another_container_writes_is_followed(monkeypatch: pyte
     )
     await it.at(0)
     await it.at(9)
-    shared = it.contents.of(it.pod)
+    shared = it.contents.for_pod(it.pod)
     assert shared is not None
-    monkeypatch.setattr("steersman.machinery.values.times.moment", lambda: NOW + 9)
+    monkeypatch.setattr("steersman.machinery.values.times.unix_now", lambda: NOW + 9)
     log = shared.log_of(it.pod.status.container_statuses[0].container_id)
     assert log is not None
     printed = b""
@@ -446,9 +446,9 @@ async def test_of_what_a_command_prints_the_end_is_kept() -> None:
     await it.at(0)
     for seconds in range(12):
         await it.at(seconds)
-    shared = it.contents.of(it.pod)
+    shared = it.contents.for_pod(it.pod)
     assert shared is not None
-    course = shared._known.logs[it.pod.status.container_statuses[0].container_id]
+    course = shared._state.logs[it.pod.status.container_statuses[0].container_id]
     assert 50_000 < sum(len(each.data) for each in course.output.since(0)) <= 64 << 10
 
 
@@ -461,11 +461,13 @@ async def test_nothing_is_left_of_pods_that_are_gone() -> None:
         )
         await it.at(0)
         await it.at(5)
-        shared = contents.of(it.pod)
+        shared = contents.for_pod(it.pod)
         assert shared is not None
         contents.forget(it.pod)
-        await shared.catch_up({}, it._world, NOW + 9)  # a look that was under way
-        shared.begin(it.pod.spec.containers[0] if it.pod.spec.containers else it.pod.spec.init_containers[0], "x", NOW)
+        await shared.start_and_run({}, it._world, NOW + 9)  # a look that was under way
+        shared.start_container(
+            it.pod.spec.containers[0] if it.pod.spec.containers else it.pod.spec.init_containers[0], "x", NOW
+        )
         contents.forget(it.pod)
     assert (contents._pods, contents._writers, contents._found, contents._followed) == ({}, {}, 0, 0)
     assert (contents.store.taken, len(contents.store)) == (0, 0)
@@ -534,19 +536,19 @@ async def test_a_look_at_containers_that_do_much_takes_little(script: str) -> No
     it = Living(container("a", script), container("b", script))
     await it.at(0)
     for seconds in (1, 10, 100, 1000):
-        shared = it.contents.of(it.pod)
+        shared = it.contents.for_pod(it.pod)
         began = time.thread_time()
-        step(it.pod, replace(it.place, shared=shared), NOW + seconds)
+        sync_pod(it.pod, replace(it.place, shared=shared), NOW + seconds)
         assert time.thread_time() - began < 0.1  # some 6 ms
 
 
 async def test_what_an_ended_container_has_still_to_do_is_done_later(monkeypatch: pytest.MonkeyPatch) -> None:
     it = Living(container("c", "for i in 1 2 3; do echo $i >> /d/f; sleep 1; done"), container("d", "sleep 1000"))
     await it.at(0)
-    monkeypatch.setattr("steersman.nodes.contents.SECONDS_IN_LOOK", -1)
-    it.pod.metadata.deletion_timestamp, it.pod.metadata.deletion_grace_period_seconds = time_of(NOW + 40), 30
-    shared = it.contents.of(it.pod)
-    it.pod.status = step(it.pod, replace(it.place, shared=shared), NOW + 10).status
+    monkeypatch.setattr("steersman.nodes.contents.SECONDS_IN_SYNC", -1)
+    it.pod.metadata.deletion_timestamp, it.pod.metadata.deletion_grace_period_seconds = status_time(NOW + 40), 30
+    shared = it.contents.for_pod(it.pod)
+    it.pod.status = sync_pod(it.pod, replace(it.place, shared=shared), NOW + 10).status
     assert it.ended("c") is not None
     await it.at(11)
     assert it.file("/d/f") == b"1\n2\n3\n"

@@ -17,7 +17,7 @@ import steersman
 from steersman.api.core.v1 import NodeSpec, NodeStatus, Pod, PodSpec, PodStatus
 from steersman.api.meta.v1 import ObjectMeta
 from steersman.machinery.codec.serializer import from_plain
-from steersman.nodes.unsimulated import all_fields, fields_without_effect, told
+from steersman.nodes.unsimulated import all_fields, event_message, fields_without_effect
 
 ROOTS = (PodSpec, PodStatus, NodeSpec, NodeStatus)
 
@@ -261,7 +261,10 @@ def test_a_pod_of_which_everything_has_effect_is_told_of_nothing() -> None:
         "volumes": [{"name": "v", "emptyDir": {}}, {"name": "s", "projected": {"sources": [{"secret": {}}]}}],
     }
     assert fields_without_effect(Pod(spec=from_plain(PodSpec, spec))) == []
-    assert told(["hostPID", "volumes[].image"]) == "no effect on a simulated node: spec.hostPID, spec.volumes[].image"
+    assert (
+        event_message(["hostPID", "volumes[].image"])
+        == "no effect on a simulated node: spec.hostPID, spec.volumes[].image"
+    )
 
 
 def test_what_is_told_of_is_what_is_judged_so() -> None:

@@ -37,7 +37,7 @@ class Slow:
     def __init__(self) -> None:
         self.renewed: Counter[str] = Counter()
 
-    async def change(self, resource: APIResource[Any], name: str, *_: object, **__: object) -> None:
+    async def patch_without_result(self, resource: APIResource[Any], name: str, *_: object, **__: object) -> None:
         await asyncio.sleep(1)
         self.renewed[name] += resource is LEASES
 
@@ -66,7 +66,9 @@ class Written(Slow):
     async def get(self, *_: object) -> Node:
         return self.node
 
-    async def change(self, resource: APIResource[Any], name: str, namespace: object, patch: Any, **__: object) -> None:
+    async def patch_without_result(
+        self, resource: APIResource[Any], name: str, namespace: object, patch: Any, **__: object
+    ) -> None:
         if resource is NODES:
             self.patches.append(patch["status"]["allocatable"])
 

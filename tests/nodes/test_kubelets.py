@@ -39,11 +39,11 @@ from steersman.client.resources import CONFIG_MAPS, EVENTS, LEASES, NODES, PODS,
 from steersman.nodes import kubelets as kubelets_module
 from steersman.nodes.container_status import image_name
 from steersman.nodes.containers import Containers
+from steersman.nodes.context import PodContext
 from steersman.nodes.images import size_of
 from steersman.nodes.kubelets import Kubelets
 from steersman.nodes.node_set import Networks, NodeSet
-from steersman.nodes.place import Place
-from steersman.nodes.pod_life import Step, step
+from steersman.nodes.pod_life import PodSyncResult, sync_pod
 from steersman.nodes.rehearsal import Unknown
 from steersman.nodes.server.servers import NodeServers
 from steersman.nodes.simulated_node import NodeTemplate, SimulatedNode
@@ -150,13 +150,12 @@ async def test_pods_run_end_and_go(running: Running) -> None:
 
 async def test_what_was_written_is_not_looked_at_again(running: Running, monkeypatch: pytest.MonkeyPatch) -> None:
     looked_at: list[str] = []
-    step = kubelets_module.step
 
-    def counted(pod: Pod, place: Place, now: float) -> Step:
+    def counted(pod: Pod, place: PodContext, now: float) -> PodSyncResult:
         looked_at.append(pod.metadata.name)
-        return step(pod, place, now)
+        return sync_pod(pod, place, now)
 
-    monkeypatch.setattr(kubelets_module, "step", counted)
+    monkeypatch.setattr(kubelets_module, "sync_pod", counted)
     await running.pod("stays")
     await running.pod("ends", "sleep", "60", restart="Never")
     assert looked_at.count("stays") == 1
@@ -429,11 +428,11 @@ async def test_a_pod_of_many_containers_is_looked_at_beside_the_loop(
 ) -> None:
     threads: set[bool] = set()
 
-    def noted(pod: Pod, place: Place, now: float) -> Step:
+    def noted(pod: Pod, place: PodContext, now: float) -> PodSyncResult:
         threads.add(threading.current_thread() is not threading.main_thread())
-        return step(pod, place, now)
+        return sync_pod(pod, place, now)
 
-    monkeypatch.setattr(kubelets_module, "step", noted)
+    monkeypatch.setattr(kubelets_module, "sync_pod", noted)
     given = [Container(name=f"c{number}", image="i", command=["sleep", "9"]) for number in range(containers)]
     pod = Pod(metadata=ObjectMeta(name="p", namespace="default"), spec=PodSpec(node_name="node-0", containers=given))
     await running.client.create(PODS, pod)

@@ -29,13 +29,13 @@ from steersman.machinery.values import times
 from steersman.machinery.values.quantity import Quantity
 from steersman.nodes.behaviour import PREFIX
 from steersman.nodes.container_status import image_name
+from steersman.nodes.context import ContainerExit, PodContext
 from steersman.nodes.images import Pulls
-from steersman.nodes.place import Ended, Place
-from steersman.nodes.pod_life import Step, step
-from steersman.nodes.resize import Room
+from steersman.nodes.pod_life import PodSyncResult, sync_pod
+from steersman.nodes.resize import NodeCapacity
 from steersman.scheduler.demand.requests import taken_by
 
-PLACE = Place(("172.16.0.2",), ("10.128.0.2",))
+PLACE = PodContext(("172.16.0.2",), ("10.128.0.2",))
 NOW = 1_800_000_000.0
 
 
@@ -57,9 +57,9 @@ def container(name: str = "c", *command: str, **more: Any) -> Container:
     return Container(name=name, image="nginx", command=list(command), **more)
 
 
-def live(it: Pod, now: float) -> Step:
+def live(it: Pod, now: float) -> PodSyncResult:
     """A step whose status the pod has then."""
-    done = step(it, PLACE, now)
+    done = sync_pod(it, PLACE, now)
     it.status = done.status
     return done
 
@@ -81,14 +81,14 @@ def test_a_server_runs_at_once_and_stays() -> None:
     assert it.status.phase == "Running"
     assert ready(it) == ("True", "", "")
     assert (it.status.pod_ip, it.status.host_ip) == ("10.128.0.2", "172.16.0.2")
-    assert [each.reason for each in done.happened] == ["Pulling", "Pulled", "Created", "Started"]
+    assert [each.reason for each in done.events] == ["Pulling", "Pulled", "Created", "Started"]
     assert not live(it, NOW + 1000).changed
 
 
 def test_a_command_that_ends_succeeds_or_fails_where_nothing_is_started_again() -> None:
     it = pod(container("c", "sh", "-c", "echo hello; sleep 5"), restart="Never")
     done = live(it, NOW)
-    assert (it.status.phase, done.again) == ("Running", NOW + 5)
+    assert (it.status.phase, done.next_sync) == ("Running", NOW + 5)
     live(it, NOW + 5)
     assert it.status.phase == "Succeeded"
     assert ready(it) == ("False", "PodCompleted", "")
@@ -107,7 +107,7 @@ def test_what_fails_is_started_again_with_growing_waits() -> None:
         live(it, at)
         at += 1
         done = live(it, at)
-        waits.append(0 if it.status.container_statuses[0].state.running else (done.again or 0) - at)
+        waits.append(0 if it.status.container_statuses[0].state.running else (done.next_sync or 0) - at)
         if waits[-1]:
             waiting = it.status.container_statuses[0].state.waiting
             assert waiting is not None
@@ -224,7 +224,7 @@ def test_annotations_say_what_a_container_does() -> None:
 
 def test_probes_delay_readiness() -> None:
     it = pod(container(startup_probe=Probe(initial_delay_seconds=5), readiness_probe=Probe(initial_delay_seconds=8)))
-    assert live(it, NOW).again == NOW + 5
+    assert live(it, NOW).next_sync == NOW + 5
     started = [it.status.container_statuses[0].started]
     live(it, NOW + 5)
     assert [*started, it.status.container_statuses[0].started] == [False, True]
@@ -245,9 +245,9 @@ def test_a_pod_that_is_deleted_stops_and_is_over() -> None:
     live(it, NOW)
     delete(it, NOW)
     done = live(it, times.unix(it.metadata.deletion_timestamp or "") - 30)
-    assert done.over
+    assert done.is_finished
     assert it.status.phase == "Failed"
-    assert [each.reason for each in done.happened] == ["Killing"]
+    assert [each.reason for each in done.events] == ["Killing"]
 
 
 def test_a_pod_takes_its_time_to_stop_within_its_grace() -> None:
@@ -256,14 +256,14 @@ def test_a_pod_takes_its_time_to_stop_within_its_grace() -> None:
     live(it, NOW)
     delete(it, NOW)
     end = times.unix(it.metadata.deletion_timestamp or "")
-    assert not live(it, end - 30).over
-    assert not live(it, end).over  # it was deleted within the second after that, and nobody remembers when
-    assert live(it, end + 1).over
+    assert not live(it, end - 30).is_finished
+    assert not live(it, end).is_finished  # it was deleted within the second after that, and nobody remembers when
+    assert live(it, end + 1).is_finished
 
 
 def test_a_deadline_ends_a_pod() -> None:
     it = pod(container(), active_deadline_seconds=60)
-    assert live(it, NOW).again == NOW + 60
+    assert live(it, NOW).next_sync == NOW + 60
     live(it, NOW + 60)
     assert (it.status.phase, it.status.reason) == ("Failed", "DeadlineExceeded")
 
@@ -295,19 +295,19 @@ def test_an_image_that_is_not_to_be_had_is_tried_again_and_again() -> None:
         'resolve reference "docker.io/library/nginx:latest": docker.io/library/nginx:latest: not found'
     )
     assert waits(it) == ("ErrImagePull", why)
-    assert [(each.reason, each.message) for each in done.happened] == [
+    assert [(each.reason, each.message) for each in done.events] == [
         ("Pulling", 'Pulling image "nginx"'),
         ("Failed", f'Failed to pull image "nginx": {why}'),
         ("Failed", "Error: ErrImagePull"),
     ]
-    place = Place(PLACE.host_ips, PLACE.pod_ips, memory=done.memory)
-    done = step(it, place, NOW + 1)
+    place = PodContext(PLACE.host_ips, PLACE.pod_ips, records=done.records)
+    done = sync_pod(it, place, NOW + 1)
     it.status = done.status
     assert waits(it) == ("ImagePullBackOff", f'Back-off pulling image "nginx": ErrImagePull: {why}')
-    assert [each.message for each in done.happened] == ['Back-off pulling image "nginx"', "Error: ImagePullBackOff"]
-    assert done.again == NOW + 10
-    done = step(it, Place(PLACE.host_ips, PLACE.pod_ips, memory=done.memory), NOW + 10)
-    assert done.memory["c"].pulls == Pulls(2, NOW + 10)
+    assert [each.message for each in done.events] == ['Back-off pulling image "nginx"', "Error: ImagePullBackOff"]
+    assert done.next_sync == NOW + 10
+    done = sync_pod(it, PodContext(PLACE.host_ips, PLACE.pod_ips, records=done.records), NOW + 10)
+    assert done.records["c"].pulls == Pulls(2, NOW + 10)
     assert Pulls(2, NOW + 10).next == NOW + 30
     it.metadata.annotations = {}
     live(it, NOW + 11)
@@ -317,9 +317,9 @@ def test_an_image_that_is_not_to_be_had_is_tried_again_and_again() -> None:
 @pytest.mark.parametrize("pattern", ["nginx", "docker.io/library/nginx:*", "*/nginx:latest"])
 def test_images_that_nobody_has_are_known_by_name(pattern: str) -> None:
     it = pod(container())
-    it.status = step(it, Place(PLACE.host_ips, PLACE.pod_ips, missing_images=("other", pattern)), NOW).status
+    it.status = sync_pod(it, PodContext(PLACE.host_ips, PLACE.pod_ips, missing_images=("other", pattern)), NOW).status
     assert waits(it)[0] == "ErrImagePull"
-    it.status = step(it, Place(PLACE.host_ips, PLACE.pod_ips, missing_images=("other",)), NOW + 10).status
+    it.status = sync_pod(it, PodContext(PLACE.host_ips, PLACE.pod_ips, missing_images=("other",)), NOW + 10).status
     assert it.status.phase == "Running"
 
 
@@ -336,21 +336,23 @@ def test_a_container_can_be_ended_from_inside() -> None:
     it = pod(container(), restart="Never")
     live(it, NOW)
     name = it.status.container_statuses[0].container_id
-    other = Place(PLACE.host_ips, PLACE.pod_ips, ended={"c": Ended("another", 9, NOW + 3)})
-    assert step(it, other, NOW + 4).status.phase == "Running"
-    done = step(it, Place(PLACE.host_ips, PLACE.pod_ips, ended={"c": Ended(name, 9, NOW + 3)}), NOW + 4)
+    other = PodContext(PLACE.host_ips, PLACE.pod_ips, exits={"c": ContainerExit("another", 9, NOW + 3)})
+    assert sync_pod(it, other, NOW + 4).status.phase == "Running"
+    done = sync_pod(
+        it, PodContext(PLACE.host_ips, PLACE.pod_ips, exits={"c": ContainerExit(name, 9, NOW + 3)}), NOW + 4
+    )
     assert done.status.phase == "Failed"
 
 
 def test_containers_of_a_slow_node_begin_late() -> None:
-    slow = Place(PLACE.host_ips, PLACE.pod_ips, start_delay=5)
+    slow = PodContext(PLACE.host_ips, PLACE.pod_ips, start_delay=5)
     it = pod(container())
-    done = step(it, slow, NOW)
+    done = sync_pod(it, slow, NOW)
     it.status = done.status
-    assert (waits(it)[0], done.again) == ("ContainerCreating", NOW + 5)
-    assert step(it, slow, NOW + 5).status.phase == "Running"
+    assert (waits(it)[0], done.next_sync) == ("ContainerCreating", NOW + 5)
+    assert sync_pod(it, slow, NOW + 5).status.phase == "Running"
     it = said(pod(container()), start_delay="0s")
-    assert step(it, slow, NOW).status.phase == "Running"
+    assert sync_pod(it, slow, NOW).status.phase == "Running"
 
 
 def resizable(cpu: str, **more: Any) -> Pod:
@@ -374,12 +376,12 @@ def test_a_container_is_given_more_while_it_runs() -> None:
     ask_for(it, "2")
     done = live(it, NOW + 1)
     status = it.status.container_statuses[0]
-    assert [each.reason for each in done.happened] == ["ResizeStarted"]
+    assert [each.reason for each in done.events] == ["ResizeStarted"]
     assert conditions(it) == {"PodResizeInProgress": ("", "")}
-    assert (status.allocated_resources["cpu"], done.again) == ("2", NOW + 1)
+    assert (status.allocated_resources["cpu"], done.next_sync) == ("2", NOW + 1)
     done = live(it, NOW + 1)
     status = it.status.container_statuses[0]
-    assert [each.message for each in done.happened] == [
+    assert [each.message for each in done.events] == [
         'Pod resize completed: {"containers":[{"name":"c","resources":{"requests":{"cpu":"2","memory":"1Gi"}}}],'
         '"generation":2}'
     ]
@@ -393,27 +395,29 @@ def test_a_container_whose_policy_says_so_starts_anew_to_be_given_more() -> None
     ask_for(it, "2")
     live(it, NOW + 1)
     done = live(it, NOW + 1)
-    assert [each.message for each in done.happened][1] == "Container c resize requires restart"
+    assert [each.message for each in done.events][1] == "Container c resize requires restart"
     assert it.status.container_statuses[0].restart_count == 1
     assert it.status.container_statuses[0].state.running is not None
 
 
 def test_what_the_node_does_not_have_is_put_off() -> None:
     others = [resizable("3")]
-    place = Place(PLACE.host_ips, PLACE.pod_ips, room=Room({"cpu": "4", "memory": "8Gi"}, lambda: others))
+    place = PodContext(
+        PLACE.host_ips, PLACE.pod_ips, capacity=NodeCapacity({"cpu": "4", "memory": "8Gi"}, lambda: others)
+    )
     others[0].metadata.uid = "other"
     it = resizable("1")
-    it.status = step(it, place, NOW).status
+    it.status = sync_pod(it, place, NOW).status
     ask_for(it, "2")
-    done = step(it, place, NOW + 1)
+    done = sync_pod(it, place, NOW + 1)
     it.status = done.status
     text = "Node didn't have enough resource: cpu, requested: 2000, used: 3000, capacity: 4000"
     assert conditions(it) == {"PodResizePending": ("Deferred", text)}
-    assert [(each.type, each.reason) for each in done.happened] == [("Warning", "ResizeDeferred")]
-    assert done.again == NOW + 31
-    assert step(it, place, NOW + 2).happened == []
+    assert [(each.type, each.reason) for each in done.events] == [("Warning", "ResizeDeferred")]
+    assert done.next_sync == NOW + 31
+    assert sync_pod(it, place, NOW + 2).events == []
     others.clear()
-    it.status = step(it, place, NOW + 31).status
+    it.status = sync_pod(it, place, NOW + 31).status
     assert set(conditions(it)) == {"PodResizeInProgress"}
 
 
@@ -441,8 +445,8 @@ def test_a_container_can_have_all_of_them_start_anew() -> None:
         "RestartingAllContainers",
         "RestartingAllContainers",
     ]
-    assert [each.message for each in done.happened] == ["killing"]
-    assert done.again == NOW + 7
+    assert [each.message for each in done.events] == ["killing"]
+    assert done.next_sync == NOW + 7
     live(it, NOW + 7)
     assert it.status.init_container_statuses[0].state.running is not None
     assert it.status.phase == "Pending"
@@ -474,28 +478,28 @@ def test_a_pod_as_a_whole_is_given_more_while_it_runs() -> None:
     assert it.status.allocated_resources == {"cpu": "1", "memory": "100Mi"}
     ask_for_whole(it, "1500m", "3")
     done = live(it, NOW + 1)
-    assert [each.reason for each in done.happened] == ["ResizeStarted"]
+    assert [each.reason for each in done.events] == ["ResizeStarted"]
     assert (set(conditions(it)), it.status.allocated_resources["cpu"]) == ({"PodResizeInProgress"}, "1500m")
     assert it.status.resources is not None
     assert it.status.resources.requests["cpu"] == "1"
     done = live(it, NOW + 1)
-    assert [each.reason for each in done.happened] == ["ResizeCompleted"]
+    assert [each.reason for each in done.events] == ["ResizeCompleted"]
     assert (conditions(it), it.status.resources) == ({}, it.spec.resources)
     assert not live(it, NOW + 2).changed
 
 
 def test_a_pod_that_asks_for_more_than_there_is_keeps_what_it_has() -> None:
-    place = Place(PLACE.host_ips, PLACE.pod_ips, room=Room({"cpu": "4", "memory": "8Gi"}, list))
+    place = PodContext(PLACE.host_ips, PLACE.pod_ips, capacity=NodeCapacity({"cpu": "4", "memory": "8Gi"}, list))
     it = whole("1", "2")
-    it.status = step(it, place, NOW).status
+    it.status = sync_pod(it, place, NOW).status
     ask_for_whole(it, "5", "5")
-    it.status = step(it, place, NOW + 1).status
+    it.status = sync_pod(it, place, NOW + 1).status
     text = "Node didn't have enough resource: cpu, requested: 5000, used: 0, capacity: 4000"
     assert conditions(it) == {"PodResizePending": ("Deferred", text)}
     assert it.status.allocated_resources["cpu"] == "1"
     assert pod_requests(it)["cpu"] == Quantity(5)
     ask_for_whole(it, "1", "2")
-    it.status = step(it, place, NOW + 2).status
+    it.status = sync_pod(it, place, NOW + 2).status
     assert (conditions(it), it.status.allocated_resources["cpu"]) == ({}, "1")
 
 
@@ -577,7 +581,7 @@ def test_a_container_that_must_not_be_root_is_not(
     if is_refused:
         text = 'container\'s runAsUser breaks non-root policy (pod: "p_n(u)", container: c)'
         assert waits(it) == ("CreateContainerConfigError", text)
-        assert done.happened[-1].message == f"Error: {text}"
+        assert done.events[-1].message == f"Error: {text}"
     else:
         assert it.status.phase == "Running"
 
@@ -586,16 +590,16 @@ def test_a_pod_whose_full_name_is_too_long_gets_no_sandbox() -> None:
     it = pod(container(), subdomain="s" * 50, set_hostname_as_fqdn=True)
     done = live(it, NOW)
     assert waits(it)[0] == "ContainerCreating"
-    assert (it.status.pod_ip, done.again) == ("", NOW + 12)
-    (told,) = done.happened
+    assert (it.status.pod_ip, done.next_sync) == ("", NOW + 12)
+    (told,) = done.events
     assert (told.type, told.reason) == ("Warning", "FailedCreatePodSandBox")
     assert told.message.startswith("Failed to create pod sandbox: failed to construct FQDN from pod hostname")
 
 
 def test_name_servers_that_are_left_out_are_told_of_once() -> None:
     it = pod(container(), dns_config=PodDNSConfig(nameservers=["192.0.2.1", "192.0.2.2", "192.0.2.3"]))
-    assert [each.reason for each in live(it, NOW).happened][:1] == ["DNSConfigForming"]
-    assert live(it, NOW + 1).happened == []
+    assert [each.reason for each in live(it, NOW).events][:1] == ["DNSConfigForming"]
+    assert live(it, NOW + 1).events == []
 
 
 def test_mounts_tell_how_they_are_read_only() -> None:

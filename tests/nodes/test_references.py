@@ -26,8 +26,8 @@ from steersman.api.core.v1 import (
     Volume,
     VolumeProjection,
 )
-from steersman.nodes.mounting import Tried, mount
-from steersman.nodes.references import CONFIG_MAP, SECRET, Keys, Source, missing_in, sources_of, wrong_with
+from steersman.nodes.mounting import FailedSetup, set_up_volumes
+from steersman.nodes.references import CONFIG_MAP, SECRET, Keys, Source, config_error, sources_of, volume_error
 
 
 def keys(*names: str) -> Keys:
@@ -72,7 +72,7 @@ def from_all(**source: Any) -> Container:
     ],
 )
 def test_variables_that_cannot_be_made_are_told_in_a_kubelets_words(container: Container, said: str) -> None:
-    assert wrong_with(container, "ns", THERE.get) == said
+    assert config_error(container, "ns", THERE.get) == said
 
 
 def projected(*sources: VolumeProjection) -> Volume:
@@ -108,24 +108,24 @@ def projected(*sources: VolumeProjection) -> Volume:
     ],
 )
 def test_volumes_that_cannot_be_filled_are_told_in_a_kubelets_words(volume: Volume, said: str) -> None:
-    assert missing_in(volume, THERE.get) == said
+    assert volume_error(volume, THERE.get) == said
 
 
 def test_a_volume_is_tried_again_after_waits_that_double() -> None:
     pod = Pod(spec=PodSpec(volumes=[Volume(name="v", config_map=ConfigMapVolumeSource(name="no"))]))
-    before: dict[str, Tried] = {}
+    before: dict[str, FailedSetup] = {}
     now, waits = 1000.0, []
     for _ in range(10):
-        done = mount(pod, before, THERE.get, now)
-        assert [each.message for each in done.happened] == [
+        done = set_up_volumes(pod, before, THERE.get, now)
+        assert [each.message for each in done.events] == [
             'MountVolume.SetUp failed for volume "v" : configmap "no" not found'
         ]
-        assert mount(pod, done.tried, THERE.get, now).happened == ()
-        assert done.again is not None
-        waits.append(done.again - now)
-        now, before = done.again, done.tried
+        assert set_up_volumes(pod, done.failed, THERE.get, now).events == ()
+        assert done.next_sync is not None
+        waits.append(done.next_sync - now)
+        now, before = done.next_sync, done.failed
     assert waits == [0.5, 1, 2, 4, 8, 16, 32, 64, 122, 122]
-    found = mount(pod, before, {**THERE, Source(CONFIG_MAP, "no"): keys()}.get, now - 100)
+    found = set_up_volumes(pod, before, {**THERE, Source(CONFIG_MAP, "no"): keys()}.get, now - 100)
     assert found == ({}, (), None)
 
 

@@ -19,7 +19,7 @@ class Machine:
 
     async def program(self, namespace: str, steps: int, *, waits: bool = True) -> None:
         """Works for some steps of a millisecond."""
-        slices = Slices(self.shares.of(namespace), waits=waits)
+        slices = Slices(self.shares.for_namespace(namespace), waits=waits)
         for _ in range(steps):
             await slices.begin()
             self.time += STEP
@@ -53,8 +53,8 @@ async def test_a_namespace_with_many_programs_does_not_keep_another_waiting() ->
 
 async def test_who_has_used_much_goes_on_slowly_and_others_as_before() -> None:
     machine = Machine()
-    share = machine.shares.of("busy")
-    share.spent(10.5)
+    share = machine.shares.for_namespace("busy")
+    share.charge(10.5)
     slow = asyncio.create_task(machine.program("busy", 1))
     await machine.program("busy", 5, waits=False)
     await machine.program("other", 5)
@@ -65,17 +65,17 @@ async def test_who_has_used_much_goes_on_slowly_and_others_as_before() -> None:
 
 async def test_memory_is_shared_by_a_namespace() -> None:
     shares = Shares()
-    assert shares.of("a").take(60 << 20)
-    assert not shares.of("a").take(10 << 20)
-    assert shares.of("b").take(10 << 20)
-    shares.of("a").give(60 << 20)
-    assert shares.of("a").take(60 << 20)
+    assert shares.for_namespace("a").reserve(60 << 20)
+    assert not shares.for_namespace("a").reserve(10 << 20)
+    assert shares.for_namespace("b").reserve(10 << 20)
+    shares.for_namespace("a").release(60 << 20)
+    assert shares.for_namespace("a").reserve(60 << 20)
 
 
 async def test_shares_that_nobody_uses_are_forgotten() -> None:
     shares = Shares()
-    shares.of("kept").take(1)
+    shares.for_namespace("kept").reserve(1)
     for number in range(2000):
-        shares.of(f"n{number}")
+        shares.for_namespace(f"n{number}")
     assert len(shares._shares) < 600
-    assert not shares.of("kept").take(64 << 20)
+    assert not shares.for_namespace("kept").reserve(64 << 20)

@@ -7,7 +7,7 @@ import pytest
 from steersman.api.core.v1 import Container, EnvVar, Pod, PodSpec
 from steersman.api.meta.v1 import ObjectMeta
 from steersman.nodes.behaviour import behaviour_of
-from steersman.nodes.surroundings import command_of, plain_variables
+from steersman.nodes.initial_world import command_of, plain_variables
 from steersman.nodes.variables import MOST_ARGUMENT, ArgumentsTooLong, Variables, expanded
 
 BOMB = [EnvVar(name="A0", value="x" * 1000)] + [

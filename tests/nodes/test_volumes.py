@@ -121,10 +121,10 @@ async def test_nodes_say_what_is_in_use_whatever_has_been_told_of_them_by_then()
         informers = Informers(client)
         volumes = NodeVolumes(client, informers, {})
         informers.start()
-        await informers.synced()
+        await informers.wait_until_synced()
         await informers.stop()
         user = pod("p", "a", "n")
-        assert await volumes.mounted(user, "n") is None
+        assert await volumes.set_up(user, "n") is None
         assert (await client.get(NODES, "n")).status.volumes_in_use == [NAME]
         await volumes.release(key_of(user), "n")
         assert (await client.get(NODES, "n")).status.volumes_in_use == []

@@ -8,7 +8,7 @@ import pytest
 
 from steersman.machinery.codec.serializer import encode
 from steersman.machinery.identity.schema import GroupVersionKind
-from steersman.openapi.kind_schemas import of_built_in, of_document
+from steersman.openapi.kind_schemas import built_in_schema, document_schema
 
 THING = GroupVersionKind("far.x", "v1", "Thing")
 GVK = {"x-kubernetes-group-version-kind": [{"group": "far.x", "version": "v1", "kind": "Thing"}]}
@@ -28,7 +28,7 @@ GVK = {"x-kubernetes-group-version-kind": [{"group": "far.x", "version": "v1", "
     ],
 )
 def test_kinds_of_kubernetes_are_known(group: str, version: str, kind: str, member: str) -> None:
-    found = of_built_in(GroupVersionKind(group, version, kind))
+    found = built_in_schema(GroupVersionKind(group, version, kind))
     assert found is not None
     assert member in found.schema["properties"]
     assert found.schema_of(found.reference) == found.schema
@@ -39,7 +39,7 @@ def test_kinds_of_kubernetes_are_known(group: str, version: str, kind: str, memb
     [("", "Deployment"), ("apps", "Pod"), ("", "PodSpec"), ("e.x", "Pod"), ("", ""), ("e.x", "Status")],
 )
 def test_others_are_not(group: str, kind: str) -> None:
-    assert of_built_in(GroupVersionKind(group, "v1", kind)) is None
+    assert built_in_schema(GroupVersionKind(group, "v1", kind)) is None
 
 
 def document(**schemas: Any) -> bytes:
@@ -48,7 +48,7 @@ def document(**schemas: Any) -> bytes:
 
 def test_a_kind_of_a_document_refers_to_others_of_it() -> None:
     thing = {"type": "object", "properties": {"a": {"$ref": "#/components/schemas/A"}}, **GVK}
-    found = of_document(document(Thing=thing, A={"type": "string"}), THING)
+    found = document_schema(document(Thing=thing, A={"type": "string"}), THING)
     assert found is not None
     assert found.schema == thing
     assert found.schema_of("#/components/schemas/A") == {"type": "string"}
@@ -56,7 +56,7 @@ def test_a_kind_of_a_document_refers_to_others_of_it() -> None:
 
 def test_schemas_may_be_within_themselves() -> None:
     thing = {"type": "object", "properties": {"a": {"$ref": "#/components/schemas/Thing"}}, **GVK}
-    assert of_document(document(Thing=thing), THING) is not None
+    assert document_schema(document(Thing=thing), THING) is not None
 
 
 @pytest.mark.parametrize(
@@ -76,4 +76,4 @@ def test_schemas_may_be_within_themselves() -> None:
     ],
 )
 def test_a_document_without_it_or_that_refers_to_nothing_gives_none(data: bytes) -> None:
-    assert of_document(data, THING) is None
+    assert document_schema(data, THING) is None

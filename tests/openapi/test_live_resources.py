@@ -17,7 +17,7 @@ from steersman.controlplane.control_plane import ControlPlane
 from steersman.kinds.kind import ANY_OBJECT
 from steersman.kinds.open import OpenKind
 from steersman.machinery.identity.schema import GroupVersionKind
-from steersman.machinery.large_work.nesting import make_room
+from steersman.machinery.large_work.nesting import raise_recursion_limit
 from steersman.machinery.validation.object_meta import name_is_dns_subdomain
 from steersman.openapi import builder, schemas, service
 from steersman.openapi.builder import Document
@@ -146,7 +146,7 @@ def deep(levels: int, leaf: Any) -> Any:
 
 @pytest.mark.slow
 async def test_documents_hold_schemas_of_any_depth_and_width(plane: ControlPlane, client: Any) -> None:
-    make_room()  # as every process does that serves
+    raise_recursion_limit()  # as every process does that serves
     wide = {f"p{number}": {"type": "string", "maxLength": number} for number in range(50_000)}
     value: Any = 1.0
     for _ in range(480):

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from steersman.openapi.fragments import Fragments
-from steersman.openapi.merging import below, joined_with
+from steersman.openapi.merging import below, merge_document
 
 
 def reference(name: str) -> dict[str, Any]:
@@ -39,14 +39,14 @@ def test_only_paths_below_the_prefix_stay_and_what_they_need() -> None:
 def test_what_has_no_paths_adds_nothing() -> None:
     assert below({"paths": [], "definitions": {"X": {}}}, "/apis/")["paths"] == {}
     whole = fragments(paths={"/a": {}})
-    assert joined_with(whole, {"paths": {"/a": {"other": {}}}}) is whole
+    assert merge_document(whole, {"paths": {"/a": {"other": {}}}}) is whole
 
 
 def test_a_definition_that_means_the_same_is_shared() -> None:
     whole = fragments(paths={"/a": {}}, definitions={"X": {"type": "object", "description": "ours"}})
     kind = {"x-kubernetes-group-version-kind": [{"kind": "X"}]}
     document = {"paths": {"/b": reference("X")}, "definitions": {"X": {"type": "object", "description": "it", **kind}}}
-    found = joined_with(whole, document)
+    found = merge_document(whole, document)
     assert decoded(found.paths) == {"/a": {}, "/b": reference("X")}
     assert decoded(found.definitions)["X"]["description"] == "ours"
 
@@ -58,7 +58,7 @@ def test_a_definition_that_means_something_else_has_another_name() -> None:
         "definitions": {"X": {"type": "string"}, "Y": {"items": reference("X")}},
         "parameters": {"p": {"a": 2}},
     }
-    found = joined_with(whole, document)
+    found = merge_document(whole, document)
     assert decoded(found.definitions) == {
         "X": {"type": "object"},
         "X_v2": {"type": "integer"},
@@ -72,4 +72,4 @@ def test_a_definition_that_means_something_else_has_another_name() -> None:
 def test_a_name_that_was_given_before_is_taken_again() -> None:
     whole = fragments(definitions={"X": {"type": "object"}, "X_v2": {"type": "string"}})
     document = {"paths": {"/b": reference("X")}, "definitions": {"X": {"type": "string"}}}
-    assert decoded(joined_with(whole, document).paths) == {"/b": reference("X_v2")}
+    assert decoded(merge_document(whole, document).paths) == {"/b": reference("X_v2")}

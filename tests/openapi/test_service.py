@@ -23,7 +23,7 @@ from steersman.controlplane.group_order import GroupOrder
 from steersman.controlplane.resources import AGGREGATOR, API_EXTENSIONS, KUBE_API
 from steersman.net.in_process import InProcessClient
 from steersman.openapi import descriptions
-from steersman.openapi.first_use import OpenAPIOnFirstUse
+from steersman.openapi.lazy_service import LazyOpenAPIService
 from steersman.openapi.protobuf import encode_document
 from steersman.openapi.service import OpenAPIService
 from steersman.openapi.v2_messages import DOCUMENT as V2_DOCUMENT
@@ -49,7 +49,7 @@ async def new_server(resources: Any = RESOURCES) -> tuple[Server, OpenAPIService
     GroupOrder(server.catalogue)
     server.prepare_run()
     Discovery(server).install()
-    on_first_use = OpenAPIOnFirstUse(server)
+    on_first_use = LazyOpenAPIService(server)
     on_first_use.install()
     service = await on_first_use.service()
     server.lifecycle.serving = True
@@ -281,10 +281,12 @@ async def test_v2_holds_what_others_add_but_not_in_place_of_its_own() -> None:
 
 
 async def test_state_of_a_document_depends_on_where_its_descriptions_come_from(
-    client: InProcessClient, monkeypatch: pytest.MonkeyPatch
+    client: InProcessClient, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     now = await index_of(client)
-    monkeypatch.setattr(descriptions, "_PACKAGE", "no-such-package")
+    (tmp_path / "SOURCE.json").write_text('{"package": "another", "version": "1", "sha256": "0"}')
+    monkeypatch.setattr(descriptions, "FOLDER", tmp_path)
+    descriptions.digest.cache_clear()
     server, _ = await new_server()
     other = InProcessClient(server.handler)
     without = await index_of(other)
@@ -293,6 +295,7 @@ async def test_state_of_a_document_depends_on_where_its_descriptions_come_from(
     assert "description" not in schemas["io.k8s.api.core.v1.Pod"]
     server.config.executor.shutdown()
     server.config.threads.close()
+    descriptions.digest.cache_clear()
 
 
 @pytest.mark.skipif(shutil.which("kubectl") is None, reason="kubectl is not installed")
@@ -333,12 +336,12 @@ async def test_nothing_of_it_is_imported_before_somebody_asks(tmp_path: Path) ->
         sys.executable, "-c", program, stdout=asyncio.subprocess.PIPE, cwd=tmp_path
     )
     output, _ = await process.communicate()
-    assert output.decode().strip() == "['steersman.openapi.first_use']"
+    assert output.decode().strip() == "['steersman.openapi.lazy_service']"
 
 
 async def test_the_first_to_ask_at_the_same_time_are_answered_by_one_service() -> None:
     server, _ = await new_server()
-    on_first_use = OpenAPIOnFirstUse(server)
+    on_first_use = LazyOpenAPIService(server)
     first, second = await asyncio.gather(on_first_use.service(), on_first_use.service())
     assert first is second
     server.config.executor.shutdown()

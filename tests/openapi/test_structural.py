@@ -10,7 +10,7 @@ import pytest
 
 from steersman.machinery.codec.serializer import encode
 from steersman.openapi.names import OBJECT_META
-from steersman.openapi.structural import Published
+from steersman.openapi.structural import PublishedSchemas
 
 RECORDED: dict[str, Any] = json.loads(Path(__file__).with_name("recorded_structural_schemas.json").read_text())
 """By kube-apiserver 1.36, of fields of a CustomResourceDefinition: the schema of each, and what v3 and v2 say of it."""
@@ -21,7 +21,7 @@ DEEP = 490
 
 def published(schema: Any, *, v2: bool = False) -> Any:
     """As it is sent: 1 and 1.0 differ."""
-    return json.loads(encode(Published(v2=v2).schema(schema)), parse_float="float {}".format)
+    return json.loads(encode(PublishedSchemas(v2=v2).schema(schema)), parse_float="float {}".format)
 
 
 def nested(levels: int, member: str) -> dict[str, Any]:
@@ -73,7 +73,7 @@ def test_numbers_larger_than_64_bits_are_floats() -> None:
 
 
 def test_whole_objects_refer_to_their_metadata() -> None:
-    walk = Published(v2=False)
+    walk = PublishedSchemas(v2=False)
     walk.schema({"type": "object", "properties": {"a": TEXT}})
     assert walk.references == set()
     walk.schema({"type": "array", "items": {"type": "object", "x-kubernetes-embedded-resource": True}})
@@ -93,7 +93,7 @@ def test_the_schema_stays_as_it_is() -> None:
     before = json.dumps(RECORDED)
     for case in RECORDED.values():
         for v2 in (False, True):
-            made = Published(v2=v2).schema(case["schema"])
+            made = PublishedSchemas(v2=v2).schema(case["schema"])
             made.setdefault("properties", {})["more"] = {}
     assert json.dumps(RECORDED) == before
 
@@ -103,12 +103,12 @@ def test_the_schema_stays_as_it_is() -> None:
     [("items", DEEP), ("additionalProperties", DEEP), ("not", DEEP), ("properties", DEEP // 2), ("allOf", DEEP // 2)],
 )
 def test_a_schema_may_be_nested_as_deeply_as_documents(member: str, levels: int) -> None:
-    assert depth_of(Published(v2=False).schema(nested(levels, member)), member) == levels
-    in_v2 = depth_of(Published(v2=True).schema(nested(levels, member)), member)
+    assert depth_of(PublishedSchemas(v2=False).schema(nested(levels, member)), member) == levels
+    in_v2 = depth_of(PublishedSchemas(v2=True).schema(nested(levels, member)), member)
     assert in_v2 == (0 if member in ("not", "allOf") else levels)
 
 
 def test_a_schema_may_have_as_many_properties_as_there_can_be() -> None:
     schema = {"type": "object", "properties": {f"p{each}": TEXT for each in range(50_000)}, "required": ["p1"] * 50_000}
     for v2 in (False, True):
-        assert Published(v2=v2).schema(schema) == schema
+        assert PublishedSchemas(v2=v2).schema(schema) == schema

@@ -25,7 +25,7 @@ from tools.scheduler_comparison.ours import decide
 class _None:
     """Informers without objects."""
 
-    def of(self, resource: Any) -> _None:
+    def for_resource(self, resource: Any) -> _None:
         return self
 
     def list(self, namespace: str | None = None) -> Sequence[Service]:

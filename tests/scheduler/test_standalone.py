@@ -16,14 +16,14 @@ from tests.controllers.waiting import eventually
 
 async def test_it_decides_while_it_leads() -> None:
     async with Environment(listen=True) as environment:
-        client = Client(TLSTransport.of_kubeconfig(environment.kubeconfig()), "tests")
+        client = Client(TLSTransport.from_kubeconfig(environment.kubeconfig()), "tests")
         status = NodeStatus(capacity={"pods": "10"}, allocatable={"pods": "10"})
         await client.create(NODES, Node(metadata=ObjectMeta(name="n"), status=status))
         await client.patch(NODES, "n", "", {"spec": {"taints": None}})
         container = Container(name="c", image="i")
         pod = Pod(metadata=ObjectMeta(name="p", namespace="default"), spec=PodSpec(containers=[container]))
         await client.create(PODS, pod)
-        transport = TLSTransport.of_kubeconfig(environment.kubeconfig())
+        transport = TLSTransport.from_kubeconfig(environment.kubeconfig())
         working = asyncio.ensure_future(Standalone().run(transport))
 
         async def decided() -> bool:

@@ -7,7 +7,14 @@ from typing import Any
 import pytest
 
 from steersman.machinery.errors.field import FieldError, Path, invalid
-from steersman.schema import RulePlace, SchemaChecks, has_defaults, has_extensions, schema_errors, structural_errors
+from steersman.schema import (
+    SchemaChecks,
+    SchemaPosition,
+    has_defaults,
+    has_extensions,
+    schema_errors,
+    structural_errors,
+)
 from tests.schema.asking import PATH, of, refused, told
 
 TEXT = {"type": "string"}
@@ -224,15 +231,15 @@ class Judge:
     def __init__(self) -> None:
         self.asked: list[tuple[str, str, str, str]] = []
 
-    def of_default(self, node: object, value: object, path: Path, *, is_root: bool) -> list[FieldError]:
+    def default_errors(self, node: object, value: object, path: Path, *, is_root: bool) -> list[FieldError]:
         self.asked.append(("default", str(path), "", ""))
         return []
 
-    def declared(self, place: RulePlace) -> list[FieldError]:
+    def rule_errors(self, place: SchemaPosition) -> list[FieldError]:
         self.asked.append(("rules", str(place.path), f"{place.step} {place.name}", str(place.uncorrelatable)))
         return [invalid(place.path, 1, "by the judge")]
 
-    def total(self, path: Path) -> list[FieldError]:
+    def total_errors(self, path: Path) -> list[FieldError]:
         self.asked.append(("total", str(path), "", ""))
         return []
 

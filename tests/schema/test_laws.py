@@ -56,11 +56,11 @@ def test_what_was_defaulted_is_defaulted(seed: int) -> None:
 def test_no_error_is_told_of_what_is_accepted_and_some_of_what_is_not(seed: int) -> None:
     """The fast judge and the one that tells why are of one mind."""
     from steersman.machinery.errors.field import Path
-    from steersman.schema.accepting import accepts
-    from steersman.schema.judging import errors_of
+    from steersman.schema.fast_validation import is_valid
+    from steersman.schema.validation_errors import validation_errors
 
     _, _, structural, obj = case(seed)
-    assert accepts(structural.root, obj) == (not list(errors_of(structural.root, obj, Path())))
+    assert is_valid(structural.root, obj) == (not list(validation_errors(structural.root, obj, Path())))
 
 
 @given(seeds)

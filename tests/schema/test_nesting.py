@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from steersman.machinery.large_work.nesting import MAX_DEPTH, make_room
+from steersman.machinery.large_work.nesting import MAX_DEPTH, raise_recursion_limit
 from steersman.schema import SchemaChecks, compile_schema, schema_errors
 from tests.schema.asking import PATH, compiled, told
 
@@ -19,7 +19,7 @@ LEVELS = MAX_DEPTH // 2 - 2
 @pytest.fixture(autouse=True)
 def room() -> Iterator[None]:
     before = sys.getrecursionlimit()
-    make_room()
+    raise_recursion_limit()
     yield
     sys.setrecursionlimit(before)
 

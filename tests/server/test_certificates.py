@@ -134,7 +134,7 @@ def test_an_authority_that_ends_is_made_anew_and_the_old_one_kept(tmp_path, capl
     new = contents(files)
     assert new["ca.crt"] != old["ca.crt"]
     assert (new["ca.crt.1"], new["ca.key.1"]) == (old["ca.crt"], old["ca.key"])
-    assert "ends on" in caplog.text
+    assert "expires on" in caplog.text
     assert "ca.key.1" in caplog.text
 
 
@@ -158,11 +158,15 @@ OTHER_KEY = ec.generate_private_key(ec.SECP256R1()).private_bytes(
     ("name", "damage", "message"),
     [
         ("ca.key", None, "is there without"),
-        ("ca.key", b"", "ca.key holds no key"),
-        ("ca.key", b"-----BEGIN EC PRIVATE KEY-----\nMHcC", "ca.key holds no key"),
+        ("ca.key", b"", "ca.key holds no valid key"),
+        ("ca.key", b"-----BEGIN EC PRIVATE KEY-----\nMHcC", "ca.key holds no valid key"),
         ("ca.key", OTHER_KEY, "ca.key is not the key of"),
-        ("ca.crt", b"", "ca.crt holds no certificate"),
-        ("ca.crt", b"-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n", "ca.crt holds no certificate"),
+        ("ca.crt", b"", "ca.crt holds no valid certificate"),
+        (
+            "ca.crt",
+            b"-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n",
+            "ca.crt holds no valid certificate",
+        ),
     ],
 )
 def test_a_damaged_authority_is_refused_and_nothing_is_changed(tmp_path, name, damage, message, renewal):
@@ -198,7 +202,7 @@ def test_a_file_that_was_changed_is_kept_under_another_name(tmp_path, damage, ca
         files.server_key.write_bytes(damage)
         ensure_certificates(tmp_path)
     assert (tmp_path / "apiserver.key.1").read_bytes() == (tmp_path / "apiserver.key.2").read_bytes() == damage
-    assert "apiserver.key was changed since it was written" in caplog.text
+    assert "apiserver.key was modified" in caplog.text
     handshake(files, "localhost")
 
 

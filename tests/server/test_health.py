@@ -135,13 +135,13 @@ async def test_checks_are_reported_in_the_order_of_kube_apiserver(server: Server
 
 async def test_names_of_checks_and_hooks_are_taken_once(server: Server):
     server.add_checks(HealthCheck("disk", lambda: None))
-    with pytest.raises(ValueError, match="there already"):
+    with pytest.raises(ValueError, match="exists already"):
         server.add_checks(HealthCheck("disk", lambda: None))
 
     async def nothing() -> None: ...
 
     server.add_post_start_hook("hook", nothing)
-    with pytest.raises(ValueError, match="there already"):
+    with pytest.raises(ValueError, match="exists already"):
         server.add_post_start_hook("hook", nothing)
 
 

@@ -7,6 +7,7 @@ import json
 import socket
 from collections.abc import AsyncIterator
 from pathlib import Path
+from threading import Thread, current_thread
 
 import pytest
 from msgspec.structs import replace
@@ -14,6 +15,7 @@ from msgspec.structs import replace
 from steersman.controlplane.control_plane import ControlPlane
 from steersman.controlplane.options import Options, OptionsError
 from steersman.storage.interface import StorageFormatError, StorageLocked
+from steersman.work.offloading import offload_if
 
 CONFIGMAPS = "/api/v1/namespaces/default/configmaps"
 BODY = json.dumps({"metadata": {"name": "late"}}).encode()
@@ -146,6 +148,22 @@ async def test_stopping_twice_does_nothing_more(start_control_plane):
     plane = await start_control_plane()
     await plane.stop()
     await plane.stop()
+
+
+async def test_the_end_works_in_the_threads_of_the_server(start_control_plane):
+    of_process = await offload_if(True, current_thread)
+    plane = await start_control_plane()
+    used: list[Thread] = []
+
+    async def hook() -> None:
+        used.append(await offload_if(True, current_thread))
+
+    plane.server.add_pre_shutdown_hook("threads", hook)
+    await plane.stop()
+    assert used
+    assert of_process not in used
+    used[0].join(1)
+    assert not used[0].is_alive()
 
 
 async def test_what_was_acknowledged_is_there_after_an_orderly_end(start_control_plane, client_of, tmp_path: Path):

@@ -252,7 +252,7 @@ async def test_a_subscriber_that_fails_later_is_ended_and_holds_nobody_up(
     await storage.wait_until(last.mod_revision)
     await inner.create(f"{KEYS}c", mapping.stored_elsewhere("c", value("c")))
     assert (calls, storage.revision) == (1, inner.revision)
-    assert "a subscriber failed and is ended" in caplog.text
+    assert "a subscription failed and is cancelled" in caplog.text
 
 
 # Forms of objects
@@ -332,7 +332,7 @@ async def test_an_event_whose_key_cannot_be_had_is_told_as_it_is_stored_in_its_p
     keys.answer.set_exception(TransformError("the plugin is away"))
     await encrypted.wait_until(last.mod_revision)
     assert told.values == [sealed, value("b")]
-    assert f"{KEYS}a cannot be decrypted as its watchers are to be told of it" in caplog.text
+    assert f"{KEYS}a cannot be decrypted for its watchers" in caplog.text
     assert "the plugin is away" in caplog.text
 
 

@@ -40,9 +40,9 @@ def test_it_is_said_now_and_then_and_when_it_is_over(caplog: pytest.LogCaptureFi
     clock.now += 30
     assert refusals.wrong() is None
     assert [each.getMessage() for each in caplog.records] == [
-        "storage refuses to write: the disk is full (1 requests since this was said last)",
-        "storage refuses to write: the disk is full (60 requests since this was said last)",
-        "storage does not refuse to write any more; it has refused 100 requests",
+        "storage refuses to write: the disk is full (1 requests since the last such line)",
+        "storage refuses to write: the disk is full (60 requests since the last such line)",
+        "storage no longer refuses to write; it has refused 100 requests",
     ]
     for _ in range(500):  # one that comes and goes says no more
         refusals.refused("the disk is full")
@@ -112,7 +112,7 @@ async def test_each_way_in_which_the_file_refuses_to_be_written_is_told(
             await store.create("/again", b"1")
             with half_a_minute_later():
                 assert await not_ready(store, 1) is None
-            assert "does not refuse to write any more" in caplog.text
+            assert "no longer refuses to write" in caplog.text
     finally:
         await store.close()
 

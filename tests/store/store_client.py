@@ -19,7 +19,7 @@ from steersman.machinery.errors.status import StatusError
 from steersman.machinery.identity.action import Action
 from steersman.machinery.selectors import fields, labels
 from steersman.machinery.validation.object_meta import name_is_dns_subdomain
-from steersman.rest.allocator import Allocator, Inquiry, Settle
+from steersman.rest.allocator import Allocator, FinishFunc, Inquiry
 from steersman.rest.capabilities import Change, Item, Listing, ListOptions, WatchStart
 from steersman.rest.context import Context
 from steersman.rest.resource import Resource
@@ -39,7 +39,7 @@ class RecordingAllocator(Allocator[ConfigMap]):
         self.calls = calls
         self.taken = taken
 
-    def _take(self, obj: ConfigMap) -> Settle | None:
+    def _take(self, obj: ConfigMap) -> FinishFunc | None:
         what = obj.data.get("take")
         if what is None:
             return None
@@ -52,11 +52,11 @@ class RecordingAllocator(Allocator[ConfigMap]):
 
         return release
 
-    async def take(self, ctx: Context, new: ConfigMap, old: ConfigMap | None) -> Settle | None:
+    async def allocate(self, ctx: Context, new: ConfigMap, old: ConfigMap | None) -> FinishFunc | None:
         self.calls.append("take")
         return self._take(new) if old is None or old.data.get("take") != new.data.get("take") else None
 
-    async def give_back(self, ctx: Context, obj: ConfigMap) -> None:
+    async def release(self, ctx: Context, obj: ConfigMap) -> None:
         self.calls.append("give_back")
         if "take" in obj.data:
             self.taken.remove(obj.data["take"])
@@ -68,8 +68,8 @@ class RecordingInquiry(Inquiry[ConfigMap]):
     def __init__(self, calls: list[str]) -> None:
         self.calls = calls
 
-    async def look_into(self, ctx: Context, new: ConfigMap, old: ConfigMap | None) -> None:
-        self.calls.append("look_into")
+    async def look_up(self, ctx: Context, new: ConfigMap, old: ConfigMap | None) -> None:
+        self.calls.append("look_up")
 
 
 class Recording(Strategy[ConfigMap]):

@@ -25,14 +25,14 @@ class OfMany(MemoryStorage):
 
     def __init__(self, **options: float) -> None:
         super().__init__(**options)
-        self.asked = 0
+        self.counted_as_caller = 0
         self.question = asyncio.Event()
         self.ahead = 0
         """Writes of others that are not here yet."""
         self.away = False
 
     async def current_revision(self) -> int:
-        self.asked += 1
+        self.counted_as_caller += 1
         self.question.set()
         if self.away:
             raise StorageUnavailable("no connection")
@@ -70,14 +70,14 @@ async def test_what_must_be_current_is_asked_for_and_what_may_be_old_is_not(
 ) -> None:
     await client.create("a")
     for read in (lambda: client.get("a"), lambda: client.list(selecting()), lambda: client.delete("a", dry_run=True)):
-        before = storage.asked
+        before = storage.counted_as_caller
         await read()
-        assert storage.asked == before + 1
-    before = storage.asked
+        assert storage.counted_as_caller == before + 1
+    before = storage.counted_as_caller
     await client.set("a", 1)  # storage compares what it replaces
     await client.get("a", version="0")
     await client.list(selecting(resource_version="0"))
-    assert storage.asked == before
+    assert storage.counted_as_caller == before
 
 
 async def test_what_ends_without_a_write_is_held_against_what_is_newest(client: StoreClient, storage: OfMany) -> None:
@@ -93,18 +93,18 @@ async def test_what_ends_without_a_write_is_held_against_what_is_newest(client: 
         "another one": lambda: refusal(client.delete("a", preconditions={"uid": "of another"})),
     }
     for name, end in endings.items():
-        before = storage.asked
+        before = storage.counted_as_caller
         await end()
-        assert storage.asked == before + 1, name
+        assert storage.counted_as_caller == before + 1, name
 
 
 async def test_objects_of_a_collection_are_asked_for_once(client: StoreClient, storage: OfMany) -> None:
     for name in "abc":
         await client.create(name)
-    before = storage.asked
+    before = storage.counted_as_caller
     await client.store.delete_collection(client.context(), DeleteOptions(), selecting())
     assert await client.names() == []
-    assert storage.asked == before + 2  # one of them for the names
+    assert storage.counted_as_caller == before + 2  # one of them for the names
 
 
 async def test_where_servers_write_side_by_side_a_collection_is_deleted_in_order(

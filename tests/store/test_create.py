@@ -110,7 +110,7 @@ async def test_the_hooks_are_called_in_their_order(open_client) -> None:
 
     made = await client.create("a", data={"take": " x "}, check=check)
     assert strategy.calls == [
-        "look_into",
+        "look_up",
         "take",
         "prepare_for_create",
         "validate",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import dataclasses
 from typing import Any
 
 import pytest
@@ -404,7 +403,7 @@ async def test_large_objects_of_a_collection_are_deleted_one_by_one(client: Stor
 
 async def test_warnings_of_a_collection_are_bounded_together(client: StoreClient) -> None:
     ctx = client.context()
-    own = dataclasses.replace(ctx)
+    own = replace(ctx)
     ctx.warn_all(str(number) * 300 for number in range(10, 20))
     own.warn_all(str(number) * 300 for number in range(10, 40))
     assert len(client.warnings) == len(set(client.warnings)) == 4096 // 256 + 1

@@ -15,8 +15,8 @@ from steersman.store.uninterrupted import uninterrupted
 @pytest.mark.parametrize(
     ("error", "logged"),
     [
-        (StorageUnavailable("closed"), ("INFO", "a write whose request had gone was refused: closed")),
-        (RuntimeError("odd"), ("ERROR", "a write whose request had gone failed")),
+        (StorageUnavailable("closed"), ("INFO", "a write was refused after its request had been cancelled: closed")),
+        (RuntimeError("odd"), ("ERROR", "a write failed after its request had been cancelled")),
         (None, None),
     ],
     ids=str,

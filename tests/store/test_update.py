@@ -130,7 +130,7 @@ async def test_the_hooks_are_called_in_their_order(open_client) -> None:
 
     await client.put({"metadata": {"name": "a"}, "data": {"n": "2", "take": "x"}}, check_update=check)
     assert strategy.calls == [
-        "look_into",
+        "look_up",
         "take",
         "prepare_for_update",
         "validate_update",

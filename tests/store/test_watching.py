@@ -210,7 +210,7 @@ async def test_a_sink_that_fails_harms_nobody_else(client: StoreClient, caplog) 
     await client.create("b")
     assert await told(client, events) == ["ADDED a", "ADDED b"]
     assert (bad.ended, bad.error) == (True, None)
-    assert caplog.text.count("failed and is ended") == 1
+    assert caplog.text.count("failed and its watch has ended") == 1
     start.handle.cancel()
 
 

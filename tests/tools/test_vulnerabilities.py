@@ -10,7 +10,7 @@ from tests import ROOT
 from tools.vulnerabilities import found_in
 
 LOCK = (ROOT / "requirements.lock").read_text()
-LOCKED = dict(re.findall(r"^([\w.-]+)==(\S+) \\$", LOCK, re.MULTILINE))
+LOCKED = dict(re.findall(r"^([\w.-]+)==(\S+) (?:; .*)?\\$", LOCK, re.MULTILINE))
 FITTING = ("Apache", "BSD", "MIT", "PSF", "Python Software Foundation", "MPL-2.0", "ISC")
 """Licences that a project under Apache-2.0 may depend on, by how their names begin or what they hold."""
 

@@ -13,7 +13,7 @@ MOST = MAX_REQUEST_SIZE - 2
 
 
 def sized(schema: dict[str, Any], *, is_resource: bool = False) -> Sized | None:
-    return Declarations().of(compile_node(schema), "T", is_resource=is_resource)
+    return Declarations().type_of(compile_node(schema), "T", is_resource=is_resource)
 
 
 @pytest.mark.parametrize(

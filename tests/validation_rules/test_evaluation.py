@@ -26,7 +26,7 @@ def ruled(schema: dict[str, Any], *texts: Any, **members: Any) -> dict[str, Any]
 
 
 def errors(schema: dict[str, Any], new: Any, old: Any = None) -> list[str]:
-    return [str(error) for error in rules(schema).judge({"a": new}, None if old is None else {"a": old}).errors]
+    return [str(error) for error in rules(schema).evaluate({"a": new}, None if old is None else {"a": old}).errors]
 
 
 @pytest.mark.parametrize(
@@ -110,15 +110,15 @@ def test_rules_of_items_members_and_values_are_asked() -> None:
         },
         "x-kubernetes-validations": [{"rule": "has(self.list)"}],
     }
-    found = rules(schema).judge({"list": [2, 1], "map": {"k": "x"}, "with-dash": 1, "$odd": 1}).errors
+    found = rules(schema).evaluate({"list": [2, 1], "map": {"k": "x"}, "with-dash": 1, "$odd": 1}).errors
     assert [error.field for error in found] == ["list[1]", "map[k]", "with-dash", "$odd"]
-    (missing,) = rules(schema).judge({}).errors
+    (missing,) = rules(schema).evaluate({}).errors
     assert str(missing) == "<nil>: Invalid value: failed rule: has(self.list)"
 
 
 def test_null_is_not_judged_by_its_own_rules() -> None:
     schema = ruled({**_TEXT, "nullable": True}, "self == 'x'")
-    assert rules(schema).judge({"a": None}).errors == []
+    assert rules(schema).evaluate({"a": None}).errors == []
 
 
 def test_transitions_are_judged_where_there_is_an_old_value() -> None:
@@ -161,11 +161,11 @@ def test_what_was_wrong_before_is_a_warning() -> None:
     old = {"a": 5, "b": 1}
     own = Rules(schema.root)
     same = {"a": 5, "b": 2}
-    judged = own.judge(same, old, correlated=Correlated(same, old, schema.root))
-    assert (judged.errors, judged.warnings) == ([], ["a: Invalid value: 5: over ten"])
+    result = own.evaluate(same, old, correlated=Correlated(same, old, schema.root))
+    assert (result.errors, result.warnings) == ([], ["a: Invalid value: 5: over ten"])
     other = {"a": 6, "b": 1}
-    judged = own.judge(other, old, correlated=Correlated(other, old, schema.root))
-    assert [str(error) for error in judged.errors] == ["a: Invalid value: 6: over ten"]
+    result = own.evaluate(other, old, correlated=Correlated(other, old, schema.root))
+    assert [str(error) for error in result.errors] == ["a: Invalid value: 6: over ten"]
 
 
 @pytest.mark.parametrize(
@@ -233,10 +233,10 @@ def test_rules_stop_where_the_budget_is_spent() -> None:
     schema = ruled({"type": "array", "items": _TEXT}, "self.all(x, x.startsWith('a'))", "self.size() > 100")
     own = rules(schema)
     value = {"a": ["a" * 10] * 50}
-    spent = BUDGET - own.judge(value, budget=BUDGET).budget
-    judged = own.judge(value, budget=spent // 2)
-    assert judged.budget < 0
-    assert [str(error) for error in judged.errors] == [
+    spent = BUDGET - own.evaluate(value, budget=BUDGET).budget
+    result = own.evaluate(value, budget=spent // 2)
+    assert result.budget < 0
+    assert [str(error) for error in result.errors] == [
         'a: Invalid value: "array": validation failed due to running out of cost budget, no further validation rules '
         "will be run"
     ]
@@ -244,9 +244,9 @@ def test_rules_stop_where_the_budget_is_spent() -> None:
 
 def test_one_evaluation_may_not_cost_too_much() -> None:
     schema = ruled({"type": "array", "items": _NUMBER}, "self.all(x, self.all(y, x == y))")
-    judged = rules(schema).judge({"a": [1] * 2000})
-    assert judged.budget < 0
-    assert [str(error) for error in judged.errors] == [
+    result = rules(schema).evaluate({"a": [1] * 2000})
+    assert result.budget < 0
+    assert [str(error) for error in result.errors] == [
         "a: Invalid value: \"array\": 'operation cancelled: actual cost limit exceeded': no further validation rules "
         "will be run due to call cost exceeds limit for rule: self.all(x, self.all(y, x == y))"
     ]
@@ -255,7 +255,7 @@ def test_one_evaluation_may_not_cost_too_much() -> None:
 def test_a_schema_without_rules_has_nothing_to_say() -> None:
     own = rules({"type": "object", "properties": {"a": _TEXT}})
     assert own.is_empty
-    assert own.judge({"a": 1}).budget == BUDGET
+    assert own.evaluate({"a": 1}).budget == BUDGET
 
 
 def test_sets_of_texts_with_a_format_are_never_the_same() -> None:
@@ -275,10 +275,10 @@ def test_rules_that_are_compiled_are_judged_without_their_types(monkeypatch: pyt
         },
     }
     obj = {"items": [{"n": 1}, {"n": 2}], "map": {"x": {"n": 0}}, "c": {"b": {"n": 1}}}
-    expected = [str(error) for error in rules(schema).judge(obj).errors]
+    expected = [str(error) for error in rules(schema).evaluate(obj).errors]
     assert len(expected) == 2
     compiled = rules(schema)
     compiled.compile()
     assert not compiled._declarations.objects
-    monkeypatch.setattr(type(compiled._declarations), "of", None)
-    assert [str(error) for error in compiled.judge(obj).errors] == expected
+    monkeypatch.setattr(type(compiled._declarations), "type_of", None)
+    assert [str(error) for error in compiled.evaluate(obj).errors] == expected

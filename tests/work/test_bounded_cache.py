@@ -41,7 +41,7 @@ def test_what_is_asked_for_survives_a_flood_of_what_is_not() -> None:
 
 
 def test_bytes_are_bounded_too_and_what_is_large_is_not_kept() -> None:
-    cache: BoundedCache[int, int] = BoundedCache(1000, room=1000, largest=125)
+    cache: BoundedCache[int, int] = BoundedCache(1000, max_bytes=1000, max_entry_bytes=125)
     for number in range(500):
         cache.keep(number, number, 100)
         assert cache[number] == number
@@ -52,7 +52,7 @@ def test_bytes_are_bounded_too_and_what_is_large_is_not_kept() -> None:
 
 
 def test_one_that_needs_more_than_half_of_the_room_is_alone() -> None:
-    cache: BoundedCache[str, int] = BoundedCache(10, room=100)
+    cache: BoundedCache[str, int] = BoundedCache(10, max_bytes=100)
     cache.keep("a", 1, 30)
     cache.keep("b", 2, 90)
     assert (cache["a"], cache["b"], cache.weight) == (None, 2, 90)
@@ -66,7 +66,7 @@ def test_one_that_needs_more_than_half_of_the_room_is_alone() -> None:
 
 def test_any_order_of_use_keeps_the_bounds_and_the_values() -> None:
     chance = random.Random(1)
-    cache: BoundedCache[int, int] = BoundedCache(20, room=400)
+    cache: BoundedCache[int, int] = BoundedCache(20, max_bytes=400)
     weights: dict[int, int] = {}
     for _ in range(20_000):
         key = chance.randrange(60)

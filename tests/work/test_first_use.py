@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import steersman
-from steersman.work.first_use import loaded, on_first_use
+from steersman.work.first_use import import_offloaded, on_first_use
 from steersman.work.offloading import Account, bound
 from steersman.work.threads import WorkerThreads
 
@@ -34,9 +34,9 @@ async def test_the_first_use_imports_it_beside_the_loop(module: str) -> None:
         assert module not in sys.modules
         call = on_first_use(module, "twice")
         assert await call(21, more=1) == 43
-        found = await loaded(module)
+        found = await import_offloaded(module)
         assert found.IMPORTED_IN is not threading.current_thread()
-        assert await loaded(module) is found
+        assert await import_offloaded(module) is found
     threads.close()
     del sys.modules[module]
 

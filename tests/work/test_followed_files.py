@@ -48,41 +48,41 @@ def followed(tmp_path: Path) -> Followed:
 
 def test_files_are_read_once_while_they_stay_as_they_are(followed: Followed) -> None:
     for _ in range(3):
-        followed.files.look()
+        followed.files.refresh()
     assert (followed.files.value, followed.reads, followed.accepted) == ([1, 1], 1, 0)
 
 
 def test_files_that_have_changed_are_read_anew_and_that_is_told(followed: Followed) -> None:
     followed.write(followed.names[1], "2")
-    followed.files.look()
-    followed.files.look()
+    followed.files.refresh()
+    followed.files.refresh()
     assert (followed.files.value, followed.reads, followed.accepted) == ([1, 2], 2, 1)
 
 
 def test_files_that_cannot_be_used_are_told_of_once_for_each_change_and_tried_again(followed: Followed) -> None:
     followed.write(followed.names[0], "no number")
-    followed.files.look()
-    followed.files.look()
+    followed.files.refresh()
+    followed.files.refresh()
     assert (followed.files.value, followed.reads, followed.refused) == ([1, 1], 3, ["ValueError"])
     os.unlink(followed.names[0])
-    followed.files.look()
-    followed.files.look()
+    followed.files.refresh()
+    followed.files.refresh()
     assert followed.refused == ["ValueError", "FileNotFoundError"]
     followed.write(followed.names[0], "3")
-    followed.files.look()
+    followed.files.refresh()
     assert (followed.files.value, followed.accepted) == ([3, 1], 1)
     followed.write(followed.names[0], "no number")
-    followed.files.look()
+    followed.files.refresh()
     assert followed.refused == ["ValueError", "FileNotFoundError", "ValueError"]
 
 
 def test_files_that_are_again_as_they_were_when_they_were_read_are_not_read(followed: Followed) -> None:
     moved = f"{followed.names[0]}.moved"
     os.rename(followed.names[0], moved)
-    followed.files.look()
+    followed.files.refresh()
     os.rename(moved, followed.names[0])
     reads = followed.reads
-    followed.files.look()
+    followed.files.refresh()
     assert (followed.files.value, followed.reads) == ([1, 1], reads)
 
 
@@ -95,7 +95,7 @@ def test_a_fault_of_the_program_is_not_taken_for_a_bad_file(
     monkeypatch.setattr(followed.files, "_read", fail)
     followed.write(followed.names[0], "2")
     with pytest.raises(KeyError):
-        followed.files.look()
+        followed.files.refresh()
     assert not followed.refused
 
 
@@ -111,7 +111,7 @@ def test_the_first_value_may_be_made_in_another_way(tmp_path: Path) -> None:
     files = FollowedFiles([str(tmp_path / "none")], lambda: 1, lambda error: None, first=lambda: 0)
     assert files.current() == 0
     (tmp_path / "none").touch()
-    files.look()
+    files.refresh()
     assert files.current() == 1
 
 
@@ -127,7 +127,7 @@ def test_a_change_while_files_are_read_is_seen_later(tmp_path: Path) -> None:
 
     files = FollowedFiles([str(path)], read, lambda error: None)
     assert files.value == "before"
-    files.look()
+    files.refresh()
     assert files.value == "changed meanwhile"
 
 

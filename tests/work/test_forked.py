@@ -11,7 +11,7 @@ import pytest
 
 HEAD = """
 import asyncio, os, pathlib, signal, sys, threading, time
-from steersman.work.forked import Forked, may_fork
+from steersman.work.forked import Forked, can_fork
 file = pathlib.Path(sys.argv[1])
 """
 
@@ -30,9 +30,9 @@ def test_the_work_is_done_by_a_child(tmp_path: Path) -> None:
     body = """
     async def main():
         child = Forked(lambda: file.write_text(str(os.getppid())))
-        print(await child.ended(), file.read_text() == str(os.getpid()))
-        child.end()
-    print(may_fork())
+        print(await child.wait(), file.read_text() == str(os.getpid()))
+        child.kill()
+    print(can_fork())
     asyncio.run(main())
     """
     assert run(body, tmp_path / "a").split() == ["True", "True", "True"]
@@ -42,8 +42,8 @@ def test_work_that_fails_is_told(tmp_path: Path) -> None:
     body = """
     async def main():
         child = Forked(lambda: file.read_text())
-        print(await child.ended())
-        child.end()
+        print(await child.wait())
+        child.kill()
     asyncio.run(main())
     """
     assert run(body, tmp_path / "a") == "False\n"
@@ -53,11 +53,11 @@ def test_a_child_ends_with_its_parents_start(tmp_path: Path) -> None:
     body = """
     async def main():
         child = Forked(lambda: time.sleep(60))
-        waiting = asyncio.ensure_future(child.ended())
+        waiting = asyncio.ensure_future(child.wait())
         await asyncio.sleep(0)
         waiting.cancel()
         print((await asyncio.gather(waiting, return_exceptions=True))[0].__class__.__name__)
-        child.end()
+        child.kill()
         try:
             os.waitpid(-1, 0)
         except ChildProcessError:
@@ -78,8 +78,8 @@ def test_signals_are_the_parents(tmp_path: Path) -> None:
         told = []
         asyncio.get_running_loop().add_signal_handler(signal.SIGINT, told.append, 1)
         child = Forked(work)
-        print(await child.ended(), told, file.read_text())
-        child.end()
+        print(await child.wait(), told, file.read_text())
+        child.kill()
     asyncio.run(main())
     """
     assert run(body, tmp_path / "a") == "True [] done\n"
@@ -90,10 +90,10 @@ def test_a_process_with_threads_does_not_fork(tmp_path: Path) -> None:
     end = threading.Event()
     thread = threading.Thread(target=end.wait)
     thread.start()
-    print(may_fork())
+    print(can_fork())
     end.set()
     thread.join()
-    while not may_fork():  # the kernel knows of it a little longer
+    while not can_fork():  # the kernel knows of it a little longer
         time.sleep(0.001)
     """
     assert run(body, tmp_path / "a") == "False\n"

@@ -13,14 +13,14 @@ from steersman.work.offloading import (
     Account,
     begin_task,
     bound,
+    can_move_to_thread,
     current,
+    ensure_offloaded,
     expect_offloading,
-    forgotten,
-    is_hurried,
     mark_large,
+    missed_offloads,
     offload,
     offload_if,
-    takes_long,
 )
 from steersman.work.threads import WorkerThreads
 
@@ -41,7 +41,7 @@ def request_account(threads: WorkerThreads) -> Iterator[Account]:
 @pytest.fixture
 def reports(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     found: list[int] = []
-    monkeypatch.setattr(forgotten, "report", lambda: found.append(forgotten.count))
+    monkeypatch.setattr(missed_offloads, "report", lambda: found.append(missed_offloads.count))
     return found
 
 
@@ -54,7 +54,7 @@ class Work:
 
     def __call__(self) -> str:
         self.began.append(threading.get_ident())
-        takes_long()
+        ensure_offloaded()
         self.ended.append(threading.get_ident())
         return "done"
 
@@ -95,13 +95,13 @@ async def test_arguments_results_and_errors_pass_through(request_account: Accoun
         assert await offload_if(large, int, "ff", base=16) == 255
         with pytest.raises(ValueError, match="nono"):
             await offload_if(large, fail, "no", times=2)
-    assert not is_hurried()
+    assert not can_move_to_thread()
 
 
-async def test_work_is_hurried_on_the_loop_only(request_account: Account) -> None:
-    assert await offload(is_hurried)
-    assert not await offload_if(True, is_hurried)
-    assert not is_hurried()
+async def test_work_can_move_to_a_thread_on_the_loop_only(request_account: Account) -> None:
+    assert await offload(can_move_to_thread)
+    assert not await offload_if(True, can_move_to_thread)
+    assert not can_move_to_thread()
 
 
 async def test_forgotten_work_is_done_at_once_and_counted(reports: list[int]) -> None:
@@ -110,7 +110,7 @@ async def test_forgotten_work_is_done_at_once_and_counted(reports: list[int]) ->
     assert work.ended == [threading.get_ident()]
     expect_offloading()
     assert len(reports) == 2
-    assert reports[1] == reports[0] + 1 == forgotten.count
+    assert reports[1] == reports[0] + 1 == missed_offloads.count
 
 
 def test_code_without_a_loop_forgets_nothing(reports: list[int]) -> None:
@@ -171,15 +171,15 @@ async def test_cancelling_who_waits_ends_the_wait_and_leaves_the_account_as_it_w
     assert not request_account.is_large
 
 
-async def test_cancelling_who_waits_for_a_place_runs_nothing(threads: WorkerThreads) -> None:
+async def test_cancelling_a_wait_for_a_permit_runs_nothing(threads: WorkerThreads) -> None:
     ran: list[int] = []
 
-    class Place:
-        async def take(self) -> None:
+    class Permit:
+        async def acquire(self) -> None:
             await asyncio.Event().wait()
 
     with bound(Account(threads, "alice", keeps_size=True)) as account:
-        account.place = Place()
+        account.permit = Permit()
         waiting = asyncio.create_task(offload_if(True, ran.append, 1))
         await asyncio.sleep(0)
         waiting.cancel()

@@ -175,7 +175,7 @@ async def test_it_is_on_the_account_of_the_server_whoever_starts_it() -> None:
         users.append(offloading.current().user)
 
     periodic = Periodic("some work", work, 3600)
-    with offloading.bound(offloading.current().of("somebody")):
+    with offloading.bound(offloading.current().for_user("somebody")):
         periodic.start()
     periodic.wake()
     async with asyncio.timeout(20):

@@ -84,17 +84,17 @@ async def test_keys_are_seen_to_and_those_that_fail_again() -> None:
     seen: list[str] = []
     failures: list[tuple[str, str]] = []
 
-    async def see_to(key: str) -> None:
+    async def reconcile(key: str) -> None:
         seen.append(key)
         if seen.count("a") == 1:
             raise ValueError("not yet")
 
     queue.add("a")
-    queue.start(see_to, lambda key, error: failures.append((key, str(error))), name="keys", workers=1)
+    queue.start(reconcile, lambda key, error: failures.append((key, str(error))), name="keys", workers=1)
     async with asyncio.timeout(20):
         while len(seen) < 2:  # noqa: ASYNC110 - nothing tells of it
             await asyncio.sleep(0)
-        await queue.settled()
+        await queue.wait_until_idle()
     assert (seen, failures, queue.retries("a")) == (["a", "a"], [("a", "not yet")], 0)
     await queue.stop()
 
@@ -103,7 +103,7 @@ async def test_work_ends_though_a_look_ends_with_an_error_while_it_is_cancelled(
     queue: WorkQueue[str] = WorkQueue()
     begun = asyncio.Event()
 
-    async def see_to(key: str) -> None:
+    async def reconcile(key: str) -> None:
         try:
             begun.set()
             await asyncio.Event().wait()
@@ -111,7 +111,7 @@ async def test_work_ends_though_a_look_ends_with_an_error_while_it_is_cancelled(
             raise ValueError("what was to be put right cannot be")
 
     queue.add("a")
-    queue.start(see_to, lambda key, error: None, name="keys", workers=1)
+    queue.start(reconcile, lambda key, error: None, name="keys", workers=1)
     await begun.wait()
     async with asyncio.timeout(20):
         await queue.stop()
@@ -124,13 +124,13 @@ async def test_keys_whose_looks_never_wait_share_a_slice_of_a_turn() -> None:
     turns: list[int] = []
     turn = 0
 
-    async def see_to(key: int) -> None:
+    async def reconcile(key: int) -> None:
         end = time.monotonic() + SLICE / 2
         while time.monotonic() < end:
             pass
         turns.append(turn)
 
-    queue.start(see_to, lambda key, error: None, name="keys", workers=10)
+    queue.start(reconcile, lambda key, error: None, name="keys", workers=10)
     while len(turns) < 40:
         turn += 1
         await asyncio.sleep(0)
@@ -204,7 +204,7 @@ async def test_a_key_that_fails_is_tried_again_and_its_failures_are_forgotten_on
     start(queue, work)
     queue.add("a")
     assert await work.was_done(6) == ["a"] * 6
-    await queue.settled()
+    await queue.wait_until_idle()
     assert not queue.retries("a")
     told = [(each.levelname, each.getMessage()) for each in caplog.records if each.name == work_queue.__name__]
     assert told == [("INFO", "test: a: not yet")] * 5
@@ -215,13 +215,13 @@ async def test_a_fault_is_logged_with_where_it_came_from(
 ) -> None:
     tries = 0
 
-    async def see_to(key: str) -> None:
+    async def reconcile(key: str) -> None:
         nonlocal tries
         tries += 1
         if tries == 1:
             raise ValueError(key)
 
-    queue.start(see_to, name="test", workers=1)
+    queue.start(reconcile, name="test", workers=1)
     queue.add("a")
     async with asyncio.timeout(20):
         while tries < 2:  # noqa: ASYNC110 - nothing tells of it
@@ -252,7 +252,7 @@ async def test_a_key_is_worked_on_by_one_at_a_time_and_again_if_it_was_added_mea
     assert work.at_once == 1
     work.held.set()
     assert await work.was_done(2) == ["a", "a"]
-    await queue.settled()
+    await queue.wait_until_idle()
     assert len(work.done) == 2
 
 
@@ -299,7 +299,7 @@ async def test_a_key_that_is_discarded_is_not_worked_on(queue: WorkQueue[str], w
     assert (len(queue), queue.retries("failed"), queue._timers) == (1, 0, {})
     start(queue, work)
     assert await work.was_done(1) == ["kept"]
-    await queue.settled()
+    await queue.wait_until_idle()
     assert work.done == ["kept"]
 
 
@@ -314,7 +314,7 @@ async def test_a_key_that_is_discarded_while_it_is_worked_on_is_not_worked_on_ag
     queue.add("a")
     queue.discard("a")
     work.held.set()
-    await queue.settled()
+    await queue.wait_until_idle()
     assert work.done == ["a"]
 
 
@@ -324,23 +324,23 @@ async def test_workers_outlive_a_wait_for_something_that_is_cancelled(queue: Wor
     lost = asyncio.get_running_loop().create_future()
     lost.cancel()
 
-    async def see_to(key: str) -> None:
+    async def reconcile(key: str) -> None:
         seen.append(key)
         if len(seen) == 1:
             await lost
 
-    queue.start(see_to, lambda key, error: failures.append(str(error)), name="keys", workers=1)
+    queue.start(reconcile, lambda key, error: failures.append(str(error)), name="keys", workers=1)
     queue.add("a")
     async with asyncio.timeout(20):
         while len(seen) < 2:  # noqa: ASYNC110 - nothing tells of it
             await asyncio.sleep(0)
-    assert failures == ["what was waited for has been cancelled"]
+    assert failures == ["an awaited task has been cancelled"]
 
 
 async def test_who_waits_until_all_is_done_may_leave(queue: WorkQueue[str], work: Work) -> None:
-    await queue.settled()
+    await queue.wait_until_idle()
     queue.add("a")
-    leaving, staying = asyncio.ensure_future(queue.settled()), asyncio.ensure_future(queue.settled())
+    leaving, staying = asyncio.ensure_future(queue.wait_until_idle()), asyncio.ensure_future(queue.wait_until_idle())
     await asyncio.sleep(0)
     leaving.cancel()
     start(queue, work)
@@ -352,14 +352,14 @@ async def test_who_waits_until_all_is_done_may_leave(queue: WorkQueue[str], work
 async def test_work_is_on_the_account_of_the_server_whoever_starts_it(queue: WorkQueue[str]) -> None:
     users: list[str] = []
 
-    async def see_to(key: str) -> None:
+    async def reconcile(key: str) -> None:
         users.append(offloading.current().user)
 
-    with offloading.bound(offloading.current().of("somebody")):
-        queue.start(see_to, name="keys", workers=1)
+    with offloading.bound(offloading.current().for_user("somebody")):
+        queue.start(reconcile, name="keys", workers=1)
     queue.add("a")
     async with asyncio.timeout(20):
-        await queue.settled()
+        await queue.wait_until_idle()
     assert users == [offloading.SERVER]
 
 
@@ -369,13 +369,13 @@ async def test_waits_are_on_a_clock_that_is_moved() -> None:
     queue: WorkQueue[str] = WorkQueue(base_delay=600, max_delay=1200)
     began, seen = loop.time(), list[int]()
 
-    async def see_to(key: str) -> float | None:
+    async def reconcile(key: str) -> float | None:
         seen.append(round(loop.time() - began))
         if len(seen) <= 2:
             raise TryLater("not yet")
         return 3600
 
-    queue.start(see_to, name="keys", workers=1)
+    queue.start(reconcile, name="keys", workers=1)
     queue.add("a")
     await clock.advance(hours=3)
     assert seen == [0, 600, 1800, 5400, 9000]

@@ -48,7 +48,7 @@ async def test_an_error_without_a_waiter_is_logged_once_and_not_by_asyncio(
     del task, waiter
     gc.collect()
     assert unretrieved == []
-    assert caplog.messages == ["a shared task failed after a wait for it was given up"]
+    assert caplog.messages == ["a shared task failed after its waiter was cancelled"]
 
 
 async def shielded_wait(task: asyncio.Future[int]) -> int:

@@ -104,7 +104,7 @@ async def test_the_task_is_begun_at_once_and_its_result_is_there_for_who_awaits_
 
 @pytest.mark.parametrize("outlives", [True, False])
 async def test_the_first_asker_that_leaves_does_not_end_it_for_the_others(making: Making, outlives: bool) -> None:
-    flights: SingleFlight[str, str] = SingleFlight(outlives_askers=outlives)
+    flights: SingleFlight[str, str] = SingleFlight(outlives_callers=outlives)
     first, second = (asyncio.ensure_future(flights.do("key", making)) for _ in range(2))
     await turns()
     await left(first)
@@ -127,7 +127,7 @@ async def test_it_goes_on_when_every_asker_has_left_and_serves_who_comes_then(ma
 
 @pytest.mark.parametrize("steps", range(5))
 async def test_it_is_cancelled_with_its_last_asker_if_it_does_not_outlive_them(making: Making, steps: int) -> None:
-    flights: SingleFlight[str, str] = SingleFlight(outlives_askers=False)
+    flights: SingleFlight[str, str] = SingleFlight(outlives_callers=False)
     asking = asyncio.ensure_future(flights.do("key", making))
     await turns(steps)
     await left(asking)
@@ -137,7 +137,7 @@ async def test_it_is_cancelled_with_its_last_asker_if_it_does_not_outlive_them(m
 
 
 async def test_who_comes_as_it_is_cancelled_has_another_begun(making: Making) -> None:
-    flights: SingleFlight[str, str] = SingleFlight(outlives_askers=False)
+    flights: SingleFlight[str, str] = SingleFlight(outlives_callers=False)
     first = asyncio.ensure_future(flights.do("key", making))
     await turns()
     first.cancel()
@@ -264,7 +264,7 @@ async def test_of_several_keys_those_that_are_not_under_way_are_made_together(ma
 @pytest.mark.parametrize("steps", range(5))
 async def test_who_waits_for_several_leaves_them_all_at_once(steps: int) -> None:
     makings = [Making() for _ in range(2)]
-    flights: SingleFlight[int, str] = SingleFlight(outlives_askers=False)
+    flights: SingleFlight[int, str] = SingleFlight(outlives_callers=False)
 
     async def ask() -> list[str]:
         return await results([flights.begin(number, each) for number, each in enumerate(makings)])
@@ -281,7 +281,7 @@ async def test_who_waits_for_several_leaves_them_all_at_once(steps: int) -> None
 
 async def test_results_of_several_come_in_order_and_the_first_error_ends_the_rest() -> None:
     one, other = Making(), Making()
-    flights: SingleFlight[int, str] = SingleFlight(outlives_askers=False)
+    flights: SingleFlight[int, str] = SingleFlight(outlives_callers=False)
     asking = asyncio.ensure_future(results([flights.begin(1, one), flights.begin(2, other)]))
     await turns()
     other.end.set_result("other")

@@ -69,17 +69,17 @@ class Held:
         self._over = threading.Event()
         self._held = asyncio.ensure_future(Account(threads).offload_if(True, self._over.wait))
         self.threads = threads
-        self.asked: list[asyncio.Future[Any]] = []
+        self.counted_as_caller: list[asyncio.Future[Any]] = []
 
     async def ask(self, user: str, work: Callable[..., Any], *args: Any) -> asyncio.Future[Any]:
         asked = asyncio.ensure_future(Account(self.threads, user).offload_if(True, work, *args))
-        self.asked.append(asked)
+        self.counted_as_caller.append(asked)
         await asyncio.sleep(0)
         return asked
 
     async def go(self) -> None:
         self._over.set()
-        await asyncio.gather(self._held, *self.asked, return_exceptions=True)
+        await asyncio.gather(self._held, *self.counted_as_caller, return_exceptions=True)
 
 
 async def held(threads: WorkerThreads) -> Held:
@@ -294,7 +294,7 @@ class Ways:
 @pytest.fixture
 def ways(monkeypatch: pytest.MonkeyPatch) -> Ways:
     made = Ways()
-    monkeypatch.setattr(worker_threads._here, "step", made)
+    monkeypatch.setattr(worker_threads._thread, "step", made)
     return made
 
 

@@ -14,7 +14,7 @@ from functools import partial
 import pytest
 
 from steersman.machinery.errors.status import StatusError
-from steersman.machinery.large_work.large_requests import check_room
+from steersman.machinery.large_work.large_requests import check_backlog
 from steersman.work.offloading import Account
 from steersman.work.threads import MAX_WAITING, WorkerThreads, _Interpreter
 
@@ -103,12 +103,12 @@ async def test_closed_threads_let_garbage_be_collected() -> None:
 
 def test_a_step_that_goes_on_after_its_threads_are_closed_holds_no_collection() -> None:
     interpreter = _Interpreter()
-    interpreter.works()
-    interpreter.worked()  # it rests soon
+    interpreter.thread_starts_work()
+    interpreter.thread_ends_work()  # it rests soon
     interpreter.close()
-    interpreter.works()
+    interpreter.thread_starts_work()
     assert gc.isenabled()
-    interpreter.worked()
+    interpreter.thread_ends_work()
     assert gc.isenabled()
 
 
@@ -173,16 +173,16 @@ async def test_a_request_is_finished_before_others_of_its_user_are_begun(threads
 async def test_a_user_of_whom_much_waits_is_told_to_try_again_and_others_are_not(threads: WorkerThreads) -> None:
     busy = await Busy(threads).begun()
     for number in range(MAX_WAITING):
-        check_room(Account(threads, "alice"))
+        check_backlog(Account(threads, "alice"))
         await asked(busy.ask("alice", str(number)))
     with pytest.raises(StatusError) as caught:
-        check_room(Account(threads, "alice"))
+        check_backlog(Account(threads, "alice"))
     assert (caught.value.code, caught.value.reason, caught.value.retry_after) == (429, "TooManyRequests", 1)
     assert caught.value.message == "too many requests, please try again later"
-    check_room(Account(threads, "bob"))
+    check_backlog(Account(threads, "bob"))
     await asked(*(busy.ask(f"user{number}", "") for number in range(20)))
     for number in range(20):
-        check_room(Account(threads, f"user{number}"))
+        check_backlog(Account(threads, f"user{number}"))
     # what a request needs once it has begun is done all the same
     last = busy.ask("alice", "last")
     busy.over.set()
@@ -195,11 +195,11 @@ async def test_many_users_have_less_room_each(threads: WorkerThreads) -> None:
     waiting = [busy.ask(f"user{number}", "") for number in range(30) for _ in range(8)]
     await asked(*waiting)
     with pytest.raises(StatusError, match="too many requests"):
-        check_room(Account(threads, "user7"))
-    check_room(Account(threads, "another"))
+        check_backlog(Account(threads, "user7"))
+    check_backlog(Account(threads, "another"))
     busy.over.set()
     await asyncio.gather(*waiting)
-    check_room(Account(threads, "user7"))
+    check_backlog(Account(threads, "user7"))
 
 
 async def test_what_nobody_waits_for_any_more_is_forgotten_and_not_done(threads: WorkerThreads) -> None:
@@ -209,7 +209,7 @@ async def test_what_nobody_waits_for_any_more_is_forgotten_and_not_done(threads:
     for each in waiting[1:]:
         each.cancel()
     await asyncio.gather(*waiting[1:], return_exceptions=True)
-    check_room(Account(threads, "alice"))
+    check_backlog(Account(threads, "alice"))
     busy.over.set()
     await waiting[0]
     assert await Account(threads).offload_if(True, len, busy.done) == 1

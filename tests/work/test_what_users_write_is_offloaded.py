@@ -25,7 +25,7 @@ from steersman.machinery.selectors import labels
 from steersman.nodes.stages.expressions import Expressions
 from steersman.nodes.stages.go_template.template import Template
 from steersman.schema import patterns
-from steersman.work.offloading import forgotten, offload
+from steersman.work.offloading import missed_offloads, offload
 
 _MAPS: Final = struct_of(ConfigMap)
 _ENVIRONMENT: Final = base_environment()
@@ -66,7 +66,7 @@ EVALUATORS: Final[dict[str, Callable[[], Any]]] = {
 def found(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Reports of forgotten callers while a test runs."""
     reports: list[str] = []
-    monkeypatch.setattr(forgotten, "report", lambda: reports.append("forgotten"))
+    monkeypatch.setattr(missed_offloads, "report", lambda: reports.append("missed_offloads"))
     return reports
 
 

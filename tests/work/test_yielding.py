@@ -11,7 +11,7 @@ import pytest
 from steersman.work import yielding
 from steersman.work.offloading import Account, bound
 from steersman.work.threads import WorkerThreads
-from steersman.work.yielding import BEGINNING, SLICE, FewAtOnce, Turn, next_slice, unhurried
+from steersman.work.yielding import BEGINNING, SLICE, IterationGate, TimeSlice, next_slice, time_sliced
 from tests.loop_turns import steps_of_turns
 
 MS = 0.001
@@ -45,7 +45,7 @@ def begin(user: str, work: Iterable[object], clock: Clock, done: list[str], name
     """Start a task of a user that works for a millisecond on each item."""
 
     async def run() -> None:
-        async for _ in unhurried(work):
+        async for _ in time_sliced(work):
             clock.work(MS)
         done.append(name or user)
 
@@ -55,10 +55,10 @@ def begin(user: str, work: Iterable[object], clock: Clock, done: list[str], name
 
 async def test_others_have_the_loop_when_a_turn_has_lasted_long_enough(clock: Clock) -> None:
     async def work() -> None:
-        turn = Turn()
+        time_slice = TimeSlice()
         for _ in range(20):
             clock.work(MS)
-            await turn.give()
+            await time_slice.pause_if_over()
 
     first, *others = await clock.turns([asyncio.create_task(work())])
     assert first <= 2 + A_SLICE
@@ -68,11 +68,11 @@ async def test_others_have_the_loop_when_a_turn_has_lasted_long_enough(clock: Cl
 
 async def test_short_work_never_waits(clock: Clock) -> None:
     """The event loop is not even asked for before the beginning has passed."""
-    turn = Turn()
-    turn.give().close()
+    time_slice = TimeSlice()
+    time_slice.pause_if_over().close()
     for _ in range(3):
         clock.work(BEGINNING / 4)
-        coroutine = turn.give()
+        coroutine = time_slice.pause_if_over()
         with pytest.raises(StopIteration):
             coroutine.send(None)
 
@@ -116,11 +116,11 @@ async def test_time_in_which_others_had_the_loop_is_not_counted(clock: Clock) ->
             turns += 1
 
     async def wait() -> None:
-        turn = Turn()
+        time_slice = TimeSlice()
         for _ in range(10):
             await asyncio.sleep(0)
             clock.work(1.0)
-            await turn.give()
+            await time_slice.pause_if_over()
 
     with bound(Account(WorkerThreads(), "alice")):
         tasks.append(asyncio.create_task(wait()))
@@ -135,7 +135,7 @@ async def test_a_clock_that_is_moved_far_ahead_ends_one_slice(clock: Clock) -> N
     went: list[int] = []
 
     async def work() -> None:
-        async for number in unhurried(range(100)):
+        async for number in time_sliced(range(100)):
             clock.work(3600.0 if number in (20, 50, 80) else 0.0)
             went.append(number)
 
@@ -163,7 +163,7 @@ async def test_who_is_cancelled_leaves_the_line_to_the_others(clock: Clock, turn
 
 async def test_what_raises_between_two_slices_holds_nothing(clock: Clock) -> None:
     async def fail() -> None:
-        async for number in unhurried(range(100)):
+        async for number in time_sliced(range(100)):
             clock.work(MS)
             if number == 9:
                 raise ValueError
@@ -181,7 +181,7 @@ async def test_items_that_raise_are_the_callers_error(clock: Clock) -> None:
         raise ValueError("broken")
 
     async def work() -> None:
-        async for _ in unhurried(items()):
+        async for _ in time_sliced(items()):
             clock.work(MS)
 
     with pytest.raises(ValueError, match="broken"):
@@ -189,10 +189,10 @@ async def test_items_that_raise_are_the_callers_error(clock: Clock) -> None:
 
 
 async def test_a_few_at_once_go_on_in_the_order_they_came() -> None:
-    gate, went = FewAtOnce(3), []
+    gate, went = IterationGate(3), []
 
     async def go(number: int) -> None:
-        await gate.turn()
+        await gate.pass_through()
         went.append(number)
 
     tasks = [asyncio.ensure_future(go(number)) for number in range(8)]
@@ -206,7 +206,7 @@ async def test_a_few_at_once_go_on_in_the_order_they_came() -> None:
     assert went == [0, 1, 2, 3, 5, 6, 7]
     assert all(after - before <= 3 for before, after in pairwise(seen))
     for _ in range(10):  # the same task counts too
-        await gate.turn()
+        await gate.pass_through()
 
 
 async def test_slices_of_all_who_share_a_loop_are_few_in_a_turn() -> None:
@@ -252,18 +252,18 @@ async def test_a_callback_goes_on_in_turns_of_so_many_seconds_and_does_something
         while left:  # noqa: ASYNC110 - turns are what is counted
             await asyncio.sleep(0)
 
-    yielding.in_turns(some, 3 * MS)
+    yielding.run_in_slices(some, 3 * MS)
     assert left == 8
     turns = await clock.turns([asyncio.create_task(until_done())])
     assert [each for each in turns if each] == [4, 4, 4, 4]
     left = 3
-    yielding.in_turns(some, 0.0)
+    yielding.run_in_slices(some, 0.0)
     assert left == 2
     await clock.turns([asyncio.create_task(until_done())])
 
 
 async def test_a_callback_with_nothing_left_is_called_once() -> None:
     calls: list[None] = []
-    yielding.in_turns(lambda: bool(calls.append(None)))
+    yielding.run_in_slices(lambda: bool(calls.append(None)))
     await asyncio.sleep(0)
     assert len(calls) == 1

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 import atheris
 
 with atheris.instrument_imports(include=["steersman"]):
-    from steersman.machinery.large_work.nesting import make_room
+    from steersman.machinery.large_work.nesting import raise_recursion_limit
     from tools.fuzz.targets import TARGETS
 
 from tools.fuzz.runner import Run, judge
@@ -32,7 +32,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     logging.disable(logging.CRITICAL)
     warnings.simplefilter("ignore")
 
-    make_room()
+    raise_recursion_limit()
 
     def once(data: bytes) -> None:
         run = Run(target)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Final
 
-from steersman.machinery.large_work.nesting import make_room
+from steersman.machinery.large_work.nesting import raise_recursion_limit
 
 from .mutation import Mutator
 from .target import Target, Wrong
@@ -52,7 +52,7 @@ class Run:
 
 def fuzz(target: Target, seconds: float, seed: int) -> Run:
     """The corpus itself, and then for `seconds` what is made of it. An input with a new outcome joins the pool."""
-    make_room()  # as a server has it
+    raise_recursion_limit()  # as a server has it
     run = Run(target)
     pool = target.corpus()
     for data in pool:

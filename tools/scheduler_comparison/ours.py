@@ -49,7 +49,7 @@ class _FixedInformers:
     def __init__(self, services: Sequence[Service]) -> None:
         self._services = services
 
-    def of(self, resource: Any) -> _Fixed:
+    def for_resource(self, resource: Any) -> _Fixed:
         return _Fixed(self._services if resource is SERVICES else ())
 
 

@@ -1,1 +1,1 @@
-"""The admission contract and the chain of plugins; the plugins themselves are in admission_plugins."""
+"""The admission interface and the chain of admission plugins; the plugins are in `admission_plugins`."""

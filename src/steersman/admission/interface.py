@@ -1,16 +1,17 @@
-"""The admission contract: plugins that change (`admit`) or refuse (`validate`) what is about to be written.
+"""The admission interface: plugins that change (`admit`) or refuse (`validate`) a write before it is stored.
 
-Follows k8s.io/apiserver `admission`. A plugin says which writes it handles, and whether there is anything to do for it
-now; writes that it has nothing to do with do not go through it.
+Follows k8s.io/apiserver `admission`. A plugin declares the writes it handles, and whether it has any work for them at
+the moment; the chain of a write leaves out plugins without work.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Final, Literal, NamedTuple
+
+from msgspec import Struct, field
 
 from steersman.audit.policy import Level
 from steersman.audit.trail import Trail
@@ -30,31 +31,34 @@ DELETE: Final[Operation] = "DELETE"
 CONNECT: Final[Operation] = "CONNECT"
 
 OBJECT_ALONE: Final = frozenset({""})
-"""The subresources of a plugin that looks at writes of whole objects."""
+"""Subresources of a plugin that handles writes of whole objects only."""
 
-MOST_WARNINGS: Final = 1_024
-"""That plugins have for one request: of as many the client is told the first 4,096 characters."""
-_MOST_CHAINS: Final = 1_024
-"""Kinds of writes whose plugins are remembered."""
+MAX_WARNINGS: Final = 1_024
+"""Most warnings of plugins for one request. The client receives the first 4,096 characters of them."""
+_MAX_CHAINS: Final = 1_024
+"""Most kinds of writes whose chains are cached."""
 
 
 class Reinvocation:
-    """What plugins that change objects by rules of users keep of one write, as they may be asked twice: once all have
-    been asked, those are again whose object was changed after them (k8s.io/apiserver `ReinvocationContext`)."""
+    """State of one write for plugins that may be invoked twice (k8s.io/apiserver `ReinvocationContext`).
 
-    __slots__ = ("is_second", "kept", "wanted")
+    Mutating webhooks and policies are invoked again after the whole chain has run, if another plugin changed the object
+    after them.
+    """
+
+    __slots__ = ("is_requested", "is_second", "plugin_states")
 
     def __init__(self) -> None:
-        self.wanted = False
-        """Whether all are to be asked again."""
+        self.is_requested = False
+        """True if a plugin requests a second invocation of the chain."""
         self.is_second = False
-        """Whether they are."""
-        self.kept: dict[str, Any] = {}
-        """By plugin, what it wants to know then."""
+        """True during the second invocation."""
+        self.plugin_states: dict[str, Any] = {}
+        """State that a plugin keeps for the second invocation, by the name of the plugin."""
 
 
-class KnownNamespace:
-    """The parts of one state of a namespace that plugins judge by."""
+class NamespaceState:
+    """The parts of a namespace's state that plugins use."""
 
     __slots__ = ("labels", "phase", "pod_security")
 
@@ -62,18 +66,17 @@ class KnownNamespace:
         self.phase: Final = phase
         self.labels: Final = labels
         self.pod_security: Any = None
-        """Policy that PodSecurity has read out of the labels, None before it has."""
+        """PodSecurity's policy parsed from the labels, None until it is parsed."""
 
 
-@dataclass(slots=True)
-class Attributes:
-    """One write to be admitted.
+class Attributes(Struct):
+    """Admission attributes: one write to be admitted.
 
-    `action` is that of the request. `kind` is that of `obj` and `old`, which are of the stored version, or of a
-    subresource's own kind (Scale, Binding, Eviction); None where there is none. Plugins of `admit` may change `obj`, or
-    put another object in its place. `name` is that of the URL, or of a new object; empty where it has none yet, and for
-    a collection. `namespace` is the state of its namespace that the request is judged by, None until a plugin has
-    looked. A plugin gives what takes longer the larger the object is to `work.offloading.offload`.
+    `action` is the action of the request. `kind` is the kind of `obj` and `old`. Both are of the stored version, or of
+    a subresource's own kind (Scale, Binding, Eviction), and None where they do not apply. `admit` of a plugin may
+    change `obj` or replace it. `name` is the name in the URL or of a new object; it is empty for a generated name and
+    for a collection. `namespace` is the state of the object's namespace, None until a plugin has read it. A plugin runs
+    work that grows with the size of the object by `work.offloading.offload`.
     """
 
     operation: Operation
@@ -87,35 +90,37 @@ class Attributes:
     dry_run: bool = False
     warnings: list[str] = field(default_factory=list)
     audit: Trail | None = None
-    """What is recorded of the request; None for nothing."""
+    """Audit trail of the request, None if nothing is recorded."""
     annotations: dict[str, str] | None = None
-    """What plugins have told of this write; None if that is nothing."""
-    namespace: KnownNamespace | None = None
-    reinvoked: Reinvocation | None = None
-    """The `reinvocation`, once a plugin has asked for it."""
+    """Audit annotations that plugins have added for this write, None if there are none."""
+    namespace: NamespaceState | None = None
+    existing_reinvocation: Reinvocation | None = None
+    """Value of `reinvocation`, None until a plugin has read that property."""
     _answers: dict[Any, Any] | None = None
 
     @property
-    def answers(self) -> dict[Any, Any]:
-        """What the authorizer has answered expressions about this request, by what it was asked."""
+    def authorizer_answers(self) -> dict[Any, Any]:
+        """Return the authorizer's verdicts on expressions of this request, by the authorization attributes."""
         if self._answers is None:
             self._answers = {}
         return self._answers
 
     @property
     def reinvocation(self) -> Reinvocation:
-        """See there."""
-        if self.reinvoked is None:
-            self.reinvoked = Reinvocation()
-        return self.reinvoked
+        """Return the state for a second invocation of plugins; the first read creates it."""
+        if self.existing_reinvocation is None:
+            self.existing_reinvocation = Reinvocation()
+        return self.existing_reinvocation
 
     def forbid(self, reason: object) -> StatusError:
-        """The 403 of a plugin that refuses (admission.NewForbidden)."""
-        return forbidden(self.action.group_resource, self.name or _own_name(self.obj), reason)
+        """Return the StatusError 403 of a plugin that refuses the write (admission.NewForbidden)."""
+        return forbidden(self.action.group_resource, self.name or _name_of(self.obj), reason)
 
     def annotate(self, key: str, value: str, level: Level = Level.METADATA) -> None:
-        """Tells the audit something, where that records so much; what was said first under a key counts. A key that is
-        no qualified name with a prefix is left out."""
+        """Add an audit annotation, recorded from the audit level `level` on. The first value of a key stays.
+
+        A key that is not a qualified name with a prefix is dropped.
+        """
         if why := _key_errors(key):
             logger.warning('Failed to set admission audit annotation "%s": %s', key, why)
             return
@@ -128,10 +133,10 @@ class Attributes:
             self.audit.annotate(key, value, level)
 
     def warn(self, *texts: str) -> None:
-        """Adds warnings for the client, each once, as long as there are not more than can be sent."""
+        """Add warnings for the client, each text once, up to the most that can be sent."""
         known = set(self.warnings)
         for text in texts:
-            if len(self.warnings) >= MOST_WARNINGS:
+            if len(self.warnings) >= MAX_WARNINGS:
                 return
             if text not in known:
                 known.add(text)
@@ -145,8 +150,8 @@ def _key_errors(key: str) -> str:
     return "; ".join(is_dns1123_subdomain(prefix) or is_qualified_name(key))
 
 
-def _own_name(obj: Any) -> str:
-    """The name of an object whose request does not say it, which may have none yet."""
+def _name_of(obj: Any) -> str:
+    """Return the name of an object that the request does not name; a new object may have none yet."""
     metadata = getattr(obj, "metadata", None)
     if metadata is None:
         return "Unknown" if obj is None else "Unknown/errorGettingName"
@@ -154,47 +159,47 @@ def _own_name(obj: Any) -> str:
 
 
 class Plugin:
-    """One admission plugin; a subclass overrides what it does."""
+    """An admission plugin. A subclass sets the attributes and overrides `admit`, `validate` or both."""
 
     name: str = ""
     operations: frozenset[Operation] = frozenset()
     resources: frozenset[GroupResource] | None = None
-    """The resources that it looks at, None for all."""
+    """Resources that the plugin handles, None for all."""
     subresources: frozenset[str] | None = None
-    """The subresources that it looks at, None for all; "" is the object itself."""
+    """Subresources that the plugin handles, None for all; "" is the object itself."""
     mutates: bool = False
     validates: bool = False
-    _followers: tuple[Callable[[], None], ...] = ()
+    _subscribers: tuple[Callable[[], None], ...] = ()
 
     async def admit(self, attributes: Attributes) -> None:
-        """May change `attributes.obj`. Raises StatusError to refuse."""
+        """Change `attributes.obj` if needed. Raises StatusError to refuse the write."""
 
     async def validate(self, attributes: Attributes) -> None:
-        """Raises StatusError to refuse."""
+        """Check the write. Raises StatusError to refuse it."""
 
-    def has_work(self, writes: Writes, *, mutating: bool) -> bool:
-        """Return False while the plugin does nothing with any object of such writes: it is not in their chain then.
+    def has_work(self, writes: WriteKind, *, mutating: bool) -> bool:
+        """Return False if the plugin has nothing to do for any such write; their chain then leaves it out.
 
-        Only asked about writes that its operations, resources and subresources name. A plugin whose answer changes calls
-        `work_changed`, and must not answer False before it knows.
+        It is only called for writes that match the plugin's operations, resources and subresources. A plugin whose
+        result may change must notify its subscribers then, and must return True as long as it does not know.
         """
         return True
 
-    def follow(self, changed: Callable[[], None]) -> None:
-        """Have `changed` called whenever `has_work` may answer otherwise than before."""
-        self._followers = (*self._followers, changed)
+    def subscribe(self, changed: Callable[[], None]) -> None:
+        """Subscribe `changed`, which is called whenever the result of `has_work` may have changed."""
+        self._subscribers = (*self._subscribers, changed)
 
-    def work_changed(self) -> None:
-        """Have the chains that the plugin is in put together anew."""
-        for changed in self._followers:
+    def notify_work_changed(self) -> None:
+        """Notify all subscribers, so that the chains with this plugin are built anew."""
+        for changed in self._subscribers:
             changed()
 
     def close(self) -> None:
-        """Lets go of what it holds; it is not asked any more."""
+        """Release the plugin's resources. It is not called any more."""
 
 
-class Writes(NamedTuple):
-    """The writes that go through one chain."""
+class WriteKind(NamedTuple):
+    """The kind of writes that share one chain of plugins."""
 
     operation: Operation
     resource: str
@@ -203,17 +208,17 @@ class Writes(NamedTuple):
 
 
 class _Steps(NamedTuple):
-    """Plugins that are called for one write, in order."""
+    """Methods of the plugins that handle one kind of write, in order."""
 
     admit: tuple[Callable[[Attributes], Awaitable[None]], ...]
     validate: tuple[Callable[[Attributes], Awaitable[None]], ...]
 
 
 class Chain:
-    """All enabled plugins in order.
+    """All enabled admission plugins in order.
 
-    A write is shown to those only that have something to do with its kind. They are found with the first such write,
-    and again when a plugin says that something has changed.
+    Only plugins with work for a kind of write are called. They are determined at the first such write, and again when a
+    plugin reports that its work has changed.
     """
 
     def __init__(self, plugins: tuple[Plugin, ...]) -> None:
@@ -221,41 +226,41 @@ class Chain:
         self._handled = frozenset(
             operation for plugin in plugins if plugin.mutates or plugin.validates for operation in plugin.operations
         )
-        self._steps: BoundedCache[tuple[str, ...], _Steps] = BoundedCache(_MOST_CHAINS)
+        self._steps: BoundedCache[tuple[str, ...], _Steps] = BoundedCache(_MAX_CHAINS)
         for plugin in plugins:
-            plugin.follow(self._steps.forget)
+            plugin.subscribe(self._steps.forget)
 
     def handles(self, operation: Operation) -> bool:
-        """Return True if any plugin looks at this operation at all."""
+        """Return True if any plugin handles this operation."""
         return operation in self._handled
 
     def close(self) -> None:
-        """Lets all plugins go of what they hold."""
+        """Close all plugins."""
         for plugin in self.plugins:
             plugin.close()
 
     async def admit(self, attributes: Attributes) -> None:
-        """Lets every mutating plugin change the object, in order; and once more where one asks for that."""
+        """Call every mutating plugin in order, and once more if a plugin has requested a reinvocation."""
         action = attributes.action
         writes = (attributes.operation, action.resource, action.group, action.subresource)
-        steps = self._steps[writes] or self._put_together(Writes(*writes))
+        steps = self._steps[writes] or self._build_steps(WriteKind(*writes))
         for admit in steps.admit:
             await admit(attributes)
-        again = attributes.reinvoked
-        if again is not None and again.wanted and not again.is_second:
+        again = attributes.existing_reinvocation
+        if again is not None and again.is_requested and not again.is_second:
             again.is_second = True
             for admit in steps.admit:
                 await admit(attributes)
 
     async def validate(self, attributes: Attributes) -> None:
-        """Asks every validating plugin, in order; the first refusal ends it."""
+        """Call every validating plugin in order. The first StatusError ends the validation."""
         action = attributes.action
         writes = (attributes.operation, action.resource, action.group, action.subresource)
-        steps = self._steps[writes] or self._put_together(Writes(*writes))
+        steps = self._steps[writes] or self._build_steps(WriteKind(*writes))
         for validate in steps.validate:
             await validate(attributes)
 
-    def _put_together(self, writes: Writes) -> _Steps:
+    def _build_steps(self, writes: WriteKind) -> _Steps:
         asked = [
             plugin
             for plugin in self.plugins

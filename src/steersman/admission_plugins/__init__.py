@@ -1,1 +1,1 @@
-"""The built-in admission plugins, one a file."""
+"""The built-in admission plugins; each is a file or a folder."""

@@ -1,4 +1,4 @@
-"""AlwaysAdmit: refuses nothing, as if it were not there."""
+"""AlwaysAdmit: an admission plugin without effect."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from steersman.admission_plugins.declaration import Declaration
 
 
 class AlwaysAdmit(Plugin):
-    """Handles no operation: there is nothing to ask it."""
+    """Does nothing: it handles no operation."""
 
     name = "AlwaysAdmit"
 

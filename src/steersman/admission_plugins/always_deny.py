@@ -1,4 +1,4 @@
-"""AlwaysDeny: refuses every write."""
+"""AlwaysDeny: an admission plugin that refuses every write."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from steersman.admission_plugins.declaration import Declaration
 
 
 class AlwaysDeny(Plugin):
-    """The last in the chain: plugins before it may refuse with other words, or with effects of their own."""
+    """Refuses every write. It is the last in the chain, so that other plugins may refuse or act first."""
 
     name = "AlwaysDeny"
     operations = frozenset({CREATE, UPDATE, DELETE, CONNECT})

@@ -1,4 +1,4 @@
-"""AlwaysPullImages: an image is pulled anew each time, so only those who may pull it run it."""
+"""AlwaysPullImages: images are pulled at each start, so that only users who may pull an image can run it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class AlwaysPullImages(Plugin):
     validates = True
 
     async def admit(self, attributes: Attributes) -> None:
-        if not _concerns(attributes):
+        if not _brings_images(attributes):
             return
         spec: core.PodSpec = attributes.obj.spec
         for container in all_containers(spec):
@@ -39,16 +39,18 @@ class AlwaysPullImages(Plugin):
                 volume.image.pull_policy = _ALWAYS
 
     async def validate(self, attributes: Attributes) -> None:
-        """Raises StatusError 500, as upstream's where a later plugin has changed a policy back."""
-        if not _concerns(attributes):
+        """Check that every pull policy is still Always. Raises StatusError 500, as upstream, if a later plugin changed
+        one.
+        """
+        if not _brings_images(attributes):
             return
         faults = [str(attributes.forbid(each)) for each in _other_policies(attributes.obj.spec)]
         if faults:
             raise plain_internal(faults[0] if len(faults) == 1 else f"[{', '.join(faults)}]")
 
 
-def _concerns(attributes: Attributes) -> bool:
-    """Whether it is about a pod, and not an update that brings no new image."""
+def _brings_images(attributes: Attributes) -> bool:
+    """Return True for a create, and for an update with a new image."""
     if attributes.operation == CREATE:
         return True
     known = {container.image for container in all_containers(attributes.old.spec)}

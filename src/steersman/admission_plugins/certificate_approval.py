@@ -1,4 +1,4 @@
-"""CertificateApproval: requests are approved or denied only by those who may approve for their signer."""
+"""CertificateApproval: only users with permission for the signer approve or deny certificate signing requests."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _REQUESTS: Final = GroupResource("certificates.k8s.io", "certificatesigningreque
 
 
 class CertificateApproval(Plugin):
-    """Looks at writes of `/approval`."""
+    """Checks the permission `approve` on the signer at writes of `/approval`."""
 
     name = "CertificateApproval"
     operations = frozenset({UPDATE})
@@ -33,5 +33,5 @@ class CertificateApproval(Plugin):
 
 
 CERTIFICATE_APPROVAL: Final = Declaration(
-    CertificateApproval, on_by_default=True, make=lambda server: CertificateApproval(server.authorizer)
+    CertificateApproval, on_by_default=True, make=lambda dependencies: CertificateApproval(dependencies.authorizer)
 )

@@ -1,4 +1,4 @@
-"""CertificateSigning: certificates are written only by those who may sign for the signer."""
+"""CertificateSigning: only users with permission for the signer write certificates into signing requests."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _REQUESTS: Final = GroupResource("certificates.k8s.io", "certificatesigningreque
 
 
 class CertificateSigning(Plugin):
-    """Looks at writes of `/status` that issue a certificate or tell that it failed."""
+    """Checks the permission `sign` on the signer at writes of `/status` that set the certificate or a Failed condition."""
 
     name = "CertificateSigning"
     operations = frozenset({UPDATE})
@@ -40,5 +40,5 @@ def _failures(request: Any) -> list[Any]:
 
 
 CERTIFICATE_SIGNING: Final = Declaration(
-    CertificateSigning, on_by_default=True, make=lambda server: CertificateSigning(server.authorizer)
+    CertificateSigning, on_by_default=True, make=lambda dependencies: CertificateSigning(dependencies.authorizer)
 )

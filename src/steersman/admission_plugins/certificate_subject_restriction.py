@@ -1,4 +1,4 @@
-"""CertificateSubjectRestriction: no client certificate is asked for in the name of system:masters."""
+"""CertificateSubjectRestriction: no client certificate may be requested for the group system:masters."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SIGNER: Final = "kubernetes.io/kube-apiserver-client"
 
 
 class CertificateSubjectRestriction(Plugin):
-    """Looks at new requests to the signer of client certificates; the request has been validated before."""
+    """Checks new requests to the signer of client certificates. The request has been validated before."""
 
     name = "CertificateSubjectRestriction"
     operations = frozenset({CREATE})
@@ -36,8 +36,11 @@ class CertificateSubjectRestriction(Plugin):
 
 
 def _organizations(pem: bytes) -> list[str]:
-    """The O of the subject of a PKCS #10 request: the groups of the user that it will make. Raises ValueError."""
-    # imported here, as it takes long and the server starts without
+    """Return the organizations in the subject of a PKCS #10 request: the groups of the future user.
+
+    Raises ValueError for a request that cannot be parsed.
+    """
+    # Imported late: the import is slow, and the server starts without it.
     from cryptography import x509
     from cryptography.x509.oid import NameOID
 
@@ -49,5 +52,5 @@ def _organizations(pem: bytes) -> list[str]:
 
 
 CERTIFICATE_SUBJECT_RESTRICTION: Final = Declaration(
-    CertificateSubjectRestriction, on_by_default=True, make=lambda server: CertificateSubjectRestriction()
+    CertificateSubjectRestriction, on_by_default=True, make=lambda dependencies: CertificateSubjectRestriction()
 )

@@ -1,4 +1,4 @@
-"""ClusterTrustBundleAttest: bundles of a signer are written only by those who may attest for it."""
+"""ClusterTrustBundleAttest: only users with permission for the signer write its trust bundles."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ _BUNDLES: Final = GroupResource("certificates.k8s.io", "clustertrustbundles")
 
 
 class ClusterTrustBundleAttest(Plugin):
-    """Bundles without a signer are everybody's. The resource is not served by default, as it is beta."""
+    """Checks the permission `attest` on the signer. Anyone may write bundles without a signer.
+
+    The resource is beta and therefore not served by default.
+    """
 
     name = "ClusterTrustBundleAttest"
     operations = frozenset({CREATE, UPDATE})
@@ -33,5 +36,7 @@ class ClusterTrustBundleAttest(Plugin):
 
 
 CLUSTER_TRUST_BUNDLE_ATTEST: Final = Declaration(
-    ClusterTrustBundleAttest, on_by_default=True, make=lambda server: ClusterTrustBundleAttest(server.authorizer)
+    ClusterTrustBundleAttest,
+    on_by_default=True,
+    make=lambda dependencies: ClusterTrustBundleAttest(dependencies.authorizer),
 )

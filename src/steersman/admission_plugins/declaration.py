@@ -1,4 +1,4 @@
-"""What a built-in plugin says of itself, and what it may use of the server."""
+"""Declarations of the built-in admission plugins, and the dependencies they are created with."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from msgspec import Struct
 
-from steersman.admission.interface import KnownNamespace, Plugin
+from steersman.admission.interface import NamespaceState, Plugin
 from steersman.admission_plugins.metrics import ConditionMetrics, PolicyMetrics, WebhookMetrics
 from steersman.admission_plugins.namespaces import NAMESPACE
 from steersman.authorization.interface import Authorizer
@@ -16,7 +16,7 @@ from steersman.catalogue.rest_mapper import RESTMapper
 from steersman.machinery.metrics import Registry
 from steersman.rest.objects import Objects, Reading
 
-if TYPE_CHECKING:  # a server without webhooks has no clients of them
+if TYPE_CHECKING:  # a server without webhooks never imports their client
     from steersman.net.client.egress import Egress
     from steersman.net.client.own_server import ThisServer
     from steersman.webhooks.client_config import LocateService
@@ -25,64 +25,66 @@ T = TypeVar("T")
 C = TypeVar("C")
 
 
-class Surroundings(Struct, frozen=True, kw_only=True):
-    """What plugins may use of the server; times are in seconds."""
+class PluginDependencies(Struct, frozen=True, kw_only=True):
+    """Dependencies of admission plugins: parts of the server and values of its flags. Times are in seconds."""
 
     authorizer: Authorizer
     objects: Callable[[str, str], Objects]
-    """(group, plural) -> its objects."""
+    """Function (group, plural) -> the objects of a resource."""
     mapper: RESTMapper
     locate_service: LocateService
     itself: ThisServer | None
-    """How webhooks are asked that this server answers."""
+    """This server, for webhooks that it serves itself."""
     egress: Egress
-    """How requests to webhooks leave."""
+    """Dialers for the connections to webhooks."""
     registry: Registry
-    """Where a plugin puts metrics of its own."""
+    """Registry for a plugin's own metrics."""
     webhook_metrics: WebhookMetrics
     condition_metrics: ConditionMetrics
     policy_metrics: PolicyMetrics
     difference: Callable[[Any, Any], str]
-    """Shows how two objects differ, in upstream's internal form."""
+    """Returns the text of the difference of two objects in upstream's internal form."""
     not_ready_toleration: int = 300
     unreachable_toleration: int = 300
 
     def known(self, plural: str, reading: Reading[T]) -> Callable[[str], T | None]:
-        """Gives what is read out of a cluster-scoped object of the core group by its name, None if there is none."""
+        """Return a function from the name of a cluster-scoped core object to its parsed part, None if it does not
+        exist.
+        """
         objects = self.objects("", plural)
-        return lambda name: objects.known("", name, reading)
+        return lambda name: objects.read_cached("", name, reading)
 
     @property
-    def namespace(self) -> Callable[[str], KnownNamespace | None]:
-        """Gives the state of a namespace by its name, None if there is none."""
-        return partial(self.objects("", "namespaces").known, "", reading=NAMESPACE)
+    def namespace(self) -> Callable[[str], NamespaceState | None]:
+        """Return a function from the name of a namespace to its state, None if it does not exist."""
+        return partial(self.objects("", "namespaces").read_cached, "", reading=NAMESPACE)
 
 
 class Declaration(Struct, frozen=True):
-    """A plugin, whether it is on without a flag that says so, and how it is made, if it needs anything."""
+    """An admission plugin without configuration file; `make` creates it, unless its class needs no arguments."""
 
     plugin: type[Plugin]
     on_by_default: bool
-    make: Callable[[Surroundings], Plugin] | None = None
+    make: Callable[[PluginDependencies], Plugin] | None = None
 
     @property
     def name(self) -> str:
-        """As the command line has it."""
+        """Return the plugin's name on the command line."""
         return self.plugin.name
 
-    def made(self, server: Surroundings) -> Plugin:
-        """The plugin of a server."""
-        return self.plugin() if self.make is None else self.make(server)
+    def create(self, dependencies: PluginDependencies) -> Plugin:
+        """Return a new plugin for a server."""
+        return self.plugin() if self.make is None else self.make(dependencies)
 
 
 class ConfiguredDeclaration(Struct, Generic[C], frozen=True):
-    """The same of a plugin that a `C` of --admission-control-config-file configures."""
+    """An admission plugin that is configured by a `C` from --admission-control-config-file."""
 
     plugin: type[Plugin]
     on_by_default: bool
-    make: Callable[[Surroundings, C], Plugin]
+    make: Callable[[PluginDependencies, C], Plugin]
 
     @property
     def name(self) -> str:
-        """As the command line has it."""
+        """Return the plugin's name on the command line."""
         return self.plugin.name

@@ -1,4 +1,4 @@
-"""DefaultIngressClass: Ingresses that name no class get the default one."""
+"""DefaultIngressClass: Ingresses without a class get the default class."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Final
 
 from steersman.admission.interface import CREATE, OBJECT_ALONE, Attributes, Plugin
-from steersman.admission_plugins.declaration import Declaration, Surroundings
+from steersman.admission_plugins.declaration import Declaration, PluginDependencies
 from steersman.machinery.built_in.classes import DEFAULT_INGRESS_CLASS, INGRESS_CLASS, DefaultClass
 from steersman.machinery.identity.schema import GroupResource
 from steersman.rest.objects import Reading
@@ -15,7 +15,7 @@ _INGRESSES: Final = GroupResource("networking.k8s.io", "ingresses")
 
 
 class DefaultIngressClass(Plugin):
-    """`default` gives the name of the default class, None if there is none."""
+    """Sets the default class. `default` returns its name, None if there is no default class."""
 
     name = "DefaultIngressClass"
     operations = frozenset({CREATE})
@@ -35,9 +35,9 @@ class DefaultIngressClass(Plugin):
 _CLASS: Final = Reading(lambda obj: obj, "metadata.name", "metadata.annotations", "metadata.creationTimestamp")
 
 
-def _make(server: Surroundings) -> DefaultIngressClass:
-    classes = server.objects("networking.k8s.io", "ingressclasses")
-    default = DefaultClass(DEFAULT_INGRESS_CLASS, lambda: classes.known_all("", _CLASS), classes.changed)
+def _make(dependencies: PluginDependencies) -> DefaultIngressClass:
+    classes = dependencies.objects("networking.k8s.io", "ingressclasses")
+    default = DefaultClass(DEFAULT_INGRESS_CLASS, lambda: classes.read_all_cached("", _CLASS), classes.change_count)
     return DefaultIngressClass(default.name)
 
 

@@ -1,4 +1,4 @@
-"""DefaultStorageClass: claims that name no class get the default one."""
+"""DefaultStorageClass: PersistentVolumeClaims without a class get the default class."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Final
 
 from steersman.admission.interface import CREATE, OBJECT_ALONE, Attributes, Plugin
-from steersman.admission_plugins.declaration import Declaration, Surroundings
+from steersman.admission_plugins.declaration import Declaration, PluginDependencies
 from steersman.machinery.built_in.classes import DEFAULT_STORAGE_CLASS, STORAGE_CLASS, DefaultClass
 from steersman.machinery.identity.schema import GroupResource
 from steersman.rest.objects import Reading
@@ -15,7 +15,7 @@ _CLAIMS: Final = GroupResource("", "persistentvolumeclaims")
 
 
 class DefaultStorageClass(Plugin):
-    """`default` gives the name of the default class, None if there is none."""
+    """Sets the default class. `default` returns its name, None if there is no default class."""
 
     name = "DefaultStorageClass"
     operations = frozenset({CREATE})
@@ -28,7 +28,7 @@ class DefaultStorageClass(Plugin):
 
     async def admit(self, attributes: Attributes) -> None:
         claim = attributes.obj
-        # a class of "" asks for volumes without one
+        # The class "" is not missing: it requests a volume without a class.
         if claim.spec.storage_class_name is None and STORAGE_CLASS not in claim.metadata.annotations:
             claim.spec.storage_class_name = self._default()
 
@@ -36,9 +36,9 @@ class DefaultStorageClass(Plugin):
 _CLASS: Final = Reading(lambda obj: obj, "metadata.name", "metadata.annotations", "metadata.creationTimestamp")
 
 
-def _make(server: Surroundings) -> DefaultStorageClass:
-    classes = server.objects("storage.k8s.io", "storageclasses")
-    default = DefaultClass(DEFAULT_STORAGE_CLASS, lambda: classes.known_all("", _CLASS), classes.changed)
+def _make(dependencies: PluginDependencies) -> DefaultStorageClass:
+    classes = dependencies.objects("storage.k8s.io", "storageclasses")
+    default = DefaultClass(DEFAULT_STORAGE_CLASS, lambda: classes.read_all_cached("", _CLASS), classes.change_count)
     return DefaultStorageClass(default.name)
 
 

@@ -1,22 +1,22 @@
-"""DefaultTolerationSeconds: pods put up with a failing node for five minutes unless they say otherwise."""
+"""DefaultTolerationSeconds: by default pods tolerate a failing node for five minutes."""
 
 from __future__ import annotations
 
 from typing import Final
 
 from steersman.admission.interface import CREATE, OBJECT_ALONE, UPDATE, Attributes, Plugin
-from steersman.admission_plugins.declaration import Declaration, Surroundings
+from steersman.admission_plugins.declaration import Declaration, PluginDependencies
 from steersman.api.core.v1 import Toleration
 from steersman.machinery.identity.schema import GroupResource
 
 _PODS: Final = GroupResource("", "pods")
 _TAINTS: Final = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 _NO_EXECUTE: Final = ("NoExecute", "")
-"""Effects of a toleration that put up with a taint that drives pods away."""
+"""Effects of a toleration that matches NoExecute taints."""
 
 
 class DefaultTolerationSeconds(Plugin):
-    """Adds a NoExecute toleration of `not_ready` and `unreachable` seconds for the two taints."""
+    """Adds NoExecute tolerations for both taints, of `not_ready` and `unreachable` seconds."""
 
     name = "DefaultTolerationSeconds"
     operations = frozenset({CREATE, UPDATE})
@@ -40,8 +40,8 @@ class DefaultTolerationSeconds(Plugin):
                 )
 
 
-def _make(server: Surroundings) -> DefaultTolerationSeconds:
-    return DefaultTolerationSeconds(server.not_ready_toleration, server.unreachable_toleration)
+def _make(dependencies: PluginDependencies) -> DefaultTolerationSeconds:
+    return DefaultTolerationSeconds(dependencies.not_ready_toleration, dependencies.unreachable_toleration)
 
 
 DEFAULT_TOLERATION_SECONDS: Final = Declaration(DefaultTolerationSeconds, on_by_default=True, make=_make)

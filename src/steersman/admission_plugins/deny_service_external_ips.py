@@ -1,4 +1,4 @@
-"""DenyServiceExternalIPs: Services get no external addresses, but keep or lose those that they have."""
+"""DenyServiceExternalIPs: Services cannot add external IPs. Existing ones may stay or be removed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _SERVICES: Final = GroupResource("", "services")
 
 
 class DenyServiceExternalIPs(Plugin):
-    """Anybody who may write Services could take over traffic to addresses of others otherwise."""
+    """Refuses new external IPs: with them, users who may write Services could intercept others' traffic."""
 
     name = "DenyServiceExternalIPs"
     operations = frozenset({CREATE, UPDATE})
@@ -26,5 +26,5 @@ class DenyServiceExternalIPs(Plugin):
 
 
 DENY_SERVICE_EXTERNAL_IPS: Final = Declaration(
-    DenyServiceExternalIPs, on_by_default=False, make=lambda server: DenyServiceExternalIPs()
+    DenyServiceExternalIPs, on_by_default=False, make=lambda dependencies: DenyServiceExternalIPs()
 )

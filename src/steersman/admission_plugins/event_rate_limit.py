@@ -1,6 +1,6 @@
-"""EventRateLimit: events come at a bounded pace, from all together, into a namespace, from a user, about an object.
+"""EventRateLimit: rate limits for events, of the server, by namespace, by user, and by source and object.
 
-The pace is kept by token buckets as golang.org/x/time/rate has them: full at first, and filled evenly.
+The limits are token buckets as in golang.org/x/time/rate: full at first, and filled at a constant rate.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Annotated, Final
 from msgspec import Meta
 
 from steersman.admission.interface import CREATE, UPDATE, Attributes, Plugin
-from steersman.admission_plugins.declaration import ConfiguredDeclaration, Surroundings
+from steersman.admission_plugins.declaration import ConfiguredDeclaration, PluginDependencies
 from steersman.api.core.v1 import Event
 from steersman.api.scalars import Int32, Wire
 from steersman.machinery.codec.configuration import Document
@@ -53,14 +53,14 @@ KEYS: Final[dict[str, Callable[[Attributes], str]]] = {
     "User": _user_key,
     "SourceAndObject": _source_and_object_key,
 }
-"""The types of limits, and what has a bucket of its own under each."""
+"""Types of limits, and for each the function that returns the bucket key of a write."""
 
 
 class Limit(Wire):
-    """A limit of eventratelimit.admission.k8s.io/v1alpha1: `qps` events a second, `burst` of them at once.
+    """A limit of eventratelimit.admission.k8s.io/v1alpha1: `qps` events per second, `burst` events at once.
 
-    Of `cache_size` buckets (0 for the default) the one that was not used for the longest time is forgotten for a new
-    one, which is full.
+    At most `cache_size` buckets are kept (0 for the default). A new bucket evicts the least recently used one and
+    starts full.
     """
 
     type: Annotated[str, Meta(extra={GO_TYPE: "LimitType"})] = ""
@@ -70,13 +70,13 @@ class Limit(Wire):
 
 
 class Configuration(Document):
-    """Limits of events, of which there must be some."""
+    """Configuration of the plugin; at least one limit is required."""
 
     limits: list[Limit] | None = None
 
 
 class EventRateLimit(Plugin):
-    """`clock` gives seconds."""
+    """Refuses events beyond the limits. `clock` returns the time in seconds."""
 
     name = "EventRateLimit"
     operations = frozenset({CREATE, UPDATE})
@@ -87,13 +87,13 @@ class EventRateLimit(Plugin):
         self._buckets = tuple(_Buckets(each, clock) for each in limits)
 
     async def validate(self, attributes: Attributes) -> None:
-        """Takes one event out of every bucket it belongs to. Raises StatusError 429 if one of them is empty."""
+        """Take a token from every bucket of the event. Raises StatusError 429 if one of them is empty."""
         if attributes.dry_run:
             return
         full = []
         for buckets in self._buckets:
             key = KEYS[buckets.type](attributes)
-            if not buckets.take(key):
+            if not buckets.acquire(key):
                 full.append(f"limit reached on type {buckets.type} for key {key}")
         if full:
             texts = list(dict.fromkeys(full))
@@ -102,29 +102,29 @@ class EventRateLimit(Plugin):
 
 
 class _Buckets:
-    """The buckets of one limit: what is in each, and when that was so."""
+    """Token buckets of one limit by key: the number of tokens, and the time it was computed at."""
 
     def __init__(self, limit: Limit, clock: Callable[[], float]) -> None:
         self.type = limit.type
         self._limit = limit
         self._most = limit.cache_size or _DEFAULT_CACHE_SIZE
         self._clock = clock
-        self._found: OrderedDict[str, tuple[float, float]] = OrderedDict()
+        self._buckets_by_key: OrderedDict[str, tuple[float, float]] = OrderedDict()
 
-    def take(self, key: str) -> bool:
-        """Whether there was one left."""
-        if len(key) > _LONGEST_KEY:  # clients choose it, and it is kept
+    def acquire(self, key: str) -> bool:
+        """Take a token. Return False if the bucket is empty."""
+        if len(key) > _LONGEST_KEY:  # clients choose the text, so a digest bounds the memory
             key = sha256(key.encode("utf-8", "surrogatepass")).hexdigest()
         now = self._clock()
-        tokens, then = self._found.pop(key, (float(self._limit.burst), now))
+        tokens, then = self._buckets_by_key.pop(key, (float(self._limit.burst), now))
         tokens = min(self._limit.burst, tokens + (now - then) * self._limit.qps) - 1
-        self._found[key] = (tokens if tokens >= 0 else tokens + 1, now)
-        if len(self._found) > self._most:
-            self._found.popitem(last=False)
+        self._buckets_by_key[key] = (tokens if tokens >= 0 else tokens + 1, now)
+        if len(self._buckets_by_key) > self._most:
+            self._buckets_by_key.popitem(last=False)
         return tokens >= 0
 
 
-def _make(server: Surroundings, limits: tuple[Limit, ...]) -> EventRateLimit:
+def _make(dependencies: PluginDependencies, limits: tuple[Limit, ...]) -> EventRateLimit:
     return EventRateLimit(limits)
 
 

@@ -1,4 +1,4 @@
-"""ExtendedResourceToleration: who asks for a special device may run on the nodes kept for those who do."""
+"""ExtendedResourceToleration: pods that request an extended resource tolerate the taint of its dedicated nodes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _PODS: Final = GroupResource("", "pods")
 
 
 class ExtendedResourceToleration(Plugin):
-    """Tolerates the taint `RESOURCE:NoSchedule` for each extended resource that a container requests."""
+    """Adds a toleration of `RESOURCE:NoSchedule` for each extended resource that a container requests."""
 
     name = "ExtendedResourceToleration"
     operations = frozenset({CREATE, UPDATE})
@@ -35,7 +35,7 @@ class ExtendedResourceToleration(Plugin):
 
 
 def _tolerate(spec: PodSpec, names: set[str]) -> None:
-    """Puts tolerations in the place of those that differ from them only in how long they hold, or at the end."""
+    """Add the tolerations, in place of ones that differ only in their seconds, or at the end."""
     wanted = {name: Toleration(key=name, operator="Exists", effect="NoSchedule") for name in sorted(names)}
     tolerations = []
     replaced = set()
@@ -49,5 +49,5 @@ def _tolerate(spec: PodSpec, names: set[str]) -> None:
 
 
 EXTENDED_RESOURCE_TOLERATION: Final = Declaration(
-    ExtendedResourceToleration, on_by_default=False, make=lambda server: ExtendedResourceToleration()
+    ExtendedResourceToleration, on_by_default=False, make=lambda dependencies: ExtendedResourceToleration()
 )

@@ -1,4 +1,4 @@
-"""ImagePolicyWebhook: another server says which images pods may run (ImageReview of imagepolicy.k8s.io/v1alpha1)."""
+"""ImagePolicyWebhook: a webhook decides which images pods may run (ImageReview of imagepolicy.k8s.io/v1alpha1)."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from typing import Final, NamedTuple
 from msgspec import Struct
 
 from steersman.admission.interface import CREATE, UPDATE, Attributes, Plugin
-from steersman.admission_plugins.declaration import ConfiguredDeclaration, Surroundings
+from steersman.admission_plugins.declaration import ConfiguredDeclaration, PluginDependencies
 from steersman.api.core.v1 import Pod
 from steersman.api.imagepolicy.v1alpha1 import ImageReview, ImageReviewContainerSpec, ImageReviewSpec, ImageReviewStatus
 from steersman.kinds.built_in import classes_of
-from steersman.machinery.codec.configuration import media_of
+from steersman.machinery.codec.configuration import detect_media
 from steersman.machinery.codec.serializer import encode
 from steersman.machinery.codec.strict import DecodeError, decode_object, peek_type_meta
 from steersman.machinery.errors.status import StatusError
@@ -41,7 +41,7 @@ _MAX_REMEMBERED: Final = 1024
 
 
 class Settings(Struct, frozen=True):
-    """How long in seconds an answer is good for, and whether pods are let in that nobody could judge."""
+    """Seconds for which verdicts are cached, and the verdict if the webhook fails."""
 
     allow_ttl: float = 300.0
     deny_ttl: float = 30.0
@@ -49,7 +49,7 @@ class Settings(Struct, frozen=True):
 
 
 class Configuration(NamedTuple):
-    """What the plugin is configured with; `backoff` is in seconds."""
+    """Configuration of the plugin; `backoff` is in seconds."""
 
     endpoint: Endpoint
     backoff: float
@@ -57,8 +57,11 @@ class Configuration(NamedTuple):
 
 
 class ImagePolicyWebhook(Plugin):
-    """`post` sends a review and gives the body of the answer; it raises StatusError and WebhookError. `clock` gives
-    seconds. `hang_up` closes the connections."""
+    """Asks the webhook about the images of pods.
+
+    `post` sends a review and returns the response body; it raises StatusError and WebhookError. `clock` returns
+    seconds. `hang_up` closes the connections.
+    """
 
     name = "ImagePolicyWebhook"
     operations = frozenset({CREATE, UPDATE})
@@ -77,13 +80,13 @@ class ImagePolicyWebhook(Plugin):
         self._hang_up = hang_up
         self._settings = settings
         self._clock = clock
-        self._known: BoundedCache[bytes, tuple[float, ImageReviewStatus]] = BoundedCache(_MAX_REMEMBERED)
+        self._cached: BoundedCache[bytes, tuple[float, ImageReviewStatus]] = BoundedCache(_MAX_REMEMBERED)
 
     def close(self) -> None:
         self._hang_up()
 
     async def validate(self, attributes: Attributes) -> None:
-        """Raises StatusError 403 for images that may not run, and where nobody can tell."""
+        """Raise StatusError 403 for refused images, and for a failed webhook unless `default_allow` is set."""
         try:
             status = await self._status(_review(attributes))
         except (StatusError, WebhookError, DecodeError) as error:
@@ -104,15 +107,15 @@ class ImagePolicyWebhook(Plugin):
             )
 
     async def _status(self, spec: ImageReviewSpec) -> ImageReviewStatus:
-        """What was answered to the same before, or is now."""
+        """Return the cached verdict on an equal review, or ask the webhook."""
         key = sha256(encode(spec)).digest()
-        known = self._known[key]
+        known = self._cached[key]
         if known is not None and known[0] > self._clock():
             return known[1]
         review = ImageReview(kind=_KIND, api_version=_VERSION, spec=spec)
-        status = _read(await self._post(encode(review) + b"\n"))
+        status = _decode(await self._post(encode(review) + b"\n"))
         settings = self._settings
-        self._known.keep(key, (self._clock() + (settings.allow_ttl if status.allowed else settings.deny_ttl), status))
+        self._cached.keep(key, (self._clock() + (settings.allow_ttl if status.allowed else settings.deny_ttl), status))
         return status
 
 
@@ -128,9 +131,9 @@ def _review(attributes: Attributes) -> ImageReviewSpec:
     )
 
 
-def _read(answer: bytes) -> ImageReviewStatus:
-    """Raises DecodeError. An answer that does not say what it is is taken for a review."""
-    media = media_of(answer)
+def _decode(answer: bytes) -> ImageReviewStatus:
+    """Return the status in a response. A response without kind or version is taken as a review. Raises DecodeError."""
+    media = detect_media(answer)
     api_version, kind = peek_type_meta(answer, media)
     if (api_version or _VERSION, kind or _KIND) != (_VERSION, _KIND):
         raise DecodeError(_unexpected(api_version or _VERSION, kind or _KIND))
@@ -151,7 +154,7 @@ def _unexpected(api_version: str, kind: str) -> str:
     return no_kind_registered(kind, str(version))
 
 
-def _make(server: Surroundings, configuration: Configuration) -> ImagePolicyWebhook:
+def _make(dependencies: PluginDependencies, configuration: Configuration) -> ImagePolicyWebhook:
     client = WebhookClient(configuration.endpoint, configuration.backoff)
     return ImagePolicyWebhook(client.post, configuration.settings, hang_up=client.close)
 

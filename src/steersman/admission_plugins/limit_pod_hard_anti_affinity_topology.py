@@ -1,4 +1,4 @@
-"""LimitPodHardAntiAffinityTopology: pods may keep others off their node, but not off a whole zone."""
+"""LimitPodHardAntiAffinityTopology: pods may keep others off their node, but not off a larger topology such as a zone."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _HOSTNAME: Final = "kubernetes.io/hostname"
 
 
 class LimitPodHardAntiAffinityTopology(Plugin):
-    """Refuses required anti-affinity over anything but the host name."""
+    """Refuses required pod anti-affinity with a topology key other than the host name."""
 
     name = "LimitPodHardAntiAffinityTopology"
     operations = frozenset({CREATE, UPDATE})
@@ -23,7 +23,7 @@ class LimitPodHardAntiAffinityTopology(Plugin):
     validates = True
 
     async def validate(self, attributes: Attributes) -> None:
-        """Raises StatusError 403."""
+        """Raise StatusError 403 for another topology key."""
         affinity = attributes.obj.spec.affinity
         if affinity is None or affinity.pod_anti_affinity is None:
             return
@@ -38,5 +38,5 @@ class LimitPodHardAntiAffinityTopology(Plugin):
 
 
 LIMIT_POD_HARD_ANTI_AFFINITY_TOPOLOGY: Final = Declaration(
-    LimitPodHardAntiAffinityTopology, on_by_default=False, make=lambda server: LimitPodHardAntiAffinityTopology()
+    LimitPodHardAntiAffinityTopology, on_by_default=False, make=lambda dependencies: LimitPodHardAntiAffinityTopology()
 )

@@ -1,4 +1,4 @@
-"""LimitRanger: the LimitRanges of a namespace give containers their defaults, and bound pods and claims."""
+"""LimitRanger: a namespace's LimitRanges set defaults of containers, and bounds of pods and claims."""
 
 from __future__ import annotations
 
@@ -6,33 +6,34 @@ from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import Any, Final
 
-from steersman.admission.interface import CREATE, UPDATE, Attributes, Plugin, Writes
+from steersman.admission.interface import CREATE, UPDATE, Attributes, Plugin, WriteKind
 from steersman.admission_plugins.declaration import Declaration
 from steersman.api.core.v1 import Container, LimitRangeItem, PersistentVolumeClaim, Pod, PodSpec
 from steersman.machinery.built_in.pod_resources import POD_LEVEL_RESOURCES, aggregate_limits, aggregate_requests
 from steersman.machinery.identity.schema import GroupResource
 from steersman.machinery.large_work.sizes import MAX_VALUES, too_many_values
 from steersman.machinery.values.quantity import Quantity, parse
-from steersman.rest.objects import ByNamespace, Objects, Presence, Reading
+from steersman.rest.objects import NamespaceCache, Objects, Presence, Reading
 from steersman.work.offloading import offload_if
 
 ANNOTATION: Final = "kubernetes.io/limit-ranger"
-"""Says on a pod which defaults it was given."""
+"""Annotation of a pod that lists the defaults that were set."""
 
 _MAX_MILLI: Final = (2**63 - 1) // 1000
-"""Above this, whole units are compared (resource.MaxMilliValue)."""
+"""Largest amount that is compared in thousandths (resource.MaxMilliValue). Larger ones are compared as whole numbers.
+"""
 _NONE: Final = Quantity(0)
 
-_MAX_FOUND: Final = 10_000
-"""Faults that are told."""
+_MAX_VIOLATIONS: Final = 10_000
+"""Most violations in an error."""
 
-_Find = Callable[[Any, list[LimitRangeItem]], Iterator[str]]
+_FindViolations = Callable[[Any, list[LimitRangeItem]], Iterator[str]]
 
 _LIMITS: Final[Reading[list[LimitRangeItem]]] = Reading(lambda each: each.spec.limits or [], "spec.limits")
 
 
 class LimitRanger(Plugin):
-    """`limit_ranges` are all LimitRanges there are."""
+    """Applies LimitRanges. `limit_ranges` are those of all namespaces."""
 
     name = "LimitRanger"
     operations = frozenset({CREATE, UPDATE})
@@ -42,40 +43,40 @@ class LimitRanger(Plugin):
     validates = True
 
     def __init__(self, limit_ranges: Objects) -> None:
-        self._limits = ByNamespace(limit_ranges, _LIMITS, list)
-        self._presence = Presence(limit_ranges, self.work_changed)
+        self._limits = NamespaceCache(limit_ranges, _LIMITS, list)
+        self._presence = Presence(limit_ranges, self.notify_work_changed)
 
-    def has_work(self, writes: Writes, *, mutating: bool) -> bool:
-        return not (self._presence.are_none or (mutating and writes.resource != "pods"))
+    def has_work(self, writes: WriteKind, *, mutating: bool) -> bool:
+        return not (self._presence.is_empty or (mutating and writes.resource != "pods"))
 
     async def admit(self, attributes: Attributes) -> None:
-        """Gives the containers of a pod the defaults for what they do not ask for themselves."""
-        every, is_much = await self._limits.of(attributes.action.namespace)
-        if every and _looks_at(attributes):
+        """Set the default requests and limits of the containers of a pod."""
+        every, is_much = await self._limits.get(attributes.action.namespace)
+        if every and _is_limited(attributes):
             for limits in every:
                 await offload_if(is_much, _fill_defaults, attributes.obj, limits)
 
     async def validate(self, attributes: Attributes) -> None:
-        """403 with everything that one LimitRange finds wrong."""
+        """Raise StatusError 403 with all violations of the first LimitRange that the object violates."""
         find = _FINDERS.get(attributes.kind.kind)
         if find is None:
             return
-        every, is_much = await self._limits.of(attributes.action.namespace)
-        if not every or not _looks_at(attributes):
+        every, is_much = await self._limits.get(attributes.action.namespace)
+        if not every or not _is_limited(attributes):
             return
         for limits in every:
-            found = await offload_if(is_much, _found, find, attributes.obj, limits)
+            found = await offload_if(is_much, _violations, find, attributes.obj, limits)
             if found:
                 raise attributes.forbid(found[0] if len(found) == 1 else f"[{', '.join(found)}]")
 
 
-def _found(find: _Find, obj: Any, limits: list[LimitRangeItem]) -> list[str]:
-    """What is wrong, each once; of more than anybody reads only the first."""
-    return list(dict.fromkeys(islice(find(obj, limits), _MAX_FOUND)))
+def _violations(find: _FindViolations, obj: Any, limits: list[LimitRangeItem]) -> list[str]:
+    """Return the distinct violations, at most 10,000."""
+    return list(dict.fromkeys(islice(find(obj, limits), _MAX_VIOLATIONS)))
 
 
-def _looks_at(attributes: Attributes) -> bool:
-    """Whether this write can change what is limited. What is being deleted is let through."""
+def _is_limited(attributes: Attributes) -> bool:
+    """Return True if this write can change limited resources. Objects that are being deleted are exempt."""
     if attributes.kind.group:
         return False
     if attributes.old is not None and attributes.old.metadata.deletion_timestamp is not None:
@@ -91,9 +92,10 @@ def _looks_at(attributes: Attributes) -> bool:
 
 
 def _fill_defaults(pod: Pod, limits: list[LimitRangeItem]) -> None:
-    """What one LimitRange adds, with an annotation that says so; that of the last one stays.
+    """Set the defaults of one LimitRange, with an annotation that lists them and replaces that of an earlier
+    LimitRange.
 
-    Raises StatusError 413 for more than any object may have.
+    Raises StatusError 413 if the pod gets more values than any object may have.
     """
     requests: dict[str, str] = {}
     bounds: dict[str, str] = {}
@@ -107,14 +109,14 @@ def _fill_defaults(pod: Pod, limits: list[LimitRangeItem]) -> None:
         for container in containers:
             told += _fill_container(container, what, requests, bounds)
             amounts += len(container.resources.requests) + len(container.resources.limits)
-            if amounts > MAX_VALUES:  # many defaults for many containers
+            if amounts > MAX_VALUES:  # the product of many defaults and many containers
                 raise too_many_values()
     if told:
         pod.metadata.annotations[ANNOTATION] = f"LimitRanger plugin set: {'; '.join(told)}"
 
 
 def _fill_container(container: Container, what: str, requests: dict[str, str], limits: dict[str, str]) -> Iterator[str]:
-    """Fills in what is missing, and tells what that was."""
+    """Set missing requests and limits, and yield texts that list them."""
     resources = container.resources
     for defaults, present, word in ((requests, resources.requests, "request"), (limits, resources.limits, "limit")):
         missing = sorted(defaults.keys() - present.keys())
@@ -126,14 +128,14 @@ def _fill_container(container: Container, what: str, requests: dict[str, str], l
 # Bounds
 
 
-def _find_in_pod(pod: Pod, limits: list[LimitRangeItem]) -> Iterator[str]:
+def _pod_violations(pod: Pod, limits: list[LimitRangeItem]) -> Iterator[str]:
     spec = pod.spec
     for item in limits:
         if item.type == "Container":
             for container in (*(spec.containers or ()), *spec.init_containers):
-                yield from _outside(item, container.resources.requests, container.resources.limits)
+                yield from _out_of_bounds(item, container.resources.requests, container.resources.limits)
         elif item.type == "Pod":
-            yield from _outside(item, _pod_requests(spec), _pod_limits(spec))
+            yield from _out_of_bounds(item, _pod_requests(spec), _pod_limits(spec))
 
 
 def _pod_requests(spec: PodSpec) -> dict[str, str]:
@@ -149,12 +151,12 @@ def _pod_limits(spec: PodSpec) -> dict[str, str]:
 
 
 def _override(total: dict[str, str], resources: dict[str, str]) -> None:
-    """Of what the pod as a whole asks for, this plugin knows nothing of huge pages."""
+    """Override `total` by the pod-level resources. As upstream, the plugin ignores pod-level huge pages."""
     total.update((name, resources[name]) for name in POD_LEVEL_RESOURCES if name in resources)
 
 
-def _find_in_claim(claim: PersistentVolumeClaim, limits: list[LimitRangeItem]) -> Iterator[str]:
-    """Only what a claim requests is bounded."""
+def _claim_violations(claim: PersistentVolumeClaim, limits: list[LimitRangeItem]) -> Iterator[str]:
+    """Yield the violations of a claim. Only its requests have bounds."""
     requests = claim.spec.resources.requests
     for item in limits:
         if item.type == "PersistentVolumeClaim":
@@ -164,13 +166,13 @@ def _find_in_claim(claim: PersistentVolumeClaim, limits: list[LimitRangeItem]) -
                 yield from _request_above(item, name, requests)
 
 
-def _outside(item: LimitRangeItem, requests: dict[str, str], limits: dict[str, str]) -> Iterator[str]:
+def _out_of_bounds(item: LimitRangeItem, requests: dict[str, str], limits: dict[str, str]) -> Iterator[str]:
     for name in sorted(item.min):
         yield from _below(item, name, requests, limits)
     for name in sorted(item.max):
         yield from _above(item, name, requests, limits)
     for name in sorted(item.max_limit_request_ratio):
-        yield from _too_far_apart(item, name, requests, limits)
+        yield from _above_ratio(item, name, requests, limits)
 
 
 def _below(item: LimitRangeItem, name: str, requests: dict[str, str], limits: dict[str, str]) -> Iterator[str]:
@@ -204,7 +206,7 @@ def _request_above(item: LimitRangeItem, name: str, requests: dict[str, str]) ->
         yield f"{text}, but request is {requests[name]}"
 
 
-def _too_far_apart(item: LimitRangeItem, name: str, requests: dict[str, str], limits: dict[str, str]) -> Iterator[str]:
+def _above_ratio(item: LimitRangeItem, name: str, requests: dict[str, str], limits: dict[str, str]) -> Iterator[str]:
     most = item.max_limit_request_ratio[name]
     text = f"{name} max limit to request ratio per {item.type} is {most}"
     request, limit, _ = _comparable(requests.get(name), limits.get(name), most)
@@ -217,7 +219,9 @@ def _too_far_apart(item: LimitRangeItem, name: str, requests: dict[str, str], li
 
 
 def _comparable(request: str | None, limit: str | None, bound: str) -> tuple[int, int, int]:
-    """The three as numbers of one unit, 0 for what is not there: thousandths where these do not overflow."""
+    """Return the three amounts as integers of one unit, 0 for None: thousandths if no amount overflows, else whole
+    numbers.
+    """
     amounts = [parse(text) if text is not None else _NONE for text in (request, limit, bound)]
     if all(amount.as_int() <= _MAX_MILLI for amount in amounts):
         first, second, third = (amount.as_milli() for amount in amounts)
@@ -226,13 +230,13 @@ def _comparable(request: str | None, limit: str | None, bound: str) -> tuple[int
     return first, second, third
 
 
-_FINDERS: Final[dict[str, _Find]] = {
-    "Pod": _find_in_pod,
-    "PersistentVolumeClaim": _find_in_claim,
+_FINDERS: Final[dict[str, _FindViolations]] = {
+    "Pod": _pod_violations,
+    "PersistentVolumeClaim": _claim_violations,
 }
-"""By kind, what is wrong with an object of it."""
+"""Functions that yield the violations of an object, by kind."""
 
 
 LIMIT_RANGER: Final = Declaration(
-    LimitRanger, on_by_default=True, make=lambda server: LimitRanger(server.objects("", "limitranges"))
+    LimitRanger, on_by_default=True, make=lambda dependencies: LimitRanger(dependencies.objects("", "limitranges"))
 )

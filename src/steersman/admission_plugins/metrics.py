@@ -1,4 +1,4 @@
-"""What is counted of webhooks and match conditions, under upstream's names (apiserver `admission/metrics`).
+"""Metrics of admission webhooks, policies and match conditions, with upstream's names (apiserver `admission/metrics`).
 
 Durations are in seconds.
 """
@@ -16,8 +16,11 @@ _HIGHEST_CODE: Final = 600
 
 
 class ConditionMetrics:
-    """Counts by the name of what has the conditions, its kind (webhook, policy), and its type (admit, validating,
-    validate); durations are in seconds."""
+    """Metrics of match conditions.
+
+    Labels are the name of the webhook or policy, its kind (webhook, policy), and its type (admit, validating,
+    validate).
+    """
 
     def __init__(self, registry: Registry) -> None:
         self._durations = Histogram(
@@ -41,7 +44,7 @@ class ConditionMetrics:
     def observe(
         self, kind: str, name: str, operation: str, type: str, seconds: float, failures: int, *, excluded: bool
     ) -> None:
-        """Conditions that were evaluated: `failures` of them had no value."""
+        """Count one evaluation of match conditions, of which `failures` had errors; `seconds` is its duration."""
         labels = (kind, name, operation, type)
         self._durations.observe(seconds, labels)
         if failures:
@@ -51,7 +54,7 @@ class ConditionMetrics:
 
 
 class WebhookMetrics:
-    """Counts the calls of webhooks by their names; `type` is admit or validating, durations are in seconds."""
+    """Metrics of webhook calls by the webhook's name; `type` is admit or validating."""
 
     def __init__(self, registry: Registry) -> None:
         self._durations = Histogram(
@@ -78,17 +81,17 @@ class WebhookMetrics:
         registry.add(self._durations, self._requests, self._rejections, self._fail_open)
 
     def observe(self, name: str, type: str, operation: str, seconds: float, code: int, *, rejected: bool) -> None:
-        """A call."""
+        """Count a call with its duration and the HTTP status code."""
         outcome = "true" if rejected else "false"
         self._durations.observe(seconds, (name, operation, outcome, type))
         self._requests.inc((str(min(code, _HIGHEST_CODE)), name, operation, outcome, type))
 
-    def rejected(self, name: str, type: str, operation: str, error_type: str, code: int) -> None:
-        """A call that ended the request; `error_type` is upstream's word for why."""
+    def count_rejection(self, name: str, type: str, operation: str, error_type: str, code: int) -> None:
+        """Count a call that refused the request; `error_type` is upstream's term for the cause."""
         self._rejections.inc((error_type, name, operation, str(min(code, _HIGHEST_CODE)), type))
 
-    def failed_open(self, name: str, type: str) -> None:
-        """A call that failed and did not count."""
+    def count_fail_open(self, name: str, type: str) -> None:
+        """Count a failed call that was ignored because of the failure policy."""
         self._fail_open.inc((name, type))
 
 
@@ -98,7 +101,7 @@ _OF_VALIDATIONS: Final = ("enforcement_action", *_OF_MUTATIONS)
 
 
 class PolicyMetrics:
-    """Counts by policy and binding; durations are in seconds."""
+    """Metrics of admission policies, by policy and binding."""
 
     def __init__(self, registry: Registry) -> None:
         self._validated = Counter(
@@ -125,14 +128,14 @@ class PolicyMetrics:
         )
         registry.add(self._validated, self._validating, self._mutated, self._mutating)
 
-    def validated(self, policy: str, binding: str, error_type: str, action: str, seconds: float) -> None:
-        """A validation; `action` is allow, deny, audit or warn."""
+    def count_validation(self, policy: str, binding: str, error_type: str, action: str, seconds: float) -> None:
+        """Count a validation; `action` is allow, deny, audit or warn."""
         labels = (action, error_type, policy, binding)
         self._validated.inc(labels)
         self._validating.observe(seconds, labels)
 
-    def mutated(self, policy: str, binding: str, error_type: str, seconds: float) -> None:
-        """A mutation."""
+    def count_mutation(self, policy: str, binding: str, error_type: str, seconds: float) -> None:
+        """Count a mutation."""
         labels = (error_type, policy, binding)
         self._mutated.inc(labels)
         self._mutating.observe(seconds, labels)

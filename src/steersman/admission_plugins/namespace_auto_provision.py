@@ -1,12 +1,12 @@
-"""NamespaceAutoProvision: makes the namespace that something is created in."""
+"""NamespaceAutoProvision: missing namespaces are created when an object is created in them."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
-from steersman.admission.interface import CREATE, Attributes, KnownNamespace, Plugin
-from steersman.admission_plugins.declaration import Declaration, Surroundings
+from steersman.admission.interface import CREATE, Attributes, NamespaceState, Plugin
+from steersman.admission_plugins.declaration import Declaration, PluginDependencies
 from steersman.api.core.v1 import Namespace
 from steersman.api.meta.v1 import ObjectMeta
 from steersman.machinery.errors.status import StatusError
@@ -14,18 +14,21 @@ from steersman.rest.context import loopback
 
 
 class NamespaceAutoProvision(Plugin):
-    """`find` gives a namespace by its name, None if there is none; `make` makes one by name."""
+    """Creates missing namespaces.
+
+    `find` returns the state of a namespace by name, None if it does not exist; `make` creates a namespace by name.
+    """
 
     name = "NamespaceAutoProvision"
     operations = frozenset({CREATE})
     mutates = True
 
-    def __init__(self, find: Callable[[str], KnownNamespace | None], make: Callable[[str], Awaitable[Any]]) -> None:
+    def __init__(self, find: Callable[[str], NamespaceState | None], make: Callable[[str], Awaitable[Any]]) -> None:
         self._find = find
         self._make = make
 
     async def admit(self, attributes: Attributes) -> None:
-        """Nothing is made on a dry run. 403 where the namespace cannot be made."""
+        """Create the namespace, except on a dry run. Raises StatusError 403 if it cannot be created."""
         namespace = attributes.action.namespace
         if attributes.dry_run or not namespace or (attributes.kind.kind == "Namespace" and not attributes.kind.group):
             return
@@ -34,18 +37,18 @@ class NamespaceAutoProvision(Plugin):
         try:
             await self._make(namespace)
         except StatusError as error:
-            if error.reason == "AlreadyExists":  # somebody else was quicker
+            if error.reason == "AlreadyExists":  # another request created it meanwhile
                 return
             raise attributes.forbid(error.message) from error
 
 
-def _make(server: Surroundings) -> NamespaceAutoProvision:
-    namespaces = server.objects("", "namespaces")
+def _make(dependencies: PluginDependencies) -> NamespaceAutoProvision:
+    namespaces = dependencies.objects("", "namespaces")
 
     def make(name: str) -> Awaitable[Any]:
         return namespaces.create(loopback(), Namespace(metadata=ObjectMeta(name=name)))
 
-    return NamespaceAutoProvision(server.namespace, make)
+    return NamespaceAutoProvision(dependencies.namespace, make)
 
 
 NAMESPACE_AUTO_PROVISION: Final = Declaration(NamespaceAutoProvision, on_by_default=False, make=_make)

@@ -1,27 +1,30 @@
-"""NamespaceExists: nothing is written in a namespace that is not there."""
+"""NamespaceExists: writes in missing namespaces are refused."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Final
 
-from steersman.admission.interface import CREATE, DELETE, UPDATE, Attributes, KnownNamespace, Plugin
+from steersman.admission.interface import CREATE, DELETE, UPDATE, Attributes, NamespaceState, Plugin
 from steersman.admission_plugins.declaration import Declaration
 from steersman.machinery.errors.status import not_found
 from steersman.machinery.identity.schema import GroupResource
-from steersman.rest.objects import LookUp, all_known
+from steersman.rest.objects import LookUp, no_look_up
 
 _NAMESPACES: Final = GroupResource("", "namespaces")
 
 
 class NamespaceExists(Plugin):
-    """`find` gives a namespace by its name, None if there is none; `look_up` has it know of one."""
+    """Refuses writes in missing namespaces.
+
+    `find` returns the state of a namespace by name, None if it is unknown; `look_up` reads it from storage.
+    """
 
     name = "NamespaceExists"
     operations = frozenset({CREATE, UPDATE, DELETE})
     validates = True
 
-    def __init__(self, find: Callable[[str], KnownNamespace | None], look_up: LookUp = all_known) -> None:
+    def __init__(self, find: Callable[[str], NamespaceState | None], look_up: LookUp = no_look_up) -> None:
         self._find = find
         self._look_up = look_up
 
@@ -38,5 +41,5 @@ class NamespaceExists(Plugin):
 NAMESPACE_EXISTS: Final = Declaration(
     NamespaceExists,
     on_by_default=False,
-    make=lambda server: NamespaceExists(server.namespace, server.objects("", "namespaces").look_up),
+    make=lambda dependencies: NamespaceExists(dependencies.namespace, dependencies.objects("", "namespaces").refresh),
 )

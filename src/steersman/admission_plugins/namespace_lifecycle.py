@@ -1,17 +1,17 @@
-"""NamespaceLifecycle: nothing is made in a namespace that is missing or going; the system's own are kept."""
+"""NamespaceLifecycle: nothing is created in missing or terminating namespaces; system namespaces cannot be deleted."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Final
 
-from steersman.admission.interface import CREATE, DELETE, UPDATE, Attributes, KnownNamespace, Plugin
+from steersman.admission.interface import CREATE, DELETE, UPDATE, Attributes, NamespaceState, Plugin
 from steersman.admission_plugins.declaration import Declaration
 from steersman.machinery.errors.field import quote
 from steersman.machinery.errors.status import CAUSE_NAMESPACE_TERMINATING, Cause, forbidden, internal, not_found
 from steersman.machinery.identity.schema import GroupResource
 from steersman.machinery.validation.formats import is_path_segment_name
-from steersman.rest.objects import LookUp, all_known
+from steersman.rest.objects import LookUp, no_look_up
 
 IMMORTAL: Final = frozenset({"default", "kube-system", "kube-public"})
 _NAMESPACES: Final = GroupResource("", "namespaces")
@@ -19,16 +19,18 @@ _REVIEWS: Final = ("localsubjectaccessreviews", "authorization.k8s.io")
 
 
 class NamespaceLifecycle(Plugin):
-    """`find` gives a namespace by its name, None if there is none; `look_up` has it know of one of other servers.
+    """Checks the namespace of a write.
 
-    It is the first plugin that is asked: those after it judge by the namespace that is found here.
+    `find` returns the state of a namespace by name, None if it is unknown; `look_up` reads it from storage, in case
+    another server has written it. The plugin is the first of the chain: later plugins use the namespace that it puts
+    into the attributes.
     """
 
     name = "NamespaceLifecycle"
     operations = frozenset({CREATE, UPDATE, DELETE})
     mutates = True
 
-    def __init__(self, find: Callable[[str], KnownNamespace | None], look_up: LookUp = all_known) -> None:
+    def __init__(self, find: Callable[[str], NamespaceState | None], look_up: LookUp = no_look_up) -> None:
         self._find = find
         self._look_up = look_up
 
@@ -66,5 +68,7 @@ class NamespaceLifecycle(Plugin):
 NAMESPACE_LIFECYCLE: Final = Declaration(
     NamespaceLifecycle,
     on_by_default=True,
-    make=lambda server: NamespaceLifecycle(server.namespace, server.objects("", "namespaces").look_up),
+    make=lambda dependencies: NamespaceLifecycle(
+        dependencies.namespace, dependencies.objects("", "namespaces").refresh
+    ),
 )

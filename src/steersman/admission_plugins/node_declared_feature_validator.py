@@ -1,4 +1,4 @@
-"""NodeDeclaredFeatureValidator: a running pod is not changed in a way that its node does not know of."""
+"""NodeDeclaredFeatureValidator: a running pod may only be changed in ways that its node supports."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 from steersman.admission.interface import UPDATE, Attributes, Plugin
-from steersman.admission_plugins.declaration import Declaration, Surroundings
+from steersman.admission_plugins.declaration import Declaration, PluginDependencies
 from steersman.api.core.v1 import PodSpec, ResourceRequirements
 from steersman.machinery.built_in.pod_resources import is_sidecar
 from steersman.machinery.errors.field import quote
@@ -18,12 +18,12 @@ _PODS: Final = GroupResource("", "pods")
 
 
 def declared_features(node: Any) -> frozenset[str]:
-    """What a node says that it can do."""
+    """Return the features that a node declares in its status."""
     return frozenset(node.status.declared_features)
 
 
 class NodeDeclaredFeatureValidator(Plugin):
-    """`find` gives the features of a node (`declared_features`), None if there is no such node."""
+    """Checks pod updates. `find` returns the `declared_features` of a node, None if it does not exist."""
 
     name = "NodeDeclaredFeatureValidator"
     operations = frozenset({UPDATE})
@@ -35,7 +35,7 @@ class NodeDeclaredFeatureValidator(Plugin):
         self._find = find
 
     async def validate(self, attributes: Attributes) -> None:
-        """Raises StatusError 403."""
+        """Raise StatusError 403 if the node is missing or lacks a required feature."""
         pod, old = attributes.obj, attributes.old
         node = pod.spec.node_name
         if not node or pod.metadata.generation == old.metadata.generation:
@@ -53,7 +53,7 @@ class NodeDeclaredFeatureValidator(Plugin):
 
 
 def _needed(new: PodSpec, old: PodSpec) -> Iterator[str]:
-    """The features that an update needs, in the order of their names."""
+    """Yield the features that an update requires, in alphabetical order."""
     if _differ(new.resources, old.resources):
         yield "InPlacePodLevelResourcesVerticalScaling"
     for now, then in zip(new.init_containers, old.init_containers, strict=False):
@@ -63,7 +63,7 @@ def _needed(new: PodSpec, old: PodSpec) -> Iterator[str]:
 
 
 def _differ(one: ResourceRequirements | None, other: ResourceRequirements | None) -> bool:
-    """Whether amounts differ, however they are written."""
+    """Return True if the resources differ; amounts are compared by value."""
     if one is None or other is None:
         return one is not other
     return _amounts(one) != _amounts(other) or one.claims != other.claims
@@ -73,8 +73,10 @@ def _amounts(resources: ResourceRequirements) -> list[dict[str, Any]]:
     return [{name: parse(text) for name, text in amounts.items()} for amounts in (resources.requests, resources.limits)]
 
 
-def _make(server: Surroundings) -> NodeDeclaredFeatureValidator:
-    return NodeDeclaredFeatureValidator(server.known("nodes", Reading(declared_features, "status.declaredFeatures")))
+def _make(dependencies: PluginDependencies) -> NodeDeclaredFeatureValidator:
+    return NodeDeclaredFeatureValidator(
+        dependencies.known("nodes", Reading(declared_features, "status.declaredFeatures"))
+    )
 
 
 NODE_DECLARED_FEATURE_VALIDATOR: Final = Declaration(NodeDeclaredFeatureValidator, on_by_default=True, make=_make)

@@ -1,7 +1,7 @@
-"""OwnerReferencesPermissionEnforcement: owners are changed by those who may delete the dependent.
+"""OwnerReferencesPermissionEnforcement: changing owner references requires permission to delete the dependent object.
 
-To set `blockOwnerDeletion`, which holds up the deletion of the owner, they must be able to write its finalizers
-(kubernetes `plugin/pkg/admission/gc`).
+Setting `blockOwnerDeletion` also requires permission to update the owner's finalizers, because it delays the owner's
+deletion (kubernetes `plugin/pkg/admission/gc`).
 """
 
 from __future__ import annotations
@@ -12,25 +12,25 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from steersman.admission.interface import CREATE, UPDATE, Attributes, Plugin
-from steersman.admission_plugins.declaration import Declaration, Surroundings
+from steersman.admission_plugins.declaration import Declaration, PluginDependencies
 from steersman.authorization.attributes import Attributes as Question
 from steersman.authorization.interface import Authorizer, Verdict, decide
 from steersman.machinery.identity.action import Action
 from steersman.machinery.identity.schema import GroupResource, GroupVersionKind
-from steersman.work.yielding import unhurried
+from steersman.work.yielding import time_sliced
 
 _PODS: Final = GroupResource("", "pods")
 
 
 class Mapping(NamedTuple):
-    """A resource that serves a kind."""
+    """A resource that serves a kind, as upstream's RESTMapping."""
 
     resource: str
     namespaced: bool
 
 
 class OwnerReferencesPermissionEnforcement(Plugin):
-    """`resources_of` gives the resources of a kind: (group, version, kind) -> those there are."""
+    """Checks owner references. `resources_of` returns the resources of a kind, given (group, version, kind)."""
 
     name = "OwnerReferencesPermissionEnforcement"
     operations = frozenset({CREATE, UPDATE})
@@ -41,7 +41,7 @@ class OwnerReferencesPermissionEnforcement(Plugin):
         self._resources_of = resources_of
 
     async def validate(self, attributes: Attributes) -> None:
-        # kubelets write the status of pods of which they may change nothing else
+        # Kubelets write the status of pods, but may not change anything else of them.
         if attributes.action.subresource == "status" and attributes.action.group_resource == _PODS:
             return
         new, old = _owners(attributes.obj), _owners(attributes.old)
@@ -55,7 +55,7 @@ class OwnerReferencesPermissionEnforcement(Plugin):
         blocking = [each for each in new if each.block_owner_deletion and each.uid not in blocked]
         if not blocking or (await decide(self._authorizer, _finalizing_anything(attributes))).allowed:
             return
-        async for owner in unhurried(blocking):
+        async for owner in time_sliced(blocking):
             await self._check_owner(attributes, owner)
 
     async def _check_owner(self, attributes: Attributes, owner: Any) -> None:
@@ -81,7 +81,7 @@ class OwnerReferencesPermissionEnforcement(Plugin):
 
 
 def _owners(obj: Any) -> Sequence[Any]:
-    """The owners of what has any: some subresources have no metadata."""
+    """Return the owner references of an object; objects of some subresources have no metadata."""
     metadata = getattr(obj, "metadata", None)
     return () if metadata is None else metadata.owner_references or ()
 
@@ -96,16 +96,16 @@ def _finalizing_anything(attributes: Attributes) -> Question:
 
 
 def _why(verdict: Verdict) -> str:
-    """The reason and the error of a refusal, as Go prints them."""
+    """Return the reason and the error of a refusal, as Go prints them."""
     return f"{verdict.reason}, {verdict.error or '<nil>'}"
 
 
-def _make(server: Surroundings) -> OwnerReferencesPermissionEnforcement:
+def _make(dependencies: PluginDependencies) -> OwnerReferencesPermissionEnforcement:
     def resources_of(group: str, version: str, kind: str) -> list[Mapping]:
-        found = server.mapper.of_kind(GroupVersionKind(group, version, kind))
+        found = dependencies.mapper.resources_for(GroupVersionKind(group, version, kind))
         return [Mapping(each.resource.plural, each.resource.namespaced) for each in found]
 
-    return OwnerReferencesPermissionEnforcement(server.authorizer, resources_of)
+    return OwnerReferencesPermissionEnforcement(dependencies.authorizer, resources_of)
 
 
 OWNER_REFERENCES_PERMISSION_ENFORCEMENT: Final = Declaration(

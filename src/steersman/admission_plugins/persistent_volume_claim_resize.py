@@ -1,4 +1,4 @@
-"""PersistentVolumeClaimResize: claims grow only when they are bound and their class lets them."""
+"""PersistentVolumeClaimResize: only bound claims may grow, and only if their StorageClass allows expansion."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from steersman.admission.interface import OBJECT_ALONE, UPDATE, Attributes, Plugin
-from steersman.admission_plugins.declaration import Declaration, Surroundings
+from steersman.admission_plugins.declaration import Declaration, PluginDependencies
 from steersman.machinery.built_in.classes import storage_class_of
 from steersman.machinery.identity.schema import GroupResource
 from steersman.machinery.values.quantity import Quantity, parse
@@ -16,7 +16,7 @@ _CLAIMS: Final = GroupResource("", "persistentvolumeclaims")
 
 
 class PersistentVolumeClaimResize(Plugin):
-    """`find` gives a StorageClass by name."""
+    """Checks larger requests of claims. `find` returns a StorageClass by name, None if it does not exist."""
 
     name = "PersistentVolumeClaimResize"
     operations = frozenset({UPDATE})
@@ -49,9 +49,9 @@ def _size(claim: Any) -> Quantity:
 _CLASS: Final = Reading(lambda obj: obj, "allowVolumeExpansion")
 
 
-def _make(server: Surroundings) -> PersistentVolumeClaimResize:
-    classes = server.objects("storage.k8s.io", "storageclasses")
-    return PersistentVolumeClaimResize(lambda name: classes.known("", name, _CLASS))
+def _make(dependencies: PluginDependencies) -> PersistentVolumeClaimResize:
+    classes = dependencies.objects("storage.k8s.io", "storageclasses")
+    return PersistentVolumeClaimResize(lambda name: classes.read_cached("", name, _CLASS))
 
 
 PERSISTENT_VOLUME_CLAIM_RESIZE: Final = Declaration(PersistentVolumeClaimResize, on_by_default=True, make=_make)

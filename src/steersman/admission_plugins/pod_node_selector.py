@@ -1,4 +1,4 @@
-"""PodNodeSelector: a namespace says by an annotation on which nodes its pods run, a configuration on which they may."""
+"""PodNodeSelector: a namespace's annotation selects the nodes of its pods; a configuration lists the allowed selectors."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 from steersman.admission.interface import CREATE, OBJECT_ALONE, Attributes, Plugin
-from steersman.admission_plugins.declaration import ConfiguredDeclaration, Surroundings
+from steersman.admission_plugins.declaration import ConfiguredDeclaration, PluginDependencies
 from steersman.api.core.v1 import PodSpec
 from steersman.machinery.errors.field import Path, invalid
 from steersman.machinery.errors.status import forbidden, internal, plain_internal
@@ -20,25 +20,28 @@ ANNOTATION: Final = "scheduler.alpha.kubernetes.io/node-selector"
 
 
 DEFAULT: Final = "clusterDefaultNodeSelector"
-"""What the configuration calls the selector of namespaces without an annotation."""
+"""Key in the configuration of the selector for namespaces without an annotation."""
 _UNCONFIGURED: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 class Annotated(NamedTuple):
-    """The selector as it is written in the annotation, None if there is none."""
+    """Text of a namespace's annotation, None if it has none."""
 
     selector: str | None
 
 
 def node_selector_of(namespace: Any) -> Annotated:
-    """Reads it out of a namespace."""
+    """Return the node selector in a namespace's annotation."""
     return Annotated(namespace.metadata.annotations.get(ANNOTATION))
 
 
 class PodNodeSelector(Plugin):
-    """`find` gives the selector of a namespace (`node_selector_of`), None if there is no such namespace. `configured`
-    (podNodeSelectorPluginConfig) is by namespace which labels its pods may select by, any if it says none, and the
-    selector of namespaces without one under `DEFAULT`."""
+    """Merges the namespace's node selector into the pod's.
+
+    `find` returns the `node_selector_of` a namespace, None if the namespace does not exist. `configured`
+    (podNodeSelectorPluginConfig) has for a namespace the labels that its pods may select by (all labels if the
+    namespace is missing), and under `DEFAULT` the selector of namespaces without an annotation.
+    """
 
     name = "PodNodeSelector"
     operations = frozenset({CREATE})
@@ -52,25 +55,25 @@ class PodNodeSelector(Plugin):
         self._configured = configured
 
     async def admit(self, attributes: Attributes) -> None:
-        """Adds the namespace's selector to the pod's. Raises StatusError 403 where they cannot both hold."""
-        selector = self._agreed(attributes)
+        """Add the namespace's selector to the pod's. Raises StatusError 403 if they contradict each other."""
+        selector = self._namespace_selector(attributes)
         spec: PodSpec = attributes.obj.spec
         spec.node_selector = selector | spec.node_selector
         self._check_allowed(attributes)
 
     async def validate(self, attributes: Attributes) -> None:
-        """Raises StatusError 403."""
-        self._agreed(attributes)
+        """Raise StatusError 403 if the pod's selector contradicts the namespace's or is not allowed there."""
+        self._namespace_selector(attributes)
         self._check_allowed(attributes)
 
     def _check_allowed(self, attributes: Attributes) -> None:
-        """Raises StatusError 403 where the pod selects by what is not listed for its namespace."""
+        """Raise StatusError 403 if the pod selects by a label that is not allowed in its namespace."""
         allowed = _parse(self._configured.get(attributes.action.namespace, ""))
         if allowed and not attributes.obj.spec.node_selector.items() <= allowed.items():
             reason = "pod node label selector labels conflict with its namespace whitelist"
             raise forbidden(_PODS, attributes.obj.metadata.name, reason)
 
-    def _agreed(self, attributes: Attributes) -> dict[str, str]:
+    def _namespace_selector(self, attributes: Attributes) -> dict[str, str]:
         annotated = self._find(attributes.action.namespace)
         if annotated is None:
             raise internal(f"namespace {attributes.action.namespace} does not exist")
@@ -84,7 +87,7 @@ class PodNodeSelector(Plugin):
 
 
 def _parse(text: str) -> dict[str, str]:
-    """`KEY=VALUE,...` as labels. Raises StatusError 500, as upstream."""
+    """Return the labels in `KEY=VALUE,...`. Raises StatusError 500, as upstream."""
     labels: dict[str, str] = {}
     for pair in text.split(",") if text else ():
         parts = pair.split("=")
@@ -99,8 +102,10 @@ def _parse(text: str) -> dict[str, str]:
     return labels
 
 
-def _make(server: Surroundings, configured: Mapping[str, str]) -> PodNodeSelector:
-    return PodNodeSelector(server.known("namespaces", Reading(node_selector_of, "metadata.annotations")), configured)
+def _make(dependencies: PluginDependencies, configured: Mapping[str, str]) -> PodNodeSelector:
+    return PodNodeSelector(
+        dependencies.known("namespaces", Reading(node_selector_of, "metadata.annotations")), configured
+    )
 
 
 POD_NODE_SELECTOR: Final = ConfiguredDeclaration(PodNodeSelector, on_by_default=False, make=_make)

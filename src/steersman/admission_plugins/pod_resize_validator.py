@@ -1,4 +1,4 @@
-"""PodResizeValidator: a running pod is not resized beyond what its node has."""
+"""PodResizeValidator: a running pod may not be resized beyond the allocatable resources of its node."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
 from steersman.admission.interface import UPDATE, Attributes, Plugin
-from steersman.admission_plugins.declaration import Declaration, Surroundings
+from steersman.admission_plugins.declaration import Declaration, PluginDependencies
 from steersman.machinery.built_in.pod_resources import requests_of_spec
 from steersman.machinery.errors.field import quote
 from steersman.machinery.errors.status import Cause, StatusError
@@ -19,7 +19,7 @@ _NOTHING: Final = Quantity(0)
 
 
 class Host(NamedTuple):
-    """What resizes have to do with of a node. `os` is "" where it is not known."""
+    """Operating system and allocatable resources of a node; `os` is "" if it is unknown."""
 
     os: str
     cpu: Quantity
@@ -27,7 +27,7 @@ class Host(NamedTuple):
 
 
 def host_of(node: Any) -> Host:
-    """Reads it out of a node."""
+    """Return the parts of a node that resizes depend on."""
     allocatable = node.status.allocatable
     return Host(
         node.metadata.labels.get("kubernetes.io/os", "linux"),
@@ -37,7 +37,7 @@ def host_of(node: Any) -> Host:
 
 
 class PodResizeValidator(Plugin):
-    """`find` gives a node (`host_of`), None if there is no such node."""
+    """Checks resizes of pods. `find` returns the `host_of` a node, None if the node does not exist."""
 
     name = "PodResizeValidator"
     operations = frozenset({UPDATE})
@@ -49,7 +49,7 @@ class PodResizeValidator(Plugin):
         self._find = find
 
     async def validate(self, attributes: Attributes) -> None:
-        """Raises StatusError 403 for a node that is missing, too small, or not Linux."""
+        """Raise StatusError 403 if the node is missing, too small, or not Linux."""
         pod = attributes.obj
         name = pod.spec.node_name
         if not name or pod.metadata.generation == attributes.old.metadata.generation:
@@ -78,8 +78,8 @@ def _refused(attributes: Attributes, why: str, reason: str) -> StatusError:
     return error
 
 
-def _make(server: Surroundings) -> PodResizeValidator:
-    return PodResizeValidator(server.known("nodes", Reading(host_of, "metadata.labels", "status.allocatable")))
+def _make(dependencies: PluginDependencies) -> PodResizeValidator:
+    return PodResizeValidator(dependencies.known("nodes", Reading(host_of, "metadata.labels", "status.allocatable")))
 
 
 POD_RESIZE_VALIDATOR: Final = Declaration(PodResizeValidator, on_by_default=True, make=_make)

@@ -1,4 +1,4 @@
-"""PodTolerationRestriction: a namespace says by annotations what its pods tolerate, and what they may."""
+"""PodTolerationRestriction: a namespace's annotations set default and allowed tolerations of its pods."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from steersman.admission.interface import CREATE, OBJECT_ALONE, UPDATE, Attributes, Plugin
-from steersman.admission_plugins.declaration import ConfiguredDeclaration, Surroundings
+from steersman.admission_plugins.declaration import ConfiguredDeclaration, PluginDependencies
 from steersman.admission_plugins.tolerations import all_included, merge_tolerations
 from steersman.api.core.v1 import PodSpec, Toleration
 from steersman.machinery.built_in.pod_resources import compute_qos_class
@@ -29,20 +29,22 @@ _MEMORY_PRESSURE: Final = Toleration(key="node.kubernetes.io/memory-pressure", o
 
 
 class Annotations(NamedTuple):
-    """The two lists of a namespace as they are written, None where there is none."""
+    """Texts of both annotations of a namespace, None where the namespace lacks one."""
 
     defaults: str | None
     whitelist: str | None
 
 
 def toleration_annotations(namespace: Any) -> Annotations:
-    """Reads them out of a namespace."""
+    """Return both annotations of a namespace."""
     annotations = namespace.metadata.annotations
     return Annotations(annotations.get(DEFAULTS), annotations.get(WHITELIST))
 
 
 class Configuration(Document):
-    """Configuration of podtolerationrestriction.admission.k8s.io/v1alpha1: the lists of namespaces that have none."""
+    """Configuration of podtolerationrestriction.admission.k8s.io/v1alpha1: tolerations for namespaces without
+    annotations.
+    """
 
     default: list[Toleration] = []
     whitelist: list[Toleration] = []
@@ -52,7 +54,7 @@ UNCONFIGURED: Final = Configuration()
 
 
 class PodTolerationRestriction(Plugin):
-    """`find` gives the annotations of a namespace, None if there is no such namespace."""
+    """Adds and checks tolerations. `find` returns a namespace's annotations, None if the namespace does not exist."""
 
     name = "PodTolerationRestriction"
     operations = frozenset({CREATE, UPDATE})
@@ -66,7 +68,7 @@ class PodTolerationRestriction(Plugin):
         self._configuration = configuration
 
     async def admit(self, attributes: Attributes) -> None:
-        """Adds what the namespace's pods tolerate, and memory pressure where a pod has asked for resources."""
+        """Add the namespace's default tolerations, and one of memory pressure if the pod's QoS class is not BestEffort."""
         spec: PodSpec = attributes.obj.spec
         extra = self._defaults(attributes) if attributes.operation == CREATE else []
         if (attributes.obj.status.qos_class or compute_qos_class(spec)) != "BestEffort":
@@ -76,7 +78,7 @@ class PodTolerationRestriction(Plugin):
         await self.validate(attributes)
 
     async def validate(self, attributes: Attributes) -> None:
-        """Raises StatusError 500, as upstream, where the pod tolerates what it may not."""
+        """Raise StatusError 500, as upstream, if the pod has a toleration that is not allowed."""
         tolerations = attributes.obj.spec.tolerations
         if not tolerations:
             return
@@ -105,7 +107,7 @@ _TOLERATIONS: Final = GoType("list", "[]v1.Toleration", element=struct_of(Tolera
 
 
 def _parse(text: str) -> list[Toleration]:
-    """The tolerations in an annotation. Raises StatusError 500."""
+    """Return the tolerations in an annotation. Raises StatusError 500."""
     if not text:
         return []
     try:
@@ -114,8 +116,8 @@ def _parse(text: str) -> list[Toleration]:
         raise plain_internal(str(error)) from None
 
 
-def _make(server: Surroundings, configuration: Configuration) -> PodTolerationRestriction:
-    find = server.known("namespaces", Reading(toleration_annotations, "metadata.annotations"))
+def _make(dependencies: PluginDependencies, configuration: Configuration) -> PodTolerationRestriction:
+    find = dependencies.known("namespaces", Reading(toleration_annotations, "metadata.annotations"))
     return PodTolerationRestriction(find, configuration)
 
 

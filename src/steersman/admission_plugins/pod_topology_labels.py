@@ -1,4 +1,4 @@
-"""PodTopologyLabels: a pod carries the zone and the region of the node it is put on."""
+"""PodTopologyLabels: a pod gets the zone and region labels of its node."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from steersman.admission.interface import CREATE, Attributes, Plugin
-from steersman.admission_plugins.declaration import Declaration, Surroundings
+from steersman.admission_plugins.declaration import Declaration, PluginDependencies
 from steersman.machinery.identity.schema import GroupResource
 from steersman.rest.objects import Reading
 
@@ -15,13 +15,13 @@ _COPIED: Final = ("topology.kubernetes.io/zone", "topology.kubernetes.io/region"
 
 
 def topology_of(node: Any) -> dict[str, str]:
-    """The labels that are copied."""
+    """Return the labels of a node that its pods get."""
     labels = node.metadata.labels
     return {key: labels[key] for key in _COPIED if key in labels}
 
 
 class PodTopologyLabels(Plugin):
-    """`find` gives the labels of a node (`topology_of`), None if there is no such node."""
+    """Copies labels of nodes. `find` returns the `topology_of` a node, None if the node does not exist."""
 
     name = "PodTopologyLabels"
     operations = frozenset({CREATE})
@@ -33,7 +33,7 @@ class PodTopologyLabels(Plugin):
         self._find = find
 
     async def admit(self, attributes: Attributes) -> None:
-        """Labels a pod that is made on a node, or a binding, which hands its labels on to the pod."""
+        """Label a pod that is created on a node, or a binding, whose labels are copied to the pod."""
         if not attributes.action.subresource:
             node = attributes.obj.spec.node_name
         elif attributes.action.subresource == "binding" and attributes.obj.target.kind == "Node":
@@ -45,8 +45,8 @@ class PodTopologyLabels(Plugin):
             metadata.labels = metadata.labels | labels
 
 
-def _make(server: Surroundings) -> PodTopologyLabels:
-    return PodTopologyLabels(server.known("nodes", Reading(topology_of, "metadata.labels")))
+def _make(dependencies: PluginDependencies) -> PodTopologyLabels:
+    return PodTopologyLabels(dependencies.known("nodes", Reading(topology_of, "metadata.labels")))
 
 
 POD_TOPOLOGY_LABELS: Final = Declaration(PodTopologyLabels, on_by_default=True, make=_make)

@@ -1,12 +1,12 @@
-"""Priority: a pod's priority and preemption policy come from its PriorityClass."""
+"""Priority: a pod gets the priority and preemption policy of its PriorityClass."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
-from steersman.admission.interface import CREATE, OBJECT_ALONE, UPDATE, Attributes, Plugin, Writes
-from steersman.admission_plugins.declaration import Declaration, Surroundings
+from steersman.admission.interface import CREATE, OBJECT_ALONE, UPDATE, Attributes, Plugin, WriteKind
+from steersman.admission_plugins.declaration import Declaration, PluginDependencies
 from steersman.machinery.identity.schema import GroupResource
 from steersman.rest.objects import Reading
 
@@ -15,11 +15,15 @@ _CLASSES: Final = GroupResource("scheduling.k8s.io", "priorityclasses")
 _DEFAULT_POLICY: Final = "PreemptLowerPriority"
 _NOT_DEFAULT: Final = "PreemptLowerPriority"
 _UNKNOWN: Final = object()
-"""Stands for the default class until it has been looked for."""
+"""Marker for a default class that has not been determined yet."""
 
 
 class Priority(Plugin):
-    """`find` gives a PriorityClass by name, `every` all of them; `follow` has a function called after each change."""
+    """Sets priorities of pods, and allows only one default class.
+
+    `find` returns a PriorityClass by name, None if it does not exist. `every` returns all classes. `subscribe` subscribes
+    a function to changes of the classes.
+    """
 
     name = "Priority"
     operations = frozenset({CREATE, UPDATE})
@@ -32,18 +36,20 @@ class Priority(Plugin):
         self,
         find: Callable[[str], Any | None],
         every: Callable[[], Iterable[Any]],
-        follow: Callable[[Callable[[], None]], None],
+        subscribe: Callable[[Callable[[], None]], None],
     ) -> None:
         self._find = find
         self._every = every
         self._default: Any = _UNKNOWN
-        follow(self._forget_default)
+        subscribe(self._forget_default)
 
-    def has_work(self, writes: Writes, *, mutating: bool) -> bool:
+    def has_work(self, writes: WriteKind, *, mutating: bool) -> bool:
         return writes.resource == (_PODS if mutating else _CLASSES).resource
 
     async def admit(self, attributes: Attributes) -> None:
-        """Fills in the pod's priority; 403 for a class that is not there or a priority that contradicts it."""
+        """Set the pod's priority. Raises StatusError 403 for a missing class, and for a priority that contradicts the
+        class.
+        """
         pod = attributes.obj
         if attributes.operation == UPDATE:
             old = attributes.old
@@ -80,7 +86,7 @@ class Priority(Plugin):
         return chosen.value, chosen.preemption_policy or _DEFAULT_POLICY
 
     def _default_class(self) -> Any | None:
-        """The class that pods without one get: of several global defaults the lowest."""
+        """Return the class of pods that name none: of several global defaults the one with the lowest value."""
         defaults = [each for each in self._every() if each.global_default]
         self._default = min(defaults, key=lambda each: each.value, default=None)
         return self._default
@@ -89,7 +95,7 @@ class Priority(Plugin):
         self._default = _UNKNOWN
 
     async def validate(self, attributes: Attributes) -> None:
-        """Only one class may be the global default."""
+        """Raise StatusError 403 for a second global default class."""
         obj = attributes.obj
         if not obj.global_default:
             return
@@ -103,9 +109,13 @@ class Priority(Plugin):
 _CLASS: Final = Reading(lambda obj: obj, "metadata.name", "value", "globalDefault", "preemptionPolicy")
 
 
-def _make(server: Surroundings) -> Priority:
-    classes = server.objects("scheduling.k8s.io", "priorityclasses")
-    return Priority(lambda name: classes.known("", name, _CLASS), lambda: classes.known_all("", _CLASS), classes.follow)
+def _make(dependencies: PluginDependencies) -> Priority:
+    classes = dependencies.objects("scheduling.k8s.io", "priorityclasses")
+    return Priority(
+        lambda name: classes.read_cached("", name, _CLASS),
+        lambda: classes.read_all_cached("", _CLASS),
+        classes.subscribe,
+    )
 
 
 PRIORITY: Final = Declaration(Priority, on_by_default=True, make=_make)

@@ -1,4 +1,4 @@
-"""RuntimeClass: a pod costs the overhead of its runtime, and runs where that runtime is."""
+"""RuntimeClass: a pod gets the overhead and scheduling constraints of its RuntimeClass."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from copy import copy
 from typing import Any, Final
 
 from steersman.admission.interface import CREATE, OBJECT_ALONE, Attributes, Plugin
-from steersman.admission_plugins.declaration import Declaration, Surroundings
+from steersman.admission_plugins.declaration import Declaration, PluginDependencies
 from steersman.admission_plugins.tolerations import merge_tolerations
 from steersman.api.core.v1 import PodSpec
 from steersman.api.node.v1 import RuntimeClass as Class
@@ -15,7 +15,7 @@ from steersman.machinery.errors.field import quote
 from steersman.machinery.errors.status import plain_internal
 from steersman.machinery.identity.schema import GroupResource
 from steersman.machinery.values.quantity import parse
-from steersman.rest.objects import LookUp, Reading, all_known
+from steersman.rest.objects import LookUp, Reading, no_look_up
 
 _PODS: Final = GroupResource("", "pods")
 _OTHER_OVERHEAD: Final = "pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead"
@@ -23,7 +23,9 @@ _NO_OVERHEAD: Final = "pod rejected: Pod Overhead set without corresponding Runt
 
 
 class RuntimeClass(Plugin):
-    """`find` gives a RuntimeClass by name, None if there is none; others may have the same one."""
+    """Applies RuntimeClasses. `find` returns a class by name, None if it is unknown; the class is shared, so do not
+    change it.
+    """
 
     name = "RuntimeClass"
     operations = frozenset({CREATE})
@@ -32,15 +34,16 @@ class RuntimeClass(Plugin):
     mutates = True
     validates = True
 
-    def __init__(self, find: Callable[[str], Any | None], look_up: LookUp = all_known) -> None:
-        """`look_up` has `find` know of one that another server has written."""
+    def __init__(self, find: Callable[[str], Any | None], look_up: LookUp = no_look_up) -> None:
+        """Create the plugin; `look_up` reads a class from storage, in case another server has written it."""
         self._find = find
         self._look_up = look_up
 
     async def admit(self, attributes: Attributes) -> None:
-        """Gives the pod what its class says. Raises StatusError 403 where the pod says something else.
+        """Set overhead, node selector and tolerations of the pod. Raises StatusError 403 if the pod contradicts its
+        class.
 
-        An overhead that says nothing is refused here already: once the pod is prepared it is the same as none.
+        An empty overhead is refused here: after preparation of the pod it cannot be told from a missing one.
         """
         spec: PodSpec = attributes.obj.spec
         found = None if spec.runtime_class_name is None else await self._class(attributes, spec.runtime_class_name)
@@ -66,7 +69,7 @@ class RuntimeClass(Plugin):
             spec.tolerations = merge_tolerations(spec.tolerations, map(copy, found.scheduling.tolerations))
 
     async def validate(self, attributes: Attributes) -> None:
-        """Only the class says what a pod costs beyond its containers. Raises StatusError 403."""
+        """Raise StatusError 403 if the pod's overhead is not that of its class."""
         spec: PodSpec = attributes.obj.spec
         overhead = None
         if spec.runtime_class_name is not None:
@@ -90,16 +93,16 @@ class RuntimeClass(Plugin):
 
 
 def _same(one: dict[str, str], other: dict[str, str]) -> bool:
-    """Whether the amounts are equal, however they are written."""
+    """Return True if the amounts are equal by value."""
     return one.keys() == other.keys() and all(parse(one[name]) == parse(other[name]) for name in one)
 
 
 _CLASS: Final = Reading(lambda obj: obj, "overhead", "scheduling")
 
 
-def _make(server: Surroundings) -> RuntimeClass:
-    classes = server.objects("node.k8s.io", "runtimeclasses")
-    return RuntimeClass(lambda name: classes.known("", name, _CLASS), classes.look_up)
+def _make(dependencies: PluginDependencies) -> RuntimeClass:
+    classes = dependencies.objects("node.k8s.io", "runtimeclasses")
+    return RuntimeClass(lambda name: classes.read_cached("", name, _CLASS), classes.refresh)
 
 
 RUNTIME_CLASS: Final = Declaration(RuntimeClass, on_by_default=True, make=_make)

@@ -1,4 +1,4 @@
-"""ServiceAccount: every pod runs under an account that is there, and gets a token of it."""
+"""ServiceAccount: every pod runs as an existing service account and gets a token for it."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from steersman.admission.interface import CREATE, UPDATE, Attributes, Plugin, Writes
-from steersman.admission_plugins.declaration import Declaration, Surroundings
+from steersman.admission.interface import CREATE, UPDATE, Attributes, Plugin, WriteKind
+from steersman.admission_plugins.declaration import Declaration, PluginDependencies
 from steersman.api.core import v1 as core
 from steersman.machinery.built_in.pod_secrets import secret_names
 from steersman.machinery.errors.status import plain_internal
 from steersman.machinery.identity.names import generate_name
 from steersman.machinery.identity.schema import GroupResource
-from steersman.rest.objects import LookUp, Reading, all_known
+from steersman.rest.objects import LookUp, Reading, no_look_up
 from steersman.work.offloading import offload
 
 DEFAULT_ACCOUNT: Final = "default"
 MOUNT_PATH: Final = "/var/run/secrets/kubernetes.io/serviceaccount"
 VOLUME_PREFIX: Final = "kube-api-access-"
 TOKEN_SECONDS: Final = 3607
-"""How long the token is good for; so odd a number tells it from one that somebody asked for."""
+"""Lifetime of the token in seconds. The odd number distinguishes it from tokens that users request."""
 
 _PODS: Final = GroupResource("", "pods")
 _ATTEMPTS: Final = 10
@@ -32,8 +32,8 @@ _ENFORCE_SECRETS: Final = "kubernetes.io/enforce-mountable-secrets"
 _TRUE: Final = frozenset({"1", "t", "T", "true", "TRUE", "True"})
 
 
-class Account(Struct, frozen=True):
-    """What pods have to do with of a service account. `secrets` is None where pods may use any."""
+class AccountSummary(Struct, frozen=True):
+    """The parts of a service account that pods depend on; `secrets` is None if pods may use any secret."""
 
     name: str
     automount: bool
@@ -41,12 +41,12 @@ class Account(Struct, frozen=True):
     secrets: frozenset[str] | None
 
 
-def account_of(account: core.ServiceAccount) -> Account:
-    """Reads it out of the object."""
+def account_of(account: core.ServiceAccount) -> AccountSummary:
+    """Return the parts of a service account that pods depend on."""
     secrets = None
     if account.metadata.annotations.get(_ENFORCE_SECRETS) in _TRUE:
         secrets = frozenset(each.name for each in account.secrets)
-    return Account(
+    return AccountSummary(
         account.metadata.name,
         account.automount_service_account_token is not False,
         tuple(each.name for each in account.image_pull_secrets),
@@ -55,9 +55,10 @@ def account_of(account: core.ServiceAccount) -> Account:
 
 
 class ServiceAccount(Plugin):
-    """`find` gives the account of this namespace and name, None if there is none.
+    """Sets and checks the service account of pods.
 
-    The account `default` is waited for, some ten times `pause()` seconds: a controller makes it in new namespaces.
+    `find` returns the account of a namespace and name, None if it is unknown. The account `default` is awaited for
+    about ten times `pause()` seconds, because a controller creates it in new namespaces.
     """
 
     name = "ServiceAccount"
@@ -68,22 +69,22 @@ class ServiceAccount(Plugin):
 
     def __init__(
         self,
-        find: Callable[[str, str], Account | None],
+        find: Callable[[str, str], AccountSummary | None],
         pause: Callable[[], float] = lambda: random.uniform(0.1, 0.2),
-        look_up: LookUp = all_known,
+        look_up: LookUp = no_look_up,
     ) -> None:
-        """`look_up` has `find` know of one that another server has written."""
+        """Create the plugin; `look_up` reads an account from storage, in case another server has written it."""
         self._find = find
         self._look_up = look_up
         self._pause = pause
 
-    def has_work(self, writes: Writes, *, mutating: bool) -> bool:
+    def has_work(self, writes: WriteKind, *, mutating: bool) -> bool:
         if writes.operation == CREATE:
             return not writes.subresource
         return not mutating and writes.subresource == "ephemeralcontainers"
 
     async def admit(self, attributes: Attributes) -> None:
-        """Gives a new pod its account, the account's pull secrets and a token. Raises StatusError 403."""
+        """Set the account of a new pod, its image pull secrets and a token volume. Raises StatusError 403."""
         pod: core.Pod = attributes.obj
         spec = pod.spec
         if _MIRROR in pod.metadata.annotations:
@@ -99,9 +100,9 @@ class ServiceAccount(Plugin):
         await offload(_check_secrets, attributes, spec, account)
 
     async def validate(self, attributes: Attributes) -> None:
-        """Holds what came of a new pod, or the ephemeral containers of an old one, against its account.
+        """Check a new pod, or the ephemeral containers of an old one, against the pod's account.
 
-        Raises StatusError 403, and 500 where an ephemeral container uses a secret that is not the account's.
+        Raises StatusError 403, and 500 if an ephemeral container uses a secret that the account does not allow.
         """
         if attributes.operation == UPDATE:
             await self._check_ephemeral(attributes)
@@ -117,10 +118,10 @@ class ServiceAccount(Plugin):
         spec: core.PodSpec = attributes.obj.spec
         account = await self._account(attributes, spec)
         if account.secrets is not None:
-            for fault in _foreign_secrets("ephemeral container", spec.ephemeral_containers, account):
+            for fault in _disallowed_secrets("ephemeral container", spec.ephemeral_containers, account):
                 raise plain_internal(fault)
 
-    async def _account(self, attributes: Attributes, spec: core.PodSpec) -> Account:
+    async def _account(self, attributes: Attributes, spec: core.PodSpec) -> AccountSummary:
         namespace, name = attributes.action.namespace, spec.service_account_name
         if not name:
             pod = attributes.obj.metadata.name
@@ -143,7 +144,7 @@ class ServiceAccount(Plugin):
 
 
 def _mount_token(spec: core.PodSpec) -> None:
-    """A volume with a token of the account, mounted in every container that has nothing else at that place."""
+    """Add a volume with a token, and mount it in every container that has no other mount at this path."""
     own = next((volume.name for volume in spec.volumes if volume.name.startswith(VOLUME_PREFIX)), "")
     name = own or generate_name(VOLUME_PREFIX)
     mounted = False
@@ -157,7 +158,7 @@ def _mount_token(spec: core.PodSpec) -> None:
 
 
 def _token_volume() -> core.ProjectedVolumeSource:
-    """What a client in the cluster needs: a token, the certificates to trust, and the namespace."""
+    """Return the volume's sources for clients in the cluster: a token, the CA certificates, and the namespace."""
     namespace = core.ObjectFieldSelector(api_version="v1", field_path="metadata.namespace")
     return core.ProjectedVolumeSource(
         default_mode=0o644,
@@ -179,46 +180,48 @@ def _token_volume() -> core.ProjectedVolumeSource:
     )
 
 
-def _check_secrets(attributes: Attributes, spec: core.PodSpec, account: Account) -> None:
-    """That the pod uses no other secrets than the account's, where the account asks for that. Raises StatusError."""
+def _check_secrets(attributes: Attributes, spec: core.PodSpec, account: AccountSummary) -> None:
+    """Raise StatusError 403 if the account restricts secrets and the pod uses another secret."""
     if account.secrets is not None:
         for fault in _forbidden_secrets(spec, account, account.secrets):
             raise attributes.forbid(fault)
 
 
-def _forbidden_secrets(spec: core.PodSpec, account: Account, secrets: frozenset[str]) -> Iterator[str]:
+def _forbidden_secrets(spec: core.PodSpec, account: AccountSummary, secrets: frozenset[str]) -> Iterator[str]:
     for volume in spec.volumes:
         if volume.secret is not None and volume.secret.secret_name not in secrets:
-            yield _foreign(f'volume with secret.secretName="{volume.secret.secret_name}"', account)
-    yield from _foreign_secrets("init container", spec.init_containers, account)
-    yield from _foreign_secrets("container", spec.containers or (), account)
+            yield _disallowed(f'volume with secret.secretName="{volume.secret.secret_name}"', account)
+    yield from _disallowed_secrets("init container", spec.init_containers, account)
+    yield from _disallowed_secrets("container", spec.containers or (), account)
     pull_secrets = frozenset(account.pull_secrets)
     for index, reference in enumerate(spec.image_pull_secrets):
         if reference.name not in pull_secrets:
-            yield _foreign(f'imagePullSecrets[{index}].name="{reference.name}"', account, "imagePullSecret")
+            yield _disallowed(f'imagePullSecrets[{index}].name="{reference.name}"', account, "imagePullSecret")
 
 
-def _foreign_secrets(called: str, containers: Any, account: Account) -> Iterator[str]:
-    """The secrets that containers have in their environment and that are not the account's."""
+def _disallowed_secrets(called: str, containers: Any, account: AccountSummary) -> Iterator[str]:
+    """Yield errors about secrets in the environment of containers that the account does not allow."""
     secrets = account.secrets or frozenset()
     for container in containers:
         for variable in container.env:
             source = variable.value_from
             if source is not None and source.secret_key_ref is not None and source.secret_key_ref.name not in secrets:
                 used = f'envVar {variable.name} referencing secret.secretName="{source.secret_key_ref.name}"'
-                yield _foreign(f"{called} {container.name} with {used}", account)
+                yield _disallowed(f"{called} {container.name} with {used}", account)
         for source in container.env_from:
             if source.secret_ref is not None and source.secret_ref.name not in secrets:
                 used = f'envFrom referencing secret.secretName="{source.secret_ref.name}"'
-                yield _foreign(f"{called} {container.name} with {used}", account)
+                yield _disallowed(f"{called} {container.name} with {used}", account)
 
 
-def _foreign(what: str, account: Account, kind: str = "secret") -> str:
+def _disallowed(what: str, account: AccountSummary, kind: str = "secret") -> str:
     return f"{what} is not allowed because service account {account.name} does not reference that {kind}"
 
 
 def _check_mirror(attributes: Attributes, pod: core.Pod) -> None:
-    """A kubelet's own pod, shown to the API: it gets nothing from there, so it may ask for nothing."""
+    """Raise StatusError 403 if a mirror pod uses API objects: it represents a kubelet's static pod, which cannot get
+    any.
+    """
     if pod.spec.service_account_name:
         raise attributes.forbid("a mirror pod may not reference service accounts")
     if any(secret_names(pod.spec)):
@@ -235,9 +238,11 @@ _ACCOUNT: Final = Reading(
 )
 
 
-def _make(server: Surroundings) -> ServiceAccount:
-    accounts = server.objects("", "serviceaccounts")
-    return ServiceAccount(lambda namespace, name: accounts.known(namespace, name, _ACCOUNT), look_up=accounts.look_up)
+def _make(dependencies: PluginDependencies) -> ServiceAccount:
+    accounts = dependencies.objects("", "serviceaccounts")
+    return ServiceAccount(
+        lambda namespace, name: accounts.read_cached(namespace, name, _ACCOUNT), look_up=accounts.refresh
+    )
 
 
 SERVICE_ACCOUNT: Final = Declaration(ServiceAccount, on_by_default=True, make=_make)

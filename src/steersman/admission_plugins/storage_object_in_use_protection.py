@@ -1,7 +1,7 @@
-"""StorageObjectInUseProtection: what holds storage stays until nobody uses it any more.
+"""StorageObjectInUseProtection: storage objects get a finalizer that protects them while they are in use.
 
-The finalizers are taken off by controllers of kube-controller-manager, once the claim is in no pod, the volume bound to
-no claim, the class of no claim or volume.
+Controllers of kube-controller-manager remove the finalizers: from a claim once no pod uses it, from a volume once no
+claim is bound to it, and from a volume attributes class once no claim or volume uses it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ FINALIZERS: Final = {
 
 
 class StorageObjectInUseProtection(Plugin):
-    """Puts a finalizer on volumes, claims and classes of volume attributes."""
+    """Adds a finalizer to new volumes, claims and volume attributes classes."""
 
     name = "StorageObjectInUseProtection"
     operations = frozenset({CREATE})
@@ -36,5 +36,5 @@ class StorageObjectInUseProtection(Plugin):
 
 
 STORAGE_OBJECT_IN_USE_PROTECTION: Final = Declaration(
-    StorageObjectInUseProtection, on_by_default=True, make=lambda server: StorageObjectInUseProtection()
+    StorageObjectInUseProtection, on_by_default=True, make=lambda dependencies: StorageObjectInUseProtection()
 )

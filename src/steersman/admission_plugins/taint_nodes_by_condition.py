@@ -1,4 +1,4 @@
-"""TaintNodesByCondition: no pod is put on a new node before it has said that it is ready."""
+"""TaintNodesByCondition: no pod is scheduled to a new node before it has reported that it is ready."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _EFFECT: Final = "NoSchedule"
 
 
 class TaintNodesByCondition(Plugin):
-    """Taints new nodes as not ready; the node controller takes that away."""
+    """Taints new nodes as not ready. The node lifecycle controller removes the taint."""
 
     name = "TaintNodesByCondition"
     operations = frozenset({CREATE})
@@ -30,5 +30,5 @@ class TaintNodesByCondition(Plugin):
 
 
 TAINT_NODES_BY_CONDITION: Final = Declaration(
-    TaintNodesByCondition, on_by_default=True, make=lambda server: TaintNodesByCondition()
+    TaintNodesByCondition, on_by_default=True, make=lambda dependencies: TaintNodesByCondition()
 )

@@ -1,4 +1,4 @@
-"""Sets of tolerations: which one says more than another, and two sets made one (pkg/util/tolerations)."""
+"""Merging of tolerations, and the test that one toleration includes another (pkg/util/tolerations)."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ import msgspec
 from steersman.api.core.v1 import Toleration
 
 _Identity = tuple[Any, ...]
-_Reach = tuple[str, str, str | None]
-"""What a toleration is about: its key, its effect, and its value (None: any)."""
+_Scope = tuple[str, str, str | None]
+"""Key, effect and value that a toleration matches; the value None matches any."""
 
 
 def merge_tolerations(first: list[Toleration], second: Iterable[Toleration]) -> list[Toleration]:
-    """Both without those that another one includes; of equal ones the first stays."""
+    """Return both lists joined, without tolerations that another one includes. Of equal ones the first stays."""
     every = [*first, *second]
     later = _Tolerations()
     exceeded = []
@@ -33,7 +33,7 @@ def merge_tolerations(first: list[Toleration], second: Iterable[Toleration]) -> 
 
 
 def all_included(tolerations: Iterable[Toleration], allowed: list[Toleration]) -> bool:
-    """Whether each of them is included in an allowed one."""
+    """Return True if every toleration is included in an allowed one."""
     wide = _Tolerations()
     for each in allowed:
         wide.add(each)
@@ -41,15 +41,17 @@ def all_included(tolerations: Iterable[Toleration], allowed: list[Toleration]) -
 
 
 class _Tolerations:
-    """Tolerations by what they are about, so that one is compared with few others only.
+    """Tolerations indexed by key, effect and value, so that a toleration is compared with few others.
 
-    One includes another if whatever the other tolerates is tolerated by it.
+    A toleration includes another if it tolerates every taint that the other tolerates.
     """
 
     def __init__(self) -> None:
         self._all: set[_Identity] = set()
-        self._longest: dict[_Reach, list[tuple[float, _Identity]]] = {}
-        """For each reach the two that tolerate for longest, in seconds, unlike each other; the longest first."""
+        self._longest: dict[_Scope, list[tuple[float, _Identity]]] = {}
+        """For each key, effect and value the two different tolerations of longest duration in seconds, the longest
+        first.
+        """
 
     def add(self, wide: Toleration) -> None:
         identity: _Identity = msgspec.structs.astuple(wide)
@@ -57,11 +59,11 @@ class _Tolerations:
             return
         self._all.add(identity)
         if wide.operator == "Exists":
-            reach: _Reach = wide.key, wide.effect, None
+            reach: _Scope = wide.key, wide.effect, None
         elif wide.operator in ("", "Equal"):
             reach = wide.key, wide.effect, wide.value
         else:
-            return  # it includes its equals only
+            return  # with any other operator a toleration includes only equal ones
         limited = wide.effect == "NoExecute" and wide.toleration_seconds is not None
         seconds = wide.toleration_seconds if limited else math.inf
         longest = self._longest.setdefault(reach, [])
@@ -71,14 +73,14 @@ class _Tolerations:
             del longest[2:]
 
     def include(self, narrow: Toleration) -> bool:
-        """Whether one of them includes it."""
+        """Return True if one of the tolerations includes `narrow`."""
         return msgspec.structs.astuple(narrow) in self._all or self.include_another(narrow)
 
     def include_another(self, narrow: Toleration) -> bool:
-        """Whether one that is not its equal includes it."""
+        """Return True if a toleration that is not equal to `narrow` includes it."""
         identity: _Identity = msgspec.structs.astuple(narrow)
         seconds = math.inf if narrow.toleration_seconds is None else narrow.toleration_seconds
-        for reach in _reaches_that_hold(narrow):
+        for reach in _including_scopes(narrow):
             needed = seconds if reach[1] == "NoExecute" else -math.inf
             for longest, other in self._longest.get(reach, ()):
                 if other != identity:
@@ -88,7 +90,7 @@ class _Tolerations:
         return False
 
 
-def _reaches_that_hold(narrow: Toleration) -> Iterator[_Reach]:
+def _including_scopes(narrow: Toleration) -> Iterator[_Scope]:
     for effect in dict.fromkeys((narrow.effect, "")):
         for key in dict.fromkeys((narrow.key, "")):
             yield key, effect, None

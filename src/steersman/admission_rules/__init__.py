@@ -1,12 +1,12 @@
-"""Expressions of admission: what webhooks and policies say of requests, compiled and evaluated.
+"""CEL expressions of admission webhooks and policies: compilation and evaluation.
 
-Knows nothing of HTTP, storage or plugins. Follows k8s.io/apiserver `admission/plugin/cel` and
+The package knows nothing of HTTP, storage or plugins. It follows k8s.io/apiserver `admission/plugin/cel` and
 `admission/plugin/webhook/matchconditions`.
 
-- `environments`: which variables and types there are; `expressions`: an expression compiled, or what is wrong with it.
-- `evaluation`: evaluates expressions for one request, within a budget; `answers`: what the authorizer says, where it
-  may have to be waited for.
-- `match_conditions`: whether a webhook or policy is about a request at all.
+- `environments`: the available variables and types; `expressions`: a compiled expression, or its error.
+- `evaluation`: evaluates expressions for one request within a budget; `answers`: runs evaluations that call the
+  authorizer, which may have to wait for it.
+- `match_conditions`: conditions that decide if a webhook or policy applies to a request.
 
-It is slow to import, as expressions are: import it where an expression is first met.
+The import is slow, because it loads CEL: import the package when an expression is first needed.
 """

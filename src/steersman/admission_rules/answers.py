@@ -1,8 +1,9 @@
-"""Where expressions are evaluated, and what the authorizer answers those that ask it.
+"""Evaluation of expressions that call the authorizer.
 
-Evaluation cannot wait. It stops where an answer is not there yet; that is waited for, and evaluation begins again, with
-the answer remembered. It begins on the loop, unless the object is large; what costs more than is let pass there, or
-has a regular expression that is not compiled yet, is begun again in the worker threads.
+An evaluation is synchronous and cannot wait. It stops at an authorization check whose answer is missing, the answer is
+awaited and cached, and the evaluation starts again. An evaluation starts on the event loop, unless the object is large.
+It starts again in a worker thread if it exceeds the cost allowance of the event loop, or needs a regular expression
+that is not compiled yet.
 """
 
 from __future__ import annotations
@@ -14,69 +15,69 @@ from typing import Final, ParamSpec, TypeVar
 from steersman.cel.library.authorizer import Answer, Check
 from steersman.cel.library.kubernetes_costs import CHECK_COST
 from steersman.cel.steps import Frame
-from steersman.work.offloading import is_hurried, offload, takes_long
+from steersman.work.offloading import can_move_to_thread, ensure_offloaded, offload
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
 CALL_LIMIT: Final = 1_000_000
-"""What one evaluation may cost."""
+"""Cost limit of one evaluation."""
 _ALLOWANCE: Final = 5_000
-"""What expressions about one request may cost on the loop: some milliseconds."""
+"""Cost that the expressions of one request may have on the event loop: some milliseconds."""
 
 Ask = Callable[[Check], Answer | Awaitable[Answer]]
-"""Asks the authorizer, on the loop. Raises nothing: what goes wrong is in the answer."""
+"""Function that asks the authorizer, on the event loop. It raises nothing: the answer includes an error."""
 
 
 class Unanswered(Exception):
-    """Stops an evaluation that asks what is not answered yet."""
+    """Stops an evaluation at an authorization check whose answer is missing."""
 
     def __init__(self, check: Check) -> None:
         super().__init__("the authorizer was asked by code that cannot wait for its answer")
         self.check = check
 
 
-class Answers:
-    """The answers that the expressions about one request have been given; each question is asked once.
+class AuthorizerAnswers:
+    """Runs evaluations for one request and caches the authorizer's answers; each check is made once.
 
-    It is for one evaluation at a time.
+    Only one evaluation may run at a time.
     """
 
     def __init__(self, ask: Ask, known: dict[Check, Answer] | None = None) -> None:
-        """`known` are the answers that there are, which others of the same request may share and add to."""
+        """Create a runner; `known` is a cache of answers that other runners of the same request share."""
         self._ask: Final = ask
-        self._known: Final[dict[Check, Answer]] = {} if known is None else known
+        self._cached: Final[dict[Check, Answer]] = {} if known is None else known
         self._waiting: Final[dict[Check, Awaitable[Answer]]] = {}
         self._is_hurried = False
         self._allowance = 0
         self.frame: Frame | None = None
-        """The evaluation that is under way where `is_hurried`."""
+        """Frame of the current evaluation, if `can_move_to_thread`."""
 
     @property
-    def is_hurried(self) -> bool:
-        """Whether only little may be evaluated, as the loop waits."""
+    def can_move_to_thread(self) -> bool:
+        """Return True if the evaluation runs on the event loop, where its cost is limited to `allowance`."""
         return self._is_hurried
 
     @property
     def allowance(self) -> int:
-        """What evaluations may still cost here, where `is_hurried`."""
+        """Return the cost that evaluations may still have on the event loop."""
         return self._allowance
 
     def spend(self, cost: int) -> None:
-        """Takes the cost of an evaluation from that. If it was more, work goes on in the worker threads."""
+        """Subtract the cost of an evaluation from the allowance. If it is exceeded, restart in a worker thread."""
         self._allowance -= cost
         if self._allowance < 0:
-            takes_long()
+            ensure_offloaded()
 
-    def begin(self, frame: Frame) -> None:
-        """An evaluation begins where `is_hurried`."""
+    def enter(self, frame: Frame) -> None:
+        """Note the frame of an evaluation on the event loop."""
         self.frame = frame
 
-    def judge(self, check: Check) -> Answer:
-        """The answer, within `settled`. Raises Unanswered if it is not there yet."""
+    def answer(self, check: Check) -> Answer:
+        """Return the answer to a check, called by code that `run` runs. Raises Unanswered if it is missing."""
         if self.frame is not None:
             self.frame.limit = min(self.frame.limit + CHECK_COST, CALL_LIMIT)
-        known = self._known.get(check)
+        known = self._cached.get(check)
         if known is not None:
             return known
         if not self._is_hurried:
@@ -85,23 +86,23 @@ class Answers:
         if not isinstance(answer, Answer):
             self._waiting[check] = answer
             raise Unanswered(check)
-        self._known[check] = answer
+        self._cached[check] = answer
         return answer
 
-    async def settled(self, work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-        """Return what `work` gives when all that it asks is answered; it is run once if no answer is waited for.
+    async def run(self, work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+        """Run `work` until all its authorization checks are answered, and return its result.
 
-        Raises what `work` raises.
+        It is run only once if no answer has to be awaited. Raises what `work` raises.
         """
         self._allowance, self.frame = _ALLOWANCE, None
         while True:
             try:
-                return await offload(self._begin, partial(work, *args, **kwargs))
+                return await offload(self._run_once, partial(work, *args, **kwargs))
             except Unanswered as needed:
                 check = needed.check
             answer = self._waiting.pop(check, None) or self._ask(check)
-            self._known[check] = answer if isinstance(answer, Answer) else await answer
+            self._cached[check] = answer if isinstance(answer, Answer) else await answer
 
-    def _begin(self, work: Callable[[], R]) -> R:
-        self._is_hurried, self.frame = is_hurried(), None
+    def _run_once(self, work: Callable[[], R]) -> R:
+        self._is_hurried, self.frame = can_move_to_thread(), None
         return work()

@@ -1,7 +1,6 @@
-"""What expressions of admission may name: variables and declared types (apiserver `admission/plugin/cel` compile.go).
+"""Variables and declared types of admission expressions (apiserver `admission/plugin/cel` compile.go).
 
-Whole objects are dynamic; of the request and of its namespace the members are declared, as far as upstream declares
-them.
+Objects are dynamic. The members of the request and of its namespace are declared as far as upstream declares them.
 """
 
 from __future__ import annotations
@@ -101,13 +100,15 @@ NAMESPACE_TYPE: Final = declared_object(
         ),
     },
 )
-"""Its times are declared as such but come as texts, as upstream's do."""
+"""Type of the namespace. As upstream, its times are declared as timestamps, but their values are strings."""
 
 
 @cache
 def environment(*, params: bool, authorizer: bool, patches: bool = False) -> Environment:
-    """What an expression may use; `params` and `authorizer` say whether there are variables of these names, `patches`
-    whether it may make objects and patches.
+    """Return the environment of an expression.
+
+    With `params` and `authorizer` it has variables of these names. With `patches` an expression may construct objects
+    and JSON patches.
     """
     if patches:
         return environment(params=params, authorizer=authorizer).constructing(constructed, JSON_PATCHES)

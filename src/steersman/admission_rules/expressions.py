@@ -1,4 +1,4 @@
-"""One expression of admission, compiled, or what is wrong with it in upstream's words."""
+"""Compiled admission expressions, with upstream's texts for errors."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ ANYTHING: Final = (types.ANY, types.DYN)
 
 @dataclass(frozen=True, slots=True)
 class CompiledExpression:
-    """An expression with its program, or with its error: then nothing of it can be evaluated.
+    """An expression with its program, or with its error and without a program.
 
-    `is_internal` tells that the error is not of the expression's text.
+    `is_internal` is True if the error is not caused by the expression's text.
     """
 
     text: str
@@ -35,18 +35,18 @@ class CompiledExpression:
 
     @property
     def asks_authorizer(self) -> bool:
-        """Whether it may name the authorizer."""
+        """Return True if the expression may use the authorizer."""
         return AUTHORIZER_NAME in self.text
 
     def field_error(self, path: Path) -> FieldError | None:
-        """What is said of it where it stands in an object that is to be stored; None if it is right."""
+        """Return the expression's error as a field error at `path`, None if it has no error."""
         if not self.error:
             return None
         return internal(path, self.error) if self.is_internal else invalid(path, self.text, self.error)
 
 
 def compile_admission(text: str, environment: Environment, results: tuple[Type, ...]) -> CompiledExpression:
-    """Compiles an expression that comes to one of these types, exactly."""
+    """Compile an expression whose type must be one of `results`, without conversion."""
     try:
         expression = compile_expression(text, environment)
     except CompileError as error:

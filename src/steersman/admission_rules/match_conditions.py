@@ -1,6 +1,6 @@
-"""Match conditions: whether a webhook or a policy is about a request at all.
+"""Match conditions, which decide if a webhook or policy applies to a request.
 
-Follows apiserver `admission/plugin/webhook/matchconditions` and, for what is wrong with them,
+Follows apiserver `admission/plugin/webhook/matchconditions`, and for their validation
 `apis/admissionregistration/validation`.
 """
 
@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from steersman.admission_rules.answers import Answers
+from steersman.admission_rules.answers import AuthorizerAnswers
 from steersman.admission_rules.environments import environment
 from steersman.admission_rules.evaluation import MATCH_BUDGET, Activation, Inputs, OutOfBudget
 from steersman.admission_rules.expressions import BOOLEAN, CompiledExpression, compile_admission
@@ -19,12 +19,12 @@ from steersman.machinery.errors.field import FieldError, Path, duplicate, invali
 from steersman.machinery.go.strings import trim_space
 from steersman.machinery.validation.formats import is_qualified_name
 
-MOST: Final = 64
-"""Conditions that one webhook or policy may have."""
+MAX_CONDITIONS: Final = 64
+"""Most conditions of one webhook or policy."""
 
 
 class Condition(Protocol):
-    """A MatchCondition."""
+    """A MatchCondition of the API."""
 
     name: str
     expression: str
@@ -32,10 +32,10 @@ class Condition(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """What match conditions say of a request.
+    """Result of match conditions for a request.
 
-    `error`, if it is not empty, is why the request is refused: conditions could not be evaluated, and the failure
-    policy is Fail. `unmet` names the first condition that does not hold. `failures` counts those that had no value.
+    If `error` is not empty, the request is refused: the evaluation failed, and the failure policy is Fail. `unmet` is
+    the name of the first condition that does not hold. `failures` is the number of conditions whose evaluation failed.
     """
 
     matches: bool
@@ -48,7 +48,7 @@ _MATCHES: Final = Match(matches=True)
 
 
 class MatchConditions:
-    """The conditions of one webhook or policy, compiled; some hundred microseconds each."""
+    """Compiled conditions of one webhook or policy. Compiling one takes several hundred microseconds."""
 
     def __init__(
         self,
@@ -58,8 +58,11 @@ class MatchConditions:
         has_params: bool = False,
         variables: Variables | None = None,
     ) -> None:
-        """`failure_policy` is "Fail" (None, too) or "Ignore". `has_params`: `params` may be named. `variables` are
-        those of a policy."""
+        """Compile conditions.
+
+        `failure_policy` is "Fail" (also None) or "Ignore". With `has_params` expressions may use `params`. `variables`
+        are those of a policy.
+        """
         names = environment(params=has_params, authorizer=True) if variables is None else variables.environment()
         self._variables: Final = {} if variables is None else variables.expressions
         self._conditions: Final = tuple(
@@ -69,23 +72,25 @@ class MatchConditions:
 
     @property
     def is_empty(self) -> bool:
-        """Whether there are none: every request matches."""
+        """Return True if there are no conditions, so that every request matches."""
         return not self._conditions
 
-    async def match(self, inputs: Inputs, answers: Answers) -> Match:
-        """Return what the conditions say of a request. Raises nothing of its own."""
+    async def match(self, inputs: Inputs, answers: AuthorizerAnswers) -> Match:
+        """Return the result of the conditions for a request. It includes errors."""
         if not self._conditions:
             return _MATCHES
-        return await answers.settled(self.judge, inputs, answers)
+        return await answers.run(self.evaluate, inputs, answers)
 
-    def judge(self, inputs: Inputs, answers: Answers) -> Match:
-        """Evaluate the conditions at once, within `Answers.settled`. Raises Unanswered to stop it."""
+    def evaluate(self, inputs: Inputs, answers: AuthorizerAnswers) -> Match:
+        """Evaluate the conditions, called by code that `AuthorizerAnswers.run` runs. Raises Unanswered to stop the
+        evaluation.
+        """
         activation = Activation(inputs, answers, MATCH_BUDGET, self._variables)
         try:
             evaluated = [(name, activation.evaluate(condition)) for name, condition in self._conditions]
         except OutOfBudget as error:
             return Match(matches=False, error=str(error) if self._fails else "")
-        # as upstream, all are evaluated before any of them counts; failures before the first unmet one are counted
+        # As upstream, all conditions are evaluated first. Failures before the first unmet condition are counted.
         failures: list[str] = []
         for name, evaluation in evaluated:
             if evaluation.error:
@@ -98,7 +103,7 @@ class MatchConditions:
 
 
 def _aggregate(errors: Sequence[str]) -> str:
-    """Several errors as one text (apimachinery `util/errors.Aggregate`)."""
+    """Return several errors as one text (apimachinery `util/errors.Aggregate`)."""
     different = list(dict.fromkeys(errors))
     return different[0] if len(different) == 1 else f"[{', '.join(different)}]"
 
@@ -106,13 +111,13 @@ def _aggregate(errors: Sequence[str]) -> str:
 def match_condition_errors(
     conditions: Sequence[Condition], path: Path, *, has_params: bool = False
 ) -> Iterator[FieldError]:
-    """What is wrong with the conditions of a webhook or policy that is to be stored.
+    """Yield the field errors of the conditions of a webhook or policy.
 
-    `path` is that of `matchConditions`. Upstream skips all of this on an update that changes no conditions (of a
-    policy, nor its paramKind).
+    `path` is the path of `matchConditions`. Callers skip this validation, as upstream, on an update that changes
+    neither the conditions nor a policy's paramKind.
     """
-    if len(conditions) > MOST:
-        yield too_many(path, len(conditions), MOST)
+    if len(conditions) > MAX_CONDITIONS:
+        yield too_many(path, len(conditions), MAX_CONDITIONS)
     names: set[str] = set()
     for index, condition in enumerate(conditions):
         at = path[index]
@@ -120,7 +125,7 @@ def match_condition_errors(
         if not text:
             yield required(at / "expression")
         else:
-            error = _compiled(text, has_params=has_params).field_error(at / "expression")
+            error = _compile(text, has_params=has_params).field_error(at / "expression")
             if error is not None:
                 yield error
         if not condition.name:
@@ -133,5 +138,5 @@ def match_condition_errors(
         names.add(condition.name)
 
 
-def _compiled(text: str, *, has_params: bool) -> CompiledExpression:
+def _compile(text: str, *, has_params: bool) -> CompiledExpression:
     return compile_admission(text, environment(params=has_params, authorizer=True), BOOLEAN)

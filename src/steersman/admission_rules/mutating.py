@@ -1,4 +1,6 @@
-"""What a MutatingAdmissionPolicy makes of an object (apiserver `admission/plugin/policy/mutating`)."""
+"""Expressions of a MutatingAdmissionPolicy, and their changes of an object (apiserver
+`admission/plugin/policy/mutating`).
+"""
 
 from __future__ import annotations
 
@@ -6,7 +8,7 @@ from base64 import b64encode
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
-from steersman.admission_rules.answers import Answers
+from steersman.admission_rules.answers import AuthorizerAnswers
 from steersman.admission_rules.evaluation import BUDGET, Activation, Inputs, OutOfBudget
 from steersman.admission_rules.expressions import CompiledExpression, compile_admission
 from steersman.admission_rules.match_conditions import MatchConditions
@@ -25,21 +27,21 @@ from steersman.machinery.managed_fields.schema import Atom, ListType, MapType
 from steersman.machinery.managed_fields.typed_error import TypedError
 from steersman.machinery.managed_fields.typed_value import kind_of, validate
 from steersman.machinery.patch import json_patch
-from steersman.work.offloading import takes_long
+from steersman.work.offloading import ensure_offloaded
 
 APPLY: Final = (OBJECT,)
 JSON_PATCHES: Final = (types.list_of(JSON_PATCH),)
 
 _MAX_SAFE: Final = 2**53 - 1
-"""The largest whole number that is a number in JSON; beyond, protobuf's JSON has a text."""
+"""Largest integer that protobuf's JSON has as a number. Larger ones are strings."""
 
 
 class MutationError(Exception):
-    """A mutation could not be made; the text is upstream's. The failure policy decides what becomes of the request."""
+    """A mutation failed. The text is upstream's. The failure policy decides if the request is refused."""
 
     @property
     def error_type(self) -> str:
-        """What metrics call it."""
+        """Return the error's name in metrics."""
         text = str(self)
         if text.startswith("compilation"):
             return "compile_error"
@@ -48,40 +50,46 @@ class MutationError(Exception):
         return "invalid_error"
 
 
-_MOST: Final = 400_000
-"""What a configuration, or all operations of a patch, may come to in steps of `cel.work`: each value is two, and so are
-64 characters. Twice what the largest object comes to."""
-_MOST_ON_LOOP: Final = 2_000
+_MAX_STEPS: Final = 400_000
+"""Most steps of `cel.work` for a configuration, or for all operations of a patch: twice those of the largest object.
+
+A value is two steps, and 64 characters are two steps.
+"""
+_MAX_STEPS_ON_LOOP: Final = 2_000
 
 
-class _Room:
-    """What may be made of the value of an expression, which may have the same list in it again and again."""
+class _StepBudget:
+    """Budget of steps for converting the value of an expression, which may contain the same list many times."""
 
-    def __init__(self, answers: Answers) -> None:
-        self._left = _MOST_ON_LOOP if answers.is_hurried else _MOST
-        self._is_hurried: Final = answers.is_hurried
+    def __init__(self, answers: AuthorizerAnswers) -> None:
+        self._left = _MAX_STEPS_ON_LOOP if answers.can_move_to_thread else _MAX_STEPS
+        self._is_hurried: Final = answers.can_move_to_thread
 
     def work(self, steps: int) -> None:
-        """Counts steps. Raises StatusError 413."""
+        """Spend steps. Raises StatusError 413 if the budget is exceeded."""
         self._left -= steps
         self.afford(0)
 
     def afford(self, cost: int) -> None:
-        """Raises StatusError 413 if so many steps are more than are left."""
+        """Raise StatusError 413 if fewer steps than `cost` are left. On the event loop, restart in a worker thread
+        instead.
+        """
         if cost > self._left:
             if self._is_hurried:
-                takes_long()
+                ensure_offloaded()
             raise too_many_values()
 
 
-Mutation = Callable[[Inputs, Answers, Schema], Any]
-"""Makes another object, as plain data, of that of the inputs, which stays as it is and may share parts with the other;
-the same object where a test of a patch fails. Raises MutationError, StatusError 413 for more than any object may be,
-and Unanswered to stop it."""
+Mutation = Callable[[Inputs, AuthorizerAnswers, Schema], Any]
+"""Function that returns the changed object as plain data, without changing the object of the inputs.
+
+The result may share parts with that object, and is the same object if a test operation of a patch fails. Raises
+MutationError, StatusError 413 for an object that is too large, and Unanswered to stop the evaluation.
+"""
 
 
 class MutatingRules:
-    """The expressions of one policy, compiled: some hundred microseconds each."""
+    """Compiled expressions of one policy. Compiling one takes several hundred microseconds."""
 
     def __init__(self, spec: MutatingAdmissionPolicySpec) -> None:
         variables = Variables(params=spec.param_kind is not None)
@@ -92,7 +100,7 @@ class MutatingRules:
         )
         names = variables.environment(patches=True)
         self.mutations: Final[list[tuple[Mutation, bool]]] = []
-        """The mutations in their order, and whether each is a JSON Patch."""
+        """Mutations in order, each with True if it is a JSON Patch."""
         for each in spec.mutations:
             if each.patch_type == "JSONPatch" and each.json_patch is not None:
                 expression = compile_admission(each.json_patch.expression, names, JSON_PATCHES)
@@ -101,7 +109,7 @@ class MutatingRules:
                 expression = compile_admission(each.apply_configuration.expression, names, APPLY)
                 self.mutations.append((self._applying(expression), False))
 
-    def _value(self, expression: CompiledExpression, inputs: Inputs, answers: Answers) -> Any:
+    def _value(self, expression: CompiledExpression, inputs: Inputs, answers: AuthorizerAnswers) -> Any:
         if expression.error:
             raise MutationError(expression.error)
         try:
@@ -113,24 +121,24 @@ class MutatingRules:
         return evaluation.value
 
     def _applying(self, expression: CompiledExpression) -> Mutation:
-        def apply(inputs: Inputs, answers: Answers, schema: Schema) -> Any:
+        def apply(inputs: Inputs, answers: AuthorizerAnswers, schema: Schema) -> Any:
             made = self._value(expression, inputs, answers)
             obj = inputs.object
             try:
-                with counted_by(_Room(answers)):
-                    _check_places(made)
+                with counted_by(_StepBudget(answers)):
+                    _check_fields(made)
                     fields = native_fields(made, inputs)
             except NoTextKey:
                 raise MutationError("invalid return type: *dynamic.ObjectVal") from None
             configuration = {**fields, "apiVersion": obj["apiVersion"], "kind": obj["kind"]}
-            return _merged(schema, obj, configuration)
+            return _merge(schema, obj, configuration)
 
         return apply
 
     def _patching(self, expression: CompiledExpression) -> Mutation:
-        def patch(inputs: Inputs, answers: Answers, schema: Schema) -> Any:
+        def patch(inputs: Inputs, answers: AuthorizerAnswers, schema: Schema) -> Any:
             made = self._value(expression, inputs, answers)
-            with counted_by(_Room(answers)):
+            with counted_by(_StepBudget(answers)):
                 operations = [_operation(each) for each in made]
             try:
                 return json_patch.apply(inputs.object, operations)
@@ -142,14 +150,14 @@ class MutatingRules:
         return patch
 
 
-def _check_places(made: Any) -> None:
+def _check_fields(made: Any) -> None:
     wrong = made.misplaced() if isinstance(made, ObjectValue) else ()
     if wrong:
         raise MutationError("type mismatch: " + "\n".join(wrong))
 
 
-def _merged(schema: Schema, obj: Any, configuration: Any) -> Any:
-    """The object with the configuration merged into it. Nobody comes to own what it says."""
+def _merge(schema: Schema, obj: Any, configuration: Any) -> Any:
+    """Return the object with the configuration merged into it, without changing the ownership of fields."""
     try:
         validate(schema.root, configuration)
     except (TypedError, RecursionError) as error:
@@ -173,7 +181,7 @@ def _merged(schema: Schema, obj: Any, configuration: Any) -> Any:
 
 
 def _atomic_parts(atom: Atom, value: Any, path: str) -> Iterator[str]:
-    """Where a configuration says something of what would be replaced as a whole."""
+    """Yield the paths of atomic lists and maps that a configuration sets."""
     kind = kind_of(atom, value)
     if isinstance(kind, MapType) and isinstance(value, dict):
         if kind.atomic:
@@ -190,7 +198,7 @@ def _atomic_parts(atom: Atom, value: Any, path: str) -> Iterator[str]:
 
 
 def _operation(made: JSONPatchValue) -> Mapping[str, Any]:
-    """An operation of a patch as JSON has it. Raises MutationError."""
+    """Return an operation of a patch as plain data. Raises MutationError."""
     spend(2)
     spend_on_text(2 * sum(len(each) for name, each in made.fields.items() if name != "value"))
     operation: dict[str, Any] = {"op": made.fields.get("op", ""), "path": made.fields.get("path", "")}
@@ -198,17 +206,17 @@ def _operation(made: JSONPatchValue) -> Mapping[str, Any]:
         operation["from"] = made.fields["from"]
     if "value" in made.fields:
         value = made.fields["value"]
-        _check_places(value)
+        _check_fields(value)
         operation["value"] = _json(value)
     return operation
 
 
-_OF_AUTHORIZERS: Final = "kubernetes.authorization."
+_AUTHORIZER_TYPES: Final = "kubernetes.authorization."
 _NO_JSON: Final = "JSONPath valueExpression evaluated to a type that could not marshal to JSON: "
 
 
 def _json(value: Any) -> Any:
-    """A value as JSON, as protobuf's Value has it. Raises MutationError."""
+    """Return a value as plain data, converted as protobuf's Value does. Raises MutationError."""
     spend(2)
     if isinstance(value, str | bytes):
         spend_on_text(2 * len(value))
@@ -235,7 +243,7 @@ def _json(value: Any) -> Any:
         kind = type_of_value(value).name
         if kind == "type":
             raise MutationError(f"{_NO_JSON}type conversion not supported for 'type'")
-        shown = kind if kind.startswith(_OF_AUTHORIZERS) else kind.rpartition(".")[2]
+        shown = kind if kind.startswith(_AUTHORIZER_TYPES) else kind.rpartition(".")[2]
         raise MutationError(f"{_NO_JSON}type conversion error from '{shown}' to '*structpb.Value'")
     found: dict[str, Any] = {}
     for key, each in entries(value):

@@ -1,8 +1,8 @@
-"""What Go has for the values of expressions, as an apply configuration takes them (apiserver `cel/mutation/dynamic`).
+"""Go's native values of expressions in an apply configuration (apiserver `cel/mutation/dynamic`).
 
-A configuration may have what JSON has. Other values fit nowhere in an object and are told of in messages as Go prints
-them; so are lists and maps that an expression has made within others it has made, as Go holds these in another way than
-those that were read from JSON.
+A configuration may have JSON values. Other values do not fit into any object. Error messages show them as Go prints
+them. The same holds for lists and maps that an expression created inside others, because Go represents them differently
+from values that were decoded from JSON.
 """
 
 from __future__ import annotations
@@ -28,35 +28,38 @@ from steersman.machinery.values.durations import format_duration
 
 _SECOND: Final = 10**9
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-_SOMEWHERE: Final = "0xc000000000"
-"""Stands for an address, of which Go has another one each time."""
-_ERROR: Final = GoValue("no such overload", f"(*types.Err)({_SOMEWHERE})", "*types.Err")
+_ADDRESS: Final = "0xc000000000"
+"""Placeholder for a pointer's address, which varies in Go."""
+_ERROR: Final = GoValue("no such overload", f"(*types.Err)({_ADDRESS})", "*types.Err")
 _NULL: Final = GoValue("NULL_VALUE", "0", "structpb.NullValue")
 _OBJECTS: Final = "*dynamic.ObjectVal"
 
 
 class NoTextKey(Exception):
-    """A map in an object has a key that is no text."""
+    """A map in an object has a key that is not a string."""
 
 
 def native_fields(made: ObjectValue, inputs: Inputs) -> dict[str, Any]:
-    """The fields of an object that an expression made of these inputs; shares nothing with them. Raises NoTextKey."""
-    return _Natives(inputs).fields(made)
+    """Return the fields of an object that an expression created from `inputs`, as copies. Raises NoTextKey."""
+    return _NativeConverter(inputs).fields(made)
 
 
-class _Natives:
+class _NativeConverter:
     def __init__(self, inputs: Inputs) -> None:
         self._inputs: Final = inputs
 
     def fields(self, made: ObjectValue) -> dict[str, Any]:
-        """Raises NoTextKey."""
+        """Return the native values of an object's fields. Raises NoTextKey."""
         return {name: self._field(each) for name, each in made.fields.items()}
 
     def _field(self, value: Any) -> Any:
-        """The value of a field: a list or a map there is one, its items are as they come. Raises NoTextKey."""
+        """Return the native value of a field.
+
+        A list or map in a field becomes a plain one, unlike one inside another list or map. Raises NoTextKey.
+        """
         while isinstance(value, Optional) and value.has_value:
             value = value.value
-        if isinstance(value, list | tuple) and not isinstance(value, TextList) and not self._is_read(value):
+        if isinstance(value, list | tuple) and not isinstance(value, TextList) and not self._is_decoded(value):
             return [self._value(each) for each in value]
         if isinstance(value, Map):
             if not all(isinstance(key, str) for key in value):
@@ -75,18 +78,18 @@ class _Natives:
                 return _ERROR
         if isinstance(value, Optional):
             return self._value(value.value) if value.has_value else None
-        if isinstance(value, dict) or (isinstance(value, list) and self._is_read(value)):
+        if isinstance(value, dict) or (isinstance(value, list) and self._is_decoded(value)):
             return _copied(value)
         if isinstance(value, UInt) or not isinstance(value, bool | int | float | str):
             return value.name if isinstance(value, Type) else _go(value)
         return int(value) if type(value) is int else value
 
-    def _is_read(self, value: Any) -> bool:
-        return id(value) in self._read
+    def _is_decoded(self, value: Any) -> bool:
+        return id(value) in self._decoded_lists
 
     @cached_property
-    def _read(self) -> frozenset[int]:
-        """The identities of all lists in the inputs, which live as long as they are asked for."""
+    def _decoded_lists(self) -> frozenset[int]:
+        """Return the identities of all lists in the inputs, which outlive this object."""
         inputs = self._inputs
         found: list[int] = []
         pending: list[Any] = [inputs.object, inputs.old_object, inputs.request, inputs.namespace, inputs.params]
@@ -112,7 +115,7 @@ def _copied(value: Any) -> Any:
 
 
 def _go(value: Any) -> GoValue:
-    """What JSON has not."""
+    """Return the printed forms of a value that JSON does not have."""
     match value:
         case None:
             return _NULL
@@ -146,12 +149,12 @@ def _go(value: Any) -> GoValue:
         case SemverValue():
             return GoValue(_version(value), _version_source(value), "semver.Version")
         case JSONPatchValue():
-            return _pointer(_SOMEWHERE, "*mutation.JSONPatchVal")
+            return _pointer(_ADDRESS, "*mutation.JSONPatchVal")
     return _ERROR
 
 
 def _pointer(shown: str, kind: str) -> GoValue:
-    return GoValue(shown, f"({kind})({_SOMEWHERE})", kind)
+    return GoValue(shown, f"({kind})({_ADDRESS})", kind)
 
 
 def _joined(entries: Iterable[tuple[Any, Any]], between: str, show: Callable[[Any], str]) -> str:
@@ -159,7 +162,7 @@ def _joined(entries: Iterable[tuple[Any, Any]], between: str, show: Callable[[An
 
 
 def _shown(value: Any) -> str:
-    """An item that an expression has made, as %v prints it."""
+    """Return an item that an expression created, as Go's %v prints it."""
     spend(2)
     if isinstance(value, str | bytes):
         spend_on_text(2 * len(value))
@@ -173,7 +176,7 @@ def _shown(value: Any) -> str:
         case Type():
             return value.name
         case ObjectValue():
-            return _SOMEWHERE
+            return _ADDRESS
         case bool() | str() | float():
             return go_value(value)
         case int() if not isinstance(value, UInt):
@@ -182,25 +185,25 @@ def _shown(value: Any) -> str:
 
 
 def _shown_in(container: Any, value: Any) -> str:
-    """An item of a map; the lists of those that were read from JSON are plain ones."""
+    """Return an item of a map as Go's %v prints it; lists in decoded maps print as plain lists."""
     return go_value(value) if isinstance(container, dict) and isinstance(value, list) else _shown(value)
 
 
 def _source(value: Any) -> str:
-    """The same as %#v prints it."""
+    """Return an item that an expression created, as Go's %#v prints it."""
     match value:
         case Duration():
             return f"types.Duration{{Duration:{value.nanos}}}"
         case bytes():
             return f"types.Bytes{{{', '.join(map(hex, value))}}}"
         case list() | tuple():
-            return f"(*types.baseList)({_SOMEWHERE})"
+            return f"(*types.baseList)({_ADDRESS})"
         case Map() | dict():
-            return f"(*types.baseMap)({_SOMEWHERE})"
+            return f"(*types.baseMap)({_ADDRESS})"
         case ObjectValue():
-            return f"({_OBJECTS})({_SOMEWHERE})"
+            return f"({_OBJECTS})({_ADDRESS})"
         case Type():
-            return f"(*types.Type)({_SOMEWHERE})"
+            return f"(*types.Type)({_ADDRESS})"
         case bool() | str() | float():
             return go_source(value)
         case int() if not isinstance(value, UInt):
@@ -209,7 +212,7 @@ def _source(value: Any) -> str:
 
 
 def _at(moment: Timestamp) -> tuple[datetime, int]:
-    """A moment to the second, and the nanoseconds beyond."""
+    """Return a moment in whole seconds, and the remaining nanoseconds."""
     seconds, nanos = divmod(moment.nanos, _SECOND)
     return _EPOCH + timedelta(seconds=seconds), nanos
 
@@ -247,15 +250,15 @@ def _address(value: IPValue | CIDRValue) -> str:
     if isinstance(value.address, IPv4Address):
         number |= 0xFFFF << 32
     high, low = divmod(number, 1 << 64)
-    detail = f"unique.Handle[net/netip.addrDetail]{{value:(*netip.addrDetail)({_SOMEWHERE})}}"
+    detail = f"unique.Handle[net/netip.addrDetail]{{value:(*netip.addrDetail)({_ADDRESS})}}"
     return f"netip.Addr{{addr:netip.uint128{{hi:{high:#x}, lo:{low:#x}}}, z:{detail}}}"
 
 
 def _version(value: SemverValue) -> str:
-    return ".".join(map(str, value.numbers)) + _behind("-", value.prerelease) + _behind("+", value.build)
+    return ".".join(map(str, value.numbers)) + _suffix("-", value.prerelease) + _suffix("+", value.build)
 
 
-def _behind(mark: str, words: tuple[int | str, ...]) -> str:
+def _suffix(mark: str, words: tuple[int | str, ...]) -> str:
     return mark + ".".join(map(str, words)) if words else ""
 
 

@@ -1,7 +1,7 @@
-"""Kinds as types of expressions, by their OpenAPI v3 schemas (apiserver `cel/common` schemas.go, `cel/openapi`).
+"""CEL types of kinds from their OpenAPI v3 schemas (apiserver `cel/common` schemas.go, `cel/openapi`).
 
-A type is made when an expression first looks at it: the schema of a Pod comes to thousands, of which few are asked for.
-What has no type, or one of several, is not there for expressions, nor are members that no schema tells of.
+A type is created at its first use: the schema of a Pod has thousands of types, of which few are used. Expressions
+cannot use members whose schema has no type or several types, nor members without a schema.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from steersman.cel.names import escape
 
 Schema = Mapping[str, Any]
 SchemaOf = Callable[[str], Schema]
-"""Gives the schema that a reference is to."""
+"""Function from a reference to the schema it refers to."""
 
-MAX_WRAPPED: Final = 100
-"""Lists and maps one in the other; what is deeper may be anything. Upstream has no limit."""
+MAX_NESTING: Final = 100
+"""Most nested lists and maps. Deeper values are dynamic. Upstream has no limit."""
 _UNLIMITED: Final = -1
 _PLACEHOLDER: Final[Schema] = {"type": "object"}
-"""What stands for a schema within itself."""
+"""Schema in place of a reference to an enclosing schema."""
 _TEXT: Final[Schema] = {"type": "string"}
 _METADATA: Final[Schema] = {"type": "object", "properties": {"name": _TEXT, "generateName": _TEXT}}
 _OF_RESOURCES: Final[Mapping[str, Schema]] = {"kind": _TEXT, "apiVersion": _TEXT, "metadata": _METADATA}
@@ -33,31 +33,34 @@ _FORMATS: Final = {
     "date-time": declared.TIMESTAMP,
 }
 
-_Above = frozenset[str]
-"""The references that a schema lies within."""
+_Enclosing = frozenset[str]
+"""References of the schemas that enclose a schema."""
 
 
 class SchemaTypes:
-    """The types of one schema. Those with members are put into `objects` as they are made, by their names."""
+    """Types of one schema. Object types are added to `objects` by name as they are created."""
 
     def __init__(self, schema_of: SchemaOf, objects: dict[str, DeclaredType]) -> None:
         self._schema_of: Final = schema_of
         self._objects: Final = objects
 
     def root(self, schema: Schema, name: str, reference: str = "") -> DeclaredType | None:
-        """The type of the objects of a kind; None if the schema does not say what they are.
+        """Return the type of a kind's objects; None if the schema has no usable type.
 
-        `reference` is what the schema is referred to by within itself. Raises LookupError for a reference to nothing.
+        `reference` is the reference that the schema uses for itself. Raises LookupError for a reference without a
+        schema.
         """
-        return self._of(schema, frozenset((reference,)), name, is_root=True)
+        return self._type_of(schema, frozenset((reference,)), name, is_root=True)
 
-    def _of(self, schema: Schema, above: _Above, name: str, *, is_root: bool = False) -> DeclaredType | None:
+    def _type_of(self, schema: Schema, above: _Enclosing, name: str, *, is_root: bool = False) -> DeclaredType | None:
         around: list[Callable[[DeclaredType], DeclaredType]] = []
-        while len(around) < MAX_WRAPPED:
-            schema, above = self.resolved(schema, above)
-            below, wrap, suffix = _wrapped(schema)
+        while len(around) < MAX_NESTING:
+            schema, above = self.resolve(schema, above)
+            below, wrap, suffix = _container(schema)
             if below is None:
-                found = self._plain(schema, above, name, is_resource=is_root or _says(schema, _EMBEDDED))
+                found = self._scalar_or_object(
+                    schema, above, name, is_resource=is_root or _has_extension(schema, _EMBEDDED)
+                )
                 break
             schema, name, is_root = below, f"{name}{suffix}", False
             around.append(wrap)
@@ -68,8 +71,10 @@ class SchemaTypes:
                 found = each(found)
         return found
 
-    def _plain(self, schema: Schema, above: _Above, name: str, *, is_resource: bool) -> DeclaredType | None:
-        """The type of what is neither a list nor a map."""
+    def _scalar_or_object(
+        self, schema: Schema, above: _Enclosing, name: str, *, is_resource: bool
+    ) -> DeclaredType | None:
+        """Return the type of a schema that is neither a list nor a map."""
         if _is_int_or_string(schema):
             return declared.DYN
         kind = _type(schema)
@@ -82,27 +87,29 @@ class SchemaTypes:
             return _FORMATS.get(schema.get("format", ""), declared.STRING)
         return _SCALARS.get(kind)
 
-    def _members(self, schema: Schema, above: _Above, *, is_resource: bool) -> Mapping[str, Schema]:
-        """The members of an object; those that every resource has are there, unless the schema says all of them."""
+    def _members(self, schema: Schema, above: _Enclosing, *, is_resource: bool) -> Mapping[str, Schema]:
+        """Return the members of an object type, with the common members of resources unless the schema has all of them."""
         members = _schemas(schema.get("properties"))
         if not is_resource:
             return members
-        metadata, inside = self.resolved(members.get("metadata", {}), above)
+        metadata, inside = self.resolve(members.get("metadata", {}), above)
         names = _schemas(metadata.get("properties"))
         if (
             "object" in _types(metadata)
             and all(
-                "string" in _types(self.resolved(members.get(name, {}), above)[0]) for name in ("kind", "apiVersion")
+                "string" in _types(self.resolve(members.get(name, {}), above)[0]) for name in ("kind", "apiVersion")
             )
             and all(
-                "string" in _types(self.resolved(names.get(name, {}), inside)[0]) for name in ("name", "generateName")
+                "string" in _types(self.resolve(names.get(name, {}), inside)[0]) for name in ("name", "generateName")
             )
         ):
             return members
         return {**members, **_OF_RESOURCES}
 
-    def resolved(self, schema: Schema, above: _Above) -> tuple[Schema, _Above]:
-        """What a schema refers to, and what that lies within; the schema itself if it refers to none."""
+    def resolve(self, schema: Schema, above: _Enclosing) -> tuple[Schema, _Enclosing]:
+        """Return the schema that `schema` refers to and its enclosing references; `schema` itself if it is no
+        reference.
+        """
         reference = _reference(schema)
         if reference is None:
             return schema, above
@@ -110,26 +117,26 @@ class SchemaTypes:
             return _PLACEHOLDER, above
         return self._schema_of(reference), above | {reference}
 
-    def member(self, schema: Schema, above: _Above, name: str) -> DeclaredType | None:
-        """The type of a member, which is called `name`; None if it is not there for expressions."""
-        return self._of(schema, above, name)
+    def member(self, schema: Schema, above: _Enclosing, name: str) -> DeclaredType | None:
+        """Return the type of a member, to be named `name`; None if expressions cannot use the member."""
+        return self._type_of(schema, above, name)
 
 
 class _Members(Mapping[str, DeclaredType]):
-    """The members of an object by the names that expressions have for them, each made when it is asked for."""
+    """Types of an object's members by their escaped names, each created at its first use."""
 
-    def __init__(self, types: SchemaTypes, members: Mapping[str, Schema], above: _Above, name: str) -> None:
+    def __init__(self, types: SchemaTypes, members: Mapping[str, Schema], above: _Enclosing, name: str) -> None:
         self._types: Final = types
-        self._above: Final = above
+        self._enclosing: Final = above
         self._name: Final = name
         escaped = ((escape(each), schema) for each, schema in members.items())
         self._schemas: Final = {each: schema for each, schema in escaped if each is not None}
-        self._known: Final[dict[str, DeclaredType | None]] = {}
+        self._types_by_name: Final[dict[str, DeclaredType | None]] = {}
 
     def __getitem__(self, name: str) -> DeclaredType:
-        if name not in self._known:
-            self._known[name] = self._types.member(self._schemas[name], self._above, f"{self._name}.{name}")
-        found = self._known[name]
+        if name not in self._types_by_name:
+            self._types_by_name[name] = self._types.member(self._schemas[name], self._enclosing, f"{self._name}.{name}")
+        found = self._types_by_name[name]
         if found is None:
             raise KeyError(name)
         return found
@@ -144,18 +151,22 @@ class _Members(Mapping[str, DeclaredType]):
 _EMBEDDED: Final = "x-kubernetes-embedded-resource"
 
 
-def _wrapped(schema: Schema) -> tuple[Schema | None, Callable[[DeclaredType], DeclaredType], str]:
-    """What a list or a map is of, what makes its type of the type of that, and what the name of that ends with."""
+def _container(schema: Schema) -> tuple[Schema | None, Callable[[DeclaredType], DeclaredType], str]:
+    """Return the schema of the items of a list or map, the constructor of its type, and the suffix of the item type's
+    name.
+
+    The schema is None for any other type.
+    """
     kind = "" if _is_int_or_string(schema) else _type(schema)
     if kind == "array":
         items = schema.get("items")
-        return (items if isinstance(items, Mapping) else _PLACELESS), _list_of, ".@idx"
+        return (items if isinstance(items, Mapping) else _UNTYPED), _list_of, ".@idx"
     values = schema.get("additionalProperties") if kind == "object" else None
     return (values if isinstance(values, Mapping) else None), _map_of, ".@elem"
 
 
-_PLACELESS: Final[Schema] = {}
-"""The schema of the items of a list that does not tell it: no type."""
+_UNTYPED: Final[Schema] = {}
+"""Schema of the items of a list without `items`: it has no type."""
 
 
 def _list_of(items: DeclaredType) -> DeclaredType:
@@ -167,10 +178,10 @@ def _map_of(values: DeclaredType) -> DeclaredType:
 
 
 def _is_int_or_string(schema: Schema) -> bool:
-    return schema.get("format") == "int-or-string" or _says(schema, "x-kubernetes-int-or-string")
+    return schema.get("format") == "int-or-string" or _has_extension(schema, "x-kubernetes-int-or-string")
 
 
-def _says(schema: Schema, extension: str) -> bool:
+def _has_extension(schema: Schema, extension: str) -> bool:
     return schema.get(extension) is True
 
 
@@ -189,7 +200,7 @@ def _schemas(found: Any) -> Mapping[str, Schema]:
 
 
 def _reference(schema: Schema) -> str | None:
-    """What a schema refers to, itself or within `allOf`, where a description may stand beside it."""
+    """Return the reference in a schema, or in its `allOf`, which is used to put a description beside a reference."""
     pending: list[Any] = [schema]
     while pending:
         each = pending.pop()

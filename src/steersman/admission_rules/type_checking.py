@@ -1,7 +1,7 @@
-"""Whether the expressions of a ValidatingAdmissionPolicy fit the kinds that it is about (apiserver
-`admission/plugin/policy/validating` typechecking.go).
+"""Type checking of a ValidatingAdmissionPolicy's expressions against the schemas of the matched kinds.
 
-What does not fit is a warning in the status of the policy and changes nothing of what the policy does.
+Follows apiserver `admission/plugin/policy/validating` typechecking.go. Errors become warnings in the status of the
+policy; they do not change its effect.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from steersman.admission_rules import environments
 from steersman.admission_rules.schema_types import SchemaOf, SchemaTypes
-from steersman.admission_rules.variables import VARIABLES_TYPE, told_of_variable
+from steersman.admission_rules.variables import VARIABLES_TYPE, declared_variable_type
 from steersman.api.admissionregistration.v1 import (
     ExpressionWarning,
     ValidatingAdmissionPolicySpec,
@@ -31,16 +31,19 @@ from steersman.work.threads import give_way
 
 _VALIDATIONS: Final = Path("spec", "validations")
 MAX_CHECKED: Final = 4 << 20
-"""Bytes of expressions that are checked, each counted for every kind: some 20 s. The kinds that come first are checked.
-Upstream has no limit."""
+"""Most bytes of expressions that are checked, counted once for every kind: about 20 s. Only the first kinds are
+checked.
+
+Upstream has no limit.
+"""
 _OF_OBJECTS: Final = 0
 _OF_PARAMS: Final = 1
-"""What follows the kind in the names of types; upstream's numbers are of the clock."""
+"""Number after the kind in the names of types; upstream uses the time."""
 
 
 @dataclass(frozen=True, slots=True)
 class TypedKind:
-    """A kind and its schema. `reference` is what the schema is referred to by within itself."""
+    """A kind and its schema; `reference` is the reference that the schema uses for itself."""
 
     gvk: GroupVersionKind
     schema: Mapping[str, Any]
@@ -48,7 +51,7 @@ class TypedKind:
     reference: str = ""
 
 
-class TooMuchToSay(Exception):
+class WarningsTooLarge(Exception):
     """The warnings are larger than any object may be."""
 
     def __init__(self) -> None:
@@ -58,32 +61,32 @@ class TooMuchToSay(Exception):
 def check(
     spec: ValidatingAdmissionPolicySpec, kinds: Sequence[TypedKind], params: TypedKind | None, *, limit: int
 ) -> list[ExpressionWarning]:
-    """The warnings, in the order of the validations, each about all kinds that it is wrong for, in their order.
+    """Return the warnings in the order of the validations; each lists the errors for all kinds, in order.
 
-    `params` is None where nothing is known of the kind of parameters. Takes some 200 us for an expression and a kind.
-    Raises TooMuchToSay for more than `limit` bytes.
+    `params` is None if the kind of the parameters is unknown. A check takes some 200 us for an expression and a kind.
+    Raises WarningsTooLarge for more than `limit` bytes.
     """
     expressions = list(_expressions(spec))
     size = sum(len(each.expression) for each in spec.variables) + sum(len(text) for _, text in expressions)
     checked = [(each.gvk, _environment(spec, each, params)) for each in kinds[: max(1, MAX_CHECKED // max(1, size))]]
     found: list[ExpressionWarning] = []
     for path, text in expressions:
-        said, limit = _said_of(text, checked, limit)
+        said, limit = _warning_about(text, checked, limit)
         if said:
             found.append(ExpressionWarning(field_ref=str(path), warning=said))
     return found
 
 
 def _expressions(spec: ValidatingAdmissionPolicySpec) -> Iterator[tuple[Path, str]]:
-    """Those that are checked."""
+    """Yield the paths and texts of the checked expressions."""
     for index, each in enumerate(spec.validations):
         yield _VALIDATIONS[index] / "expression", each.expression
         if each.message_expression:
             yield _VALIDATIONS[index] / "messageExpression", each.message_expression
 
 
-def _said_of(text: str, checked: Sequence[tuple[GroupVersionKind, Environment]], limit: int) -> tuple[str, int]:
-    """What is wrong with an expression, and how much more may be said then. Raises TooMuchToSay."""
+def _warning_about(text: str, checked: Sequence[tuple[GroupVersionKind, Environment]], limit: int) -> tuple[str, int]:
+    """Return the warning about an expression ("" for none), and the bytes left for others. Raises WarningsTooLarge."""
     said = []
     for gvk, environment in checked:
         give_way()
@@ -93,12 +96,12 @@ def _said_of(text: str, checked: Sequence[tuple[GroupVersionKind, Environment]],
             said.append(f"{gvk}: {error}\n")
             limit -= len(said[-1].encode())
             if limit < 0:
-                raise TooMuchToSay from None
+                raise WarningsTooLarge from None
     return "\n".join(said), limit
 
 
 def _environment(spec: ValidatingAdmissionPolicySpec, kind: TypedKind, params: TypedKind | None) -> Environment:
-    """What expressions may use where objects are of a kind. As upstream, the authorizer has no `requestResource`."""
+    """Return the environment for objects of one kind. As upstream, the authorizer has no `requestResource`."""
     base = environments.environment(params=False, authorizer=False)
     told: dict[str, DeclaredType] = {}
     named = declared_object(VARIABLES_TYPE, told)
@@ -113,7 +116,7 @@ def _environment(spec: ValidatingAdmissionPolicySpec, kind: TypedKind, params: T
     if spec.param_kind is not None:
         variables[environments.PARAMS] = types.DYN if params is None else _type(params, _OF_PARAMS, objects)
     made = base.about(variables, objects)
-    _tell(spec.variables, told, made)
+    _declare(spec.variables, told, made)
     return made
 
 
@@ -122,8 +125,8 @@ def _type(kind: TypedKind, number: int, objects: dict[str, DeclaredType]) -> Typ
     return types.DYN if found is None else found.type
 
 
-def _tell(variables: Iterable[Variable], told: dict[str, DeclaredType], environment: Environment) -> None:
-    """Adds the types of the variables, which may refer to those before them. One that is wrong may be anything."""
+def _declare(variables: Iterable[Variable], told: dict[str, DeclaredType], environment: Environment) -> None:
+    """Add the types of the variables, which may refer to earlier variables. A variable with an error is dynamic."""
     for each in variables:
         give_way()
         try:
@@ -131,4 +134,4 @@ def _tell(variables: Iterable[Variable], told: dict[str, DeclaredType], environm
         except CompileError:
             told[each.name] = DeclaredType(types.DYN)
         else:
-            told[each.name] = DeclaredType(told_of_variable(compiled.type))
+            told[each.name] = DeclaredType(declared_variable_type(compiled.type))

@@ -1,4 +1,7 @@
-"""What a ValidatingAdmissionPolicy says of a request (apiserver `admission/plugin/policy/validating` validator.go)."""
+"""Expressions of a ValidatingAdmissionPolicy, and their decisions (apiserver `admission/plugin/policy/validating`).
+
+Follows validator.go.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Final
 
-from steersman.admission_rules.answers import Answers
+from steersman.admission_rules.answers import AuthorizerAnswers
 from steersman.admission_rules.evaluation import BUDGET, Activation, Inputs, OutOfBudget
 from steersman.admission_rules.expressions import BOOLEAN, CompiledExpression, compile_admission
 from steersman.admission_rules.match_conditions import Match, MatchConditions
@@ -21,15 +24,16 @@ TEXT: Final = (types.STRING,)
 TEXT_OR_NULL: Final = (types.STRING, types.NULL)
 
 _MAX_MESSAGE: Final = 5 << 10
-"""Bytes of a message that an expression makes."""
+"""Most bytes of a message from a message expression."""
 _INVALID: Final = "Invalid"
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What one validation comes to. `is_error`: it had no value; by the failure policy it is a denial or none.
+    """Result of one validation.
 
-    `seconds` is how long evaluating it took.
+    With `is_error` its evaluation failed, and the failure policy decides if the request is denied. `seconds` is the
+    duration of the evaluation.
     """
 
     denies: bool
@@ -40,7 +44,7 @@ class Decision:
 
     @property
     def error_type(self) -> str:
-        """What metrics call it."""
+        """Return the error's name in metrics."""
         if not self.denies and not self.is_error:
             return "no_error"
         if self.message.startswith("compilation"):
@@ -52,7 +56,7 @@ class Decision:
 
 @dataclass(frozen=True, slots=True)
 class Annotation:
-    """An audit annotation: its value, or why there is none."""
+    """An audit annotation: its value, or the error of its expression."""
 
     key: str
     value: str = ""
@@ -61,10 +65,11 @@ class Annotation:
 
 
 @dataclass(frozen=True, slots=True)
-class Judgement:
-    """The decisions on all validations in their order, and the audit annotations that there are.
+class PolicyResult:
+    """The decisions of all validations in order, and the audit annotations.
 
-    `match` is what the match conditions say, after so many seconds; None where there are none.
+    `match` is the result of the match conditions, None without conditions, and `match_seconds` the duration of their
+    evaluation.
     """
 
     decisions: Sequence[Decision] = ()
@@ -77,7 +82,7 @@ _ADMITTED: Final = Decision(denies=False)
 
 
 class ValidatingRules:
-    """The expressions of one policy, compiled: some hundred microseconds each."""
+    """Compiled expressions of one policy. Compiling one takes several hundred microseconds."""
 
     def __init__(self, spec: ValidatingAdmissionPolicySpec) -> None:
         has_params = spec.param_kind is not None
@@ -103,22 +108,24 @@ class ValidatingRules:
         self._asks: Final = variables.ask_authorizer or any(each.asks_authorizer for _, each in self._validations)
         self._has_messages: Final = any(each is not None for each in self._messages)
 
-    def judge(self, inputs: Inputs, answers: Answers) -> Judgement:
-        """Return the judgement of a request with one parameter, within `Answers.settled`. Raises Unanswered."""
+    def evaluate(self, inputs: Inputs, answers: AuthorizerAnswers) -> PolicyResult:
+        """Return the result for a request with one parameter, called by code that `AuthorizerAnswers.run` runs. Raises
+        Unanswered.
+        """
         if self._conditions.is_empty:
-            return self._judge(inputs, answers)
+            return self._validate(inputs, answers)
         began = perf_counter()
-        # as upstream, match conditions do not see the namespace
-        match = self._conditions.judge(inputs.without_namespace(), answers)
+        # As upstream, match conditions have no variable for the namespace.
+        match = self._conditions.evaluate(inputs.without_namespace(), answers)
         seconds = perf_counter() - began
         if match.error:
             judgement = self._failed(match.error)
         else:
-            judgement = self._judge(inputs, answers) if match.matches else Judgement()
+            judgement = self._validate(inputs, answers) if match.matches else PolicyResult()
         return replace(judgement, match=match, match_seconds=seconds)
 
-    def _judge(self, inputs: Inputs, answers: Answers) -> Judgement:
-        # what nobody names is not made
+    def _validate(self, inputs: Inputs, answers: AuthorizerAnswers) -> PolicyResult:
+        # The variables of the authorizer are created only if an expression uses them.
         activation = Activation(inputs, answers, BUDGET, self._variables, has_authorizer=self._asks)
         evaluated = []
         try:
@@ -134,15 +141,17 @@ class ValidatingRules:
             for (validation, value, error, seconds), message in zip(evaluated, messages, strict=True)
         ]
         try:
-            return Judgement(decisions, self._annotate(inputs, answers))
+            return PolicyResult(decisions, self._annotate(inputs, answers))
         except OutOfBudget as error:
             return self._failed(str(error))
 
-    def _failed(self, message: str) -> Judgement:
-        return Judgement((Decision(denies=self._fails, is_error=True, message=message),))
+    def _failed(self, message: str) -> PolicyResult:
+        return PolicyResult((Decision(denies=self._fails, is_error=True, message=message),))
 
-    def _make_messages(self, inputs: Inputs, answers: Answers, budget: int) -> tuple[Sequence[str], str]:
-        """The messages that expressions make, empty where none does; and why none is made, if they cost too much."""
+    def _make_messages(self, inputs: Inputs, answers: AuthorizerAnswers, budget: int) -> tuple[Sequence[str], str]:
+        """Return the messages of the message expressions, "" where there is none, and the error if they exceed the
+        budget.
+        """
         nothing = [""] * len(self._messages)
         if not self._has_messages:
             return nothing, ""
@@ -160,12 +169,12 @@ class ValidatingRules:
         said = message or trim_space(validation.message) or f"failed expression: {trim_space(validation.expression)}"
         return Decision(denies=True, message=said, reason=validation.reason or _INVALID, seconds=seconds)
 
-    def _annotate(self, inputs: Inputs, answers: Answers) -> list[Annotation]:
-        """The annotations; those without a value are left out. Raises OutOfBudget."""
+    def _annotate(self, inputs: Inputs, answers: AuthorizerAnswers) -> list[Annotation]:
+        """Return the audit annotations, without those whose value is null or empty. Raises OutOfBudget."""
         made: list[Annotation] = []
         if not self._annotations:
             return made
-        # as upstream, they may be written with the authorizer but are evaluated without
+        # As upstream, these expressions compile with the variables of the authorizer, but are evaluated without them.
         activation = Activation(inputs, answers, BUDGET, self._variables, has_authorizer=False)
         for key, expression in self._annotations:
             began = perf_counter()
@@ -182,7 +191,7 @@ class ValidatingRules:
 
 
 def _message(activation: Activation, expression: CompiledExpression | None) -> str:
-    """The message that an expression makes; empty if it makes none that can be used. Raises OutOfBudget."""
+    """Return the message of an expression; "" if its value is no usable message. Raises OutOfBudget."""
     if expression is None:
         return ""
     value = activation.evaluate(expression).value

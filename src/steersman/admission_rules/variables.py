@@ -1,6 +1,6 @@
-"""Variables of policies: named expressions that later ones may refer to (apiserver `plugin/cel` composition.go).
+"""Variables of policies: named expressions that later expressions may use (apiserver `plugin/cel` composition.go).
 
-What one costs is counted where it is evaluated, which is when it is first asked for.
+The cost of a variable counts at its first use, which evaluates it.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ from steersman.cel.environment import Environment
 from steersman.cel.types import Kind, Type
 
 VARIABLES_TYPE: Final = "kubernetes.variables"
-"""The name of the type of all variables together."""
+"""Name of the object type with all variables as members."""
 
 
-class Named(Protocol):
-    """A Variable of a policy."""
+class NamedExpression(Protocol):
+    """A Variable of a policy in the API."""
 
     name: str
     expression: str
 
 
 class Variables:
-    """The variables of one policy, compiled, and the environments of expressions that may name them.
+    """Compiled variables of one policy, and environments for expressions that use them.
 
-    A variable that is added is one entry of a dictionary that all these environments share.
+    All these environments share one dictionary of the variables' types, to which `add` adds an entry.
     """
 
     def __init__(self, *, params: bool) -> None:
@@ -38,24 +38,24 @@ class Variables:
         self._type: Final = declared_object(VARIABLES_TYPE, self._fields)
         self.expressions: Final[dict[str, CompiledExpression]] = {}
         self.ask_authorizer = False
-        """Whether any of them may ask the authorizer."""
+        """True if any variable may use the authorizer."""
         self._environment: Final = self.environment()
 
     def environment(self, *, authorizer: bool = True, patches: bool = False) -> Environment:
-        """What an expression may use that may name variables, those too that are added later."""
+        """Return the environment of an expression that may use all variables, including those added later."""
         base = environment(params=self._params, authorizer=authorizer, patches=patches)
         return base.about({VARIABLES: self._type.type}, {**base.objects, VARIABLES_TYPE: self._type})
 
     def add(self, name: str, expression: str) -> CompiledExpression:
-        """Compiles a variable and adds it. One whose expression is wrong may be anything, and has no value."""
+        """Compile and add a variable. A variable with an error is dynamic and has no value."""
         compiled = compile_admission(expression, self._environment, ANYTHING)
-        self._fields[name] = DeclaredType(types.DYN if compiled.type is None else told_of_variable(compiled.type))
+        self._fields[name] = DeclaredType(types.DYN if compiled.type is None else declared_variable_type(compiled.type))
         self.expressions[name] = compiled
         self.ask_authorizer |= compiled.asks_authorizer
         return compiled
 
-    def add_all(self, variables: Iterable[Named]) -> None:
-        """Adds them in their order."""
+    def add_all(self, variables: Iterable[NamedExpression]) -> None:
+        """Compile and add variables in order."""
         for each in variables:
             self.add(each.name, each.expression)
 
@@ -77,16 +77,16 @@ _SCALARS: Final = frozenset(
 
 
 _DEEPEST: Final = 50
-"""Lists and maps in each other."""
+"""Most nested lists and maps in the type of a variable."""
 
 
-def told_of_variable(type: Type, depth: int = 0) -> Type:
-    """As much of a type as is told of a variable: scalars, and lists and maps of what is told."""
+def declared_variable_type(type: Type, depth: int = 0) -> Type:
+    """Return a variable's declared type: scalars, lists and maps keep their types, everything else is dynamic."""
     if depth > _DEEPEST:
         return types.DYN
     if type.kind is Kind.LIST:
-        return types.list_of(told_of_variable(type.params[0], depth + 1))
+        return types.list_of(declared_variable_type(type.params[0], depth + 1))
     if type.kind is Kind.MAP:
         key, item = type.params
-        return types.map_of(told_of_variable(key, depth + 1), told_of_variable(item, depth + 1))
+        return types.map_of(declared_variable_type(key, depth + 1), declared_variable_type(item, depth + 1))
     return type if type.kind in _SCALARS else types.DYN

@@ -1,1 +1,1 @@
-"""Aggregation: group versions that other servers answer, behind this one."""
+"""Aggregation: group versions that other servers answer, behind this server."""

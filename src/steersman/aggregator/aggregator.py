@@ -1,7 +1,7 @@
-"""Follows the APIServices: what each names is listed, and where it names a Service, passed on to that.
+"""The aggregator: follows the APIServices, lists their group versions, and forwards requests to the Services they name.
 
-Follows kube-aggregator's `apiserver` (APIAggregator, APIServiceRegistrationController). Most servers have nothing
-behind them: what they would need then (`servers`) is loaded with the first APIService that asks for it.
+Follows kube-aggregator's `apiserver` (APIAggregator, APIServiceRegistrationController). Most servers aggregate nothing,
+so the parts for remote servers (`servers`) are loaded with the first APIService that needs them.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _API_SERVICES: Final = ("apiregistration.k8s.io", "apiservices")
 
 
 class Aggregator:
-    """`follow` begins, `stop` ends; what other servers are asked begins with the hooks of this one."""
+    """The aggregator; requests of its own to remote servers begin with the post-start hooks."""
 
     def __init__(
         self,
@@ -41,7 +41,7 @@ class Aggregator:
         *,
         nearby: Nearby | None = None,
     ) -> None:
-        """`nearby` says how servers are reached whose addresses are not on the network."""
+        """Create the aggregator; `nearby` resolves servers that are in this process and not on the network."""
         self._server = server
         self._store = store
         self._services = store(*_API_SERVICES)
@@ -50,13 +50,13 @@ class Aggregator:
         self._documents = documents
         self._config = config
         self._nearby = nearby
-        self._known: dict[str, Registration] = {}
+        self._registrations: dict[str, Registration] = {}
         self._servers: Servers | None = None
-        self._begun: set[str] = set()
-        """The hooks that have been run."""
+        self._started: set[str] = set()
+        """The hooks that have run."""
 
     def install(self) -> None:
-        """Adds the hooks, under upstream's names; of two that one thing stands behind the first begins it."""
+        """Add the post-start hooks with upstream's names. Of two hooks for one part, the first starts the part."""
         add = self._server.add_post_start_hook
         if self._config.proxy_client_cert_file:
             add("aggregator-reload-proxy-client-cert", _done)
@@ -67,43 +67,43 @@ class Aggregator:
         add("apiservice-discovery-controller", self._start_discovery)
 
     def install_openapi(self) -> None:
-        """Adds the hooks that come after those of others."""
+        """Add the OpenAPI hooks, which come after hooks of other parts."""
         add = self._server.add_post_start_hook
         add("apiservice-openapi-controller", self._start_openapi)
         add("apiservice-openapiv3-controller", _done)
 
     def follow(self) -> None:
-        """Takes what APIServices say from now on."""
+        """Start following APIServices."""
         Follower(self._services, self._changed).begin()
 
     async def stop(self) -> None:
-        """Returns once nobody is asked anything any more."""
+        """Stop, and return once no more requests are sent."""
         if self._servers is not None:
             await self._servers.stop()
 
     async def _start_availability(self) -> None:
-        self._begun.add("availability")
+        self._started.add("availability")
         if self._servers is not None:
             self._servers.start_availability()
 
     async def _start_discovery(self) -> None:
-        self._begun.add("discovery")
+        self._started.add("discovery")
         if self._servers is not None:
             self._servers.start_discovery()
 
     async def _start_openapi(self) -> None:
-        self._begun.add("openapi")
+        self._started.add("openapi")
         if self._servers is not None:
             self._servers.start_openapi()
 
     def _changed(self, _: str, name: str, entry: Entry | None) -> None:
-        before = self._known.pop(name, None)
+        before = self._registrations.pop(name, None)
         registration = None if entry is None else self._read(entry)
         self._list(before, registration)
         if registration is None:
             self._metrics.available.pop(name, None)
         else:
-            self._known[name] = registration
+            self._registrations[name] = registration
             self._metrics.available[name] = registration.is_available
         if self._servers is not None:
             self._servers.changed(name, registration)
@@ -111,27 +111,30 @@ class Aggregator:
             self._load()
 
     def _load(self) -> None:
-        """From now on other servers are asked."""
+        """Load the parts for remote servers."""
         from steersman.aggregator.servers import Servers
 
         self._servers = servers = Servers(
             self._server, self._store, self._objects, self._metrics, self._documents(), self._config, self._nearby
         )
-        for name, registration in self._known.items():
+        for name, registration in self._registrations.items():
             servers.changed(name, registration)
         for hook, start in (
             ("availability", servers.start_availability),
             ("discovery", servers.start_discovery),
             ("openapi", servers.start_openapi),
         ):
-            if hook in self._begun:
+            if hook in self._started:
                 start()
 
     def _read(self, entry: Entry) -> Registration:
-        return REGISTRATION.make(self._services.kind.part(REGISTRATION.paths)(entry.body))
+        return REGISTRATION.make(self._services.kind.partial_decoder(REGISTRATION.paths)(entry.body))
 
     def _list(self, before: Registration | None, now: Registration | None) -> None:
-        """Lists the group version; one that is another server's no more is forgotten first, with what that told."""
+        """Declare or undeclare the group version of an APIService.
+
+        A group version that changes from remote to local is undeclared first, which drops its remote discovery.
+        """
         catalogue = self._server.catalogue
         if before is not None and (now is None or (before.service is not None and now.service is None)):
             catalogue.undeclare(before.group, before.version)
@@ -140,4 +143,4 @@ class Aggregator:
 
 
 async def _done() -> None:
-    """What there was to do is done already."""
+    """Do nothing: a hook whose part has been started already."""

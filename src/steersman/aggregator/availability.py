@@ -1,7 +1,7 @@
-"""Whether the servers behind APIServices answer: the condition Available.
+"""The controller of the condition Available of APIServices.
 
-Follows kube-aggregator's `controllers/status` (local and remote AvailableConditionController). A server is asked for
-the resources of its group version when its APIService or its Service changes, and every 30 seconds.
+Follows kube-aggregator's `controllers/status` (local and remote AvailableConditionController). It requests the resource
+list of a group version when its APIService or its Service changes, and every 30 seconds.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ from steersman.work.work_queue import TryLater, WorkQueue
 
 PROBER: Final = UserInfo("system:kube-aggregator", groups=(SYSTEM_MASTERS,))
 TIMEOUT: Final = 5.0
-"""Seconds in which a server must answer."""
+"""Seconds within which a server must answer."""
 RESYNC: Final = 30.0
 _WORKERS: Final = 5
 _ATTEMPTS: Final = 5
-_ALONE: Final = 1.0
-"""Seconds that the first attempt has before others are made beside it."""
+_FIRST_ATTEMPT_SECONDS: Final = 1.0
+"""Seconds after which more attempts are made in parallel to the first."""
 _TIMED_OUT: Final = "context deadline exceeded (Client.Timeout exceeded while awaiting headers)"
 
 
 class Availability:
-    """`start` begins, `stop` ends. `backends` finds the server behind an APIService, None if there is none."""
+    """The controller. `backends` returns the server behind an APIService, None if there is none."""
 
     def __init__(
         self,
@@ -52,86 +52,89 @@ class Availability:
         self._backends = backends
         self._resolver = resolver
         self._queue: WorkQueue[str] = WorkQueue(max_delay=RESYNC)
-        self._judged: dict[str, tuple[Registration, Condition]] = {}
-        """What was found for an APIService as it was then."""
-        self._of_services: dict[ServiceName, set[str]] = {}
-        """The APIServices of a Service."""
+        self._conditions: dict[str, tuple[Registration, Condition]] = {}
+        """APIServices by name, with the condition determined for this state."""
+        self._by_service: dict[ServiceName, set[str]] = {}
+        """Names of the APIServices of each Service."""
 
     def start(self) -> None:
-        """Judges what there is, and from then on whatever changes."""
+        """Start checking all APIServices, and from then on those that change."""
         self._queue.start(self._sync, name="availability", workers=_WORKERS)
 
     async def stop(self) -> None:
-        """Returns once nothing is judged any more."""
+        """Stop, and return once no check runs any more."""
         await self._queue.stop()
 
     def changed(self, name: str, registration: Registration | None) -> None:
-        """An APIService has changed, or is gone."""
-        judged = self._judged.get(name)
-        if judged is not None:
-            self._unlink(judged[0])
+        """Handle a changed or deleted (None) APIService."""
+        before = self._conditions.get(name)
+        if before is not None:
+            self._unlink(before[0])
         if registration is None:
-            self._judged.pop(name, None)
+            self._conditions.pop(name, None)
             self._metrics.available.pop(name, None)
             self._queue.discard(name)
             return
         if registration.service is not None:
             key = (registration.service.namespace, registration.service.name)
-            self._of_services.setdefault(key, set()).add(name)
+            self._by_service.setdefault(key, set()).add(name)
         found = registration.condition or Condition("Unknown")
-        is_judged = (
-            judged is not None
-            and judged[1] == found
-            and _without_condition(judged[0]) == _without_condition(registration)
+        is_current = (
+            before is not None
+            and before[1] == found
+            and _without_condition(before[0]) == _without_condition(registration)
         )
-        self._judged[name] = registration, found
+        self._conditions[name] = registration, found
         self._metrics.available[name] = found.is_true
-        if not is_judged and (registration.service is not None or found != LOCAL):
+        if not is_current and (registration.service is not None or found != LOCAL):
             self._queue.add(name)
 
     def service_changed(self, service: ServiceName) -> None:
-        """A Service that APIServices name, or its endpoints, have changed."""
-        for name in self._of_services.get(service, ()):
+        """Handle a change of a Service of APIServices, or of its endpoints."""
+        for name in self._by_service.get(service, ()):
             self._queue.add(name)
 
     def _unlink(self, registration: Registration) -> None:
         if registration.service is not None:
             key = (registration.service.namespace, registration.service.name)
-            names = self._of_services.get(key, set())
+            names = self._by_service.get(key, set())
             names.discard(registration.name)
             if not names:
-                self._of_services.pop(key, None)
+                self._by_service.pop(key, None)
 
     async def _sync(self, name: str) -> float | None:
-        """Raises TryLater for a server that gives no answer, once that is written."""
-        registration = self._objects.known("", name, REGISTRATION)
+        """Determine and write the condition. Raises TryLater, after writing, for a server that does not answer."""
+        registration = self._objects.read_cached("", name, REGISTRATION)
         if registration is None:
             return None
         backend = self._backends(name)
         if registration.service is None or backend is None:
             await self._write(registration, LOCAL)
             return None
-        found = await self._judge(registration, backend)
+        found = await self._check(registration, backend)
         await self._write(registration, found)
         if found.reason == "FailedDiscoveryCheck":
             raise TryLater(found.message)
         return RESYNC
 
-    async def _judge(self, registration: Registration, backend: Backend) -> Condition:
+    async def _check(self, registration: Registration, backend: Backend) -> Condition:
         assert registration.service is not None
         key = registration.service
         where = f"service/{key.name} in {quote(key.namespace)}"
         service = self._resolver.service((key.namespace, key.name))
         if service is None:
             return Condition("False", "ServiceNotFound", f"{where} is not present")
-        if service.type == "ClusterIP" and (fault := await self._fault_of(registration, service, where)) is not None:
+        if (
+            service.type == "ClusterIP"
+            and (fault := await self._check_endpoints(registration, service, where)) is not None
+        ):
             return fault
-        message = await self._ask(registration, backend)
+        message = await self._probe(registration, backend)
         if message:
             return Condition("False", "FailedDiscoveryCheck", message)
         return Condition("True", "Passed", "all checks passed")
 
-    async def _fault_of(self, registration: Registration, service: ServiceFacts, where: str) -> Condition | None:
+    async def _check_endpoints(self, registration: Registration, service: ServiceFacts, where: str) -> Condition | None:
         assert registration.service is not None
         key = registration.service
         port_name = service.port_name(key.port)
@@ -145,13 +148,16 @@ class Availability:
             return Condition("False", "MissingEndpoints", message)
         return None
 
-    async def _ask(self, registration: Registration, backend: Backend) -> str:
-        """ "" if the server answers, else what it does instead. Five attempts are made: the first by itself, unless it
-        takes long or fails, as each may find another endpoint."""
+    async def _probe(self, registration: Registration, backend: Backend) -> str:
+        """Return "" if the server answers, else a description of the failure.
+
+        Up to five attempts are made: the first alone, the others in parallel once it is slow or has failed, as each may
+        reach another endpoint.
+        """
         path = registration.discovery_path
         attempts = [asyncio.create_task(_attempt(backend, path))]
         try:
-            await asyncio.wait(attempts, timeout=_ALONE)
+            await asyncio.wait(attempts, timeout=_FIRST_ATTEMPT_SECONDS)
             if attempts[0].done() and not attempts[0].result():
                 return ""
             attempts += [asyncio.create_task(_attempt(backend, path)) for _ in range(_ATTEMPTS - 1)]
@@ -167,14 +173,14 @@ class Availability:
             await asyncio.gather(*attempts, return_exceptions=True)
 
     async def _write(self, registration: Registration, found: Condition) -> None:
-        """Writes the condition if it has changed. Raises TryLater."""
+        """Write the condition if it has changed. Raises TryLater."""
         name = registration.name
-        if name not in self._judged:
-            return  # it is gone
+        if name not in self._conditions:
+            return  # the APIService has been deleted
         if registration.condition == found:
             return
         was_available = registration.is_available
-        self._judged[name] = registration, found
+        self._conditions[name] = registration, found
         try:
             await self._objects.update(
                 loopback(name=name), name, lambda service: with_condition(service, found), subresource="status"
@@ -188,15 +194,15 @@ class Availability:
 
 
 async def _attempt(backend: Backend, path: str) -> str:
-    """ "" for an answer of success, else what is wrong."""
+    """Return "" for a successful answer, else a description of the failure."""
     try:
-        place = await backend.place()
+        address = await backend.address()
     except NoRoute as error:
         return str(error)
-    url = f"https://{host_port(*place)}{path}"
+    url = f"https://{host_port(*address)}{path}"
     try:
         async with asyncio.timeout(TIMEOUT):
-            status = await backend.probe(path, PROBER, place)
+            status = await backend.probe(path, PROBER, address)
     except TimeoutError:
         return f"failing or missing response from {url}: Get {quote(url)}: {_TIMED_OUT}"
     except Unreachable as error:
@@ -207,7 +213,7 @@ async def _attempt(backend: Backend, path: str) -> str:
 
 
 def with_condition(service: APIService, found: Condition) -> APIService:
-    """Return the APIService with the condition Available."""
+    """Return the APIService with the condition Available set to `found`."""
     new = APIServiceCondition(type=AVAILABLE, status=found.status, reason=found.reason, message=found.message)
     service.status.conditions = conditions.with_condition(service.status.conditions, new)
     return service

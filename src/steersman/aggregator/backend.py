@@ -1,7 +1,7 @@
-"""The server behind an APIService: requests are passed on to it, and this server asks it things of its own.
+"""The server behind an APIService: forwarding of clients' requests, and this server's own requests to it.
 
-Follows kube-aggregator's `apiserver` (proxyHandler). Who sends a request is told in the fields X-Remote-User, -Uid,
--Group and -Extra-: the server takes them from who shows the client certificate of this one.
+Follows kube-aggregator's `apiserver` (proxyHandler). The request user is passed on in the header fields X-Remote-User,
+-Uid, -Group and -Extra-. The backend trusts these fields from a client with this server's client certificate.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Final
 
 from steersman.aggregator.client_identity import BackendTLSError, ClientIdentity
 from steersman.aggregator.remote_service import Registration, ServiceKey
-from steersman.aggregator.service_resolver import NoRoute, Place, ServiceResolver
+from steersman.aggregator.service_resolver import HostPort, NoRoute, ServiceResolver
 from steersman.authentication.user import UserInfo
 from steersman.endpoints.metrics import RequestMetrics
 from steersman.endpoints.proxy.location import Location, encoded_query, escaped_path, join_path
@@ -46,25 +46,26 @@ from steersman.net.message import BodyAborted, Response
 logger = logging.getLogger(__name__)
 
 DISCOVERY_TIMEOUT: Final = 5.0
-"""Seconds that the answer to a request for a list of resources may take to begin."""
+"""Seconds until the answer to a request for a resource list must begin."""
 _PARTS_OF_DISCOVERY: Final = 3
 _FORWARDED: Final = frozenset({"x-forwarded-host", "x-forwarded-proto", "audit-id"})
-"""What a client says of this is not passed on."""
+"""Fields of clients that are not passed on, as this server sets them."""
 _MOST_PROXIES: Final = 16
-"""That a request may have come through. An APIService may lead to this server itself, by whatever way: its requests
-would go round until there are no more sockets."""
+"""The most proxies on the way of a request. An APIService may lead back to this server on any path, and without a limit
+its requests would circulate until the sockets run out.
+"""
 _REDIRECTED: Final = b"the backend attempted to redirect this request, which is not permitted"
 _KEY_CHARACTERS: Final = frozenset("!#$&'*+-.0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ^_`abcdefghijklmnopqrstuvwxyz|~")
-"""Those of a field's name (RFC 9110 5.6.2), without the one that escapes others."""
+"""Characters of a field name (RFC 9110 5.6.2), without the escape character."""
 
 
 class Unreachable(Exception):
-    """The backend gave no answer; the text is upstream's."""
+    """Raised when the backend gave no answer; the text is upstream's."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """What a backend answered to this server; `body` is None for one that is too long."""
+    """An answer of a backend to this server; `body` is None if it is too long."""
 
     status: int
     headers: dict[str, str]
@@ -72,8 +73,8 @@ class Fetched:
 
 
 @dataclass(frozen=True, slots=True)
-class Passing:
-    """What backends share with the server they are behind. `open_ones` are ended when that stops."""
+class SharedSettings:
+    """Settings and services that all backends share. `open_ones` are tasks that end when the server stops."""
 
     resolver: ServiceResolver
     identity: ClientIdentity
@@ -81,75 +82,75 @@ class Passing:
     open_ones: set[object]
     reject_redirects: bool = True
     nearby: Nearby | None = None
-    """How addresses are reached that are not on the network."""
+    """Resolves addresses that are in this process and not on the network."""
     leave: Dial | None = None
-    """How connections to the others leave, where that is not as usual."""
+    """Dials connections to all other addresses; None for a direct connection."""
 
 
 class Backend:
-    """See the module. It follows its APIService: `update` for each change, `close` at the end."""
+    """The server behind one APIService; see the module."""
 
-    def __init__(self, registration: Registration, passing: Passing) -> None:
-        self._passing = passing
+    def __init__(self, registration: Registration, shared: SharedSettings) -> None:
+        self._shared = shared
         self.registration = registration
         self._key = _key_of(registration)
         self._transport = self._new_transport()
-        passing.resolver.want((self._key.namespace, self._key.name))
+        shared.resolver.watch((self._key.namespace, self._key.name))
 
     def update(self, registration: Registration) -> None:
-        """The APIService has changed. Its authority counts for the next connection."""
+        """Handle a change of the APIService; a new CA bundle counts from the next connection on."""
         self.registration = registration
         key = _key_of(registration)
         if key == self._key:
             return
-        resolver = self._passing.resolver
-        resolver.want((key.namespace, key.name))
-        resolver.forget((self._key.namespace, self._key.name))
+        resolver = self._shared.resolver
+        resolver.watch((key.namespace, key.name))
+        resolver.unwatch((self._key.namespace, self._key.name))
         self._key = key
         self._transport.close()
         self._transport = self._new_transport()
 
     def close(self) -> None:
-        """Nobody asks it any more; answers that have begun come to their end."""
+        """Close idle connections; answers in progress continue."""
         self._transport.close()
-        self._passing.resolver.forget((self._key.namespace, self._key.name))
+        self._shared.resolver.unwatch((self._key.namespace, self._key.name))
 
     def _new_transport(self) -> Transport:
-        passing = self._passing
-        return Transport(self._tls, self._key.server_name, protocols=HTTP2, nearby=passing.nearby, leave=passing.leave)
+        shared = self._shared
+        return Transport(self._tls, self._key.server_name, protocols=HTTP2, nearby=shared.nearby, leave=shared.leave)
 
     def _tls(self, protocols: Protocols = HTTP2) -> ssl.SSLContext:
         registration = self.registration
-        return self._passing.identity.tls(registration.ca_bundle, insecure=registration.insecure, protocols=protocols)
+        return self._shared.identity.tls(registration.ca_bundle, insecure=registration.insecure, protocols=protocols)
 
-    async def place(self) -> Place:
-        """Where it is. Raises NoRoute."""
-        return await self._passing.resolver.resolve(self._key)
+    async def address(self) -> HostPort:
+        """Return host and port of the backend. Raises NoRoute."""
+        return await self._shared.resolver.resolve(self._key)
 
-    # Requests of clients
+    # Requests from clients
 
     async def answer(self, request: Request) -> Response:
-        """What the backend says to a client's request; upstream's words where it says nothing."""
+        """Forward a client's request and return the backend's answer, or upstream's error if there is none."""
         if not self.registration.is_available:
             return self._refused(request, 503, "service unavailable")
         if request.headers.joined("x-forwarded-for").count(",") >= _MOST_PROXIES:
-            logger.error("%s goes in a circle: it is not passed on to %s any more", request.info.path, self._key)
+            logger.error("%s is forwarded in a circle; it is not sent to %s again", request.info.path, self._key)
             return self._refused(request, 503, "service unavailable")
         try:
             self._tls()
         except BackendTLSError as error:
             return self._refused(request, 500, str(error))
         try:
-            place = await self.place()
+            address = await self.address()
         except NoRoute as error:
             logger.error("error resolving %s: %s", self._key, error)
             return self._refused(request, 503, "service unavailable")
         try:
             if is_upgrade_request(request):
-                return await ended_with(self._passing.open_ones, self._upgrade(request, place))
+                return await ended_with(self._shared.open_ones, self._upgrade(request, address))
             if request.info.long_running:
-                return await ended_with(self._passing.open_ones, self._pass_on(request, place))
-            return await self._pass_on(request, place)
+                return await ended_with(self._shared.open_ones, self._forward(request, address))
+            return await self._forward(request, address)
         except StatusError as error:
             if error.code == 429:
                 raise
@@ -158,13 +159,13 @@ class Backend:
             return text_response(503, f"error trying to reach service: {error}\n")
 
     def _refused(self, request: Request, code: int, text: str) -> Response:
-        metrics = self._passing.metrics
+        metrics = self._shared.metrics
         verb, _, group, version, resource, subresource, scope, _ = metrics.labels(request.info, dry_run=False)
         metrics.terminations.inc((verb, group, version, resource, subresource, scope, "aggregator", str(code)))
         return text_response(code, f"{text}\n")
 
-    async def _pass_on(self, request: Request, place: Place) -> Response:
-        path, authority = escaped_path(request.info.path), host_port(*place)
+    async def _forward(self, request: Request, address: HostPort) -> Response:
+        path, authority = escaped_path(request.info.path), host_port(*address)
         headers, chunked = request_fields(request, authority, _FORWARDED)
         headers += identity_fields(request.user)
         headers += [
@@ -176,7 +177,7 @@ class Backend:
         body = request.http.body
         pieces = None if isinstance(body, EmptyBody) else aiter(body)
         target = f"{path}?{_query(request)}" if request.http.query else path
-        sending = self._transport.send(Address(*place), request.method, target, headers, pieces, chunked=chunked)
+        sending = self._transport.send(Address(*address), request.method, target, headers, pieces, chunked=chunked)
         try:
             if _is_discovery(request):
                 async with asyncio.timeout(DISCOVERY_TIMEOUT):
@@ -189,19 +190,19 @@ class Backend:
             return text_response(503, f"{error}\n")
         except (DialError, BadAnswer, BackendTLSError, ValueError) as error:
             raise Unreachable(str(error)) from None
-        if self._passing.reject_redirects and 300 <= answer.status <= 399 and answer.header("location"):
+        if self._shared.reject_redirects and 300 <= answer.status <= 399 and answer.header("location"):
             await answer.close()
             return Response(502, [("content-type", "text/plain; charset=utf-8")], _REDIRECTED)
         return await passed_back(request, answer, Rewriter("", authority, authority, ("https", authority)))
 
-    async def _upgrade(self, request: Request, place: Place) -> Response:
-        authority = host_port(*place)
+    async def _upgrade(self, request: Request, address: HostPort) -> Response:
+        authority = host_port(*address)
         more = [forwarded_for(request), ("Audit-Id", request.audit_id), *identity_fields(request.user)]
         headers = upgrade_headers(request.headers, authority, more)
         location = Location(
             scheme="https",
-            host=place[0],
-            port=place[1],
+            host=address[0],
+            port=address[1],
             path=request.info.path,
             query=_query(request),
             transport=self._transport,
@@ -209,17 +210,20 @@ class Backend:
         connection, answer = await connect_upgraded(location, request.method, headers)
         return taken_over(connection, answer)
 
-    # What this server asks
+    # Requests of this server
 
     async def fetch(
         self, path: str, user: UserInfo, headers: Iterable[tuple[str, str]] = (), *, limit: int, seconds: float
     ) -> Fetched:
-        """What the backend answers to a GET, available or not. Raises Unreachable, NoRoute."""
-        place = await self.place()
-        fields = [("Host", host_port(*place)), ("User-Agent", "Go-http-client/1.1"), *headers, *identity_fields(user)]
+        """Return the answer to a GET, whether the backend is available or not. Raises Unreachable, NoRoute.
+
+        `limit` is in bytes of the body, `seconds` for the whole request.
+        """
+        address = await self.address()
+        fields = [("Host", host_port(*address)), ("User-Agent", "Go-http-client/1.1"), *headers, *identity_fields(user)]
         try:
             async with asyncio.timeout(seconds):
-                answer = await self._transport.send(Address(*place), "GET", path, fields)
+                answer = await self._transport.send(Address(*address), "GET", path, fields)
                 status, found = answer.status, dict(reversed(answer.headers))
                 return Fetched(status, found, await bounded(answer, limit, seconds))
         except TimeoutError:
@@ -227,12 +231,12 @@ class Backend:
         except (DialError, BadAnswer, BackendTLSError, BodyAborted, ValueError) as error:
             raise Unreachable(str(error)) from None
 
-    async def probe(self, path: str, user: UserInfo, place: Place) -> int:
-        """The status of the answer to a GET. Raises Unreachable."""
-        fields = [("Host", host_port(*place)), ("User-Agent", "Go-http-client/1.1"), *identity_fields(user)]
+    async def probe(self, path: str, user: UserInfo, address: HostPort) -> int:
+        """Return the status of the answer to a GET. Raises Unreachable."""
+        fields = [("Host", host_port(*address)), ("User-Agent", "Go-http-client/1.1"), *identity_fields(user)]
         answer: Answer | None = None
         try:
-            answer = await self._transport.send(Address(*place), "GET", path, fields)
+            answer = await self._transport.send(Address(*address), "GET", path, fields)
             return answer.status
         except (DialError, BadAnswer, BackendTLSError, ValueError) as error:
             raise Unreachable(str(error)) from None
@@ -243,36 +247,36 @@ class Backend:
 
 def _key_of(registration: Registration) -> ServiceKey:
     if registration.service is None:
-        raise ValueError(f"{registration.name} is answered by this server")
+        raise ValueError(f"{registration.name} is served by this server")
     return registration.service
 
 
 def identity_fields(user: UserInfo) -> list[tuple[str, str]]:
-    """The fields that tell an aggregated server who sends a request."""
+    """Return the header fields that tell an aggregated server the request user."""
     fields = [("X-Remote-User", user.name)]
     if user.uid:
         fields.append(("X-Remote-Uid", user.uid))
     fields += [("X-Remote-Group", group) for group in user.groups]
     for key, values in user.extra.items():
-        name = (_escaped_key if len(key) <= _LONGEST_KEPT else _escaped_key.__wrapped__)(key)
+        name = (_escaped_key if len(key) <= _LONGEST_CACHED else _escaped_key.__wrapped__)(key)
         fields += [(f"X-Remote-Extra-{name}", value) for value in values]
     return fields
 
 
-_LONGEST_KEPT: Final = 256
-"""Characters of a key that is remembered: who may impersonate chooses them."""
+_LONGEST_CACHED: Final = 256
+"""The longest cached key in characters; users who may impersonate choose the keys."""
 
 
 @lru_cache(1024)
 def _escaped_key(key: str) -> str:
-    """A key as it can stand in a field's name; its letters are as Go writes such names."""
+    """Return a key escaped for a field name; Go canonicalizes the letters of such names."""
     return "".join(
         each if each in _KEY_CHARACTERS else "".join(f"%{byte:02X}" for byte in each.encode()) for each in key
     )
 
 
 def _query(request: Request) -> str:
-    """The query as Go reads and writes it: sorted by name, without what cannot be read."""
+    """Return the query as Go would re-encode it: sorted by name, without invalid parts."""
     text = request.http.query
     if not text:
         return ""

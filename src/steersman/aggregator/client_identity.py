@@ -1,4 +1,5 @@
-"""How this server shows aggregated ones who it is (`--proxy-client-cert-file`), and how it verifies them.
+"""The client certificate of this server for aggregated servers (`--proxy-client-cert-file`), and verification of
+theirs.
 
 Follows k8s.io/client-go `transport` (TLSConfigFor) and kube-aggregator's BuildTransportConfig.
 """
@@ -24,19 +25,21 @@ _Contexts = BoundedCache[tuple[bytes, bool, Protocols], ssl.SSLContext]
 
 
 class BackendTLSError(Exception):
-    """There can be no TLS with what an APIService says; the text is Go's."""
+    """Raised when the settings of an APIService do not allow TLS; the text is Go's."""
 
 
 class ClientIdentity:
-    """The certificate and key that aggregated servers know this one by, read anew when they have changed; and the TLS
-    contexts made with them, one for each authority."""
+    """The client certificate and key of this server, read again when they change, and the TLS contexts with them.
+
+    There is one context for each CA bundle.
+    """
 
     def __init__(self, cert_file: str = "", key_file: str = "") -> None:
         self._files = (cert_file, key_file) if cert_file and key_file else ()
         self._contexts = FollowedFiles(self._files, self._checked, _refused, first=_no_contexts)
 
     def tls(self, ca_bundle: bytes, *, insecure: bool, protocols: Protocols = HTTP2) -> ssl.SSLContext:
-        """The present context for servers of this authority: the same one while nothing has changed.
+        """Return the current context for servers with this CA bundle; the same object while nothing changes.
 
         Raises BackendTLSError.
         """
@@ -49,7 +52,7 @@ class ClientIdentity:
         return context
 
     def _checked(self) -> _Contexts:
-        """Return no contexts yet, if the files can be used. Raises ValueError."""
+        """Return an empty cache of contexts after a check of the files. Raises ValueError."""
         try:
             self._load(b"", insecure=True, protocols=HTTP1)
         except BackendTLSError as error:
@@ -82,7 +85,7 @@ def _no_contexts() -> _Contexts:
 
 
 def _trust(context: ssl.SSLContext, ca_bundle: bytes) -> None:
-    """Adds the certificates of a bundle, as far as they can be read. Raises BackendTLSError if none can."""
+    """Add the parsable certificates of a bundle to the context. Raises BackendTLSError if there are none."""
     found = list(blocks(ca_bundle))
     is_trusted = False
     failure = "no valid certificate authority data seen" if found else "unable to parse bytes as PEM block"

@@ -1,4 +1,4 @@
-"""The flags about aggregation."""
+"""Flags of the aggregator."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-if TYPE_CHECKING:  # a server without aggregated ones asks nobody
+if TYPE_CHECKING:  # a server without aggregated servers never connects
     from steersman.net.client.egress import Dial
 
 
 class AggregatorConfig(Struct, frozen=True, kw_only=True):
-    """Fields are called as the flags are."""
+    """Flags of the aggregator; fields have the names of the flags."""
 
     proxy_client_cert_file: str = ""
     proxy_client_key_file: str = ""
     enable_aggregator_routing: bool = False
     aggregator_reject_forwarding_redirect: bool = True
     leave: Dial | None = None
-    """How connections to servers leave, where that is not as usual."""
+    """Dials connections to servers; None for a direct connection."""

@@ -1,4 +1,4 @@
-"""What is measured of the availability of APIServices."""
+"""Metrics of the availability of APIServices."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from steersman.machinery.metrics import Computed, Counter, Labels, Registry
 
 
 class AvailabilityMetrics:
-    """Which APIServices are available, and how often which were not any more."""
+    """The availability of APIServices, and the number of times each became unavailable."""
 
     def __init__(self, registry: Registry) -> None:
         self.available: dict[str, bool] = {}
-        """By name."""
+        """Availability by name of the APIService."""
         self.unavailable = Counter(
             "aggregator_unavailable_apiservice_total",
             "[ALPHA] Counter of APIServices which are marked as unavailable broken down by APIService name and reason.",

@@ -1,7 +1,7 @@
-"""What discovery says of the group versions that other servers answer: asked of these, and again every minute.
+"""The discovery of group versions that other servers answer: fetched from them, and again every minute.
 
-Follows kube-aggregator's `apiserver` (discoveryManager). A server tells of all its group versions in one document,
-which is kept for all APIServices that lead to it; an old one is asked for the list of each by itself.
+Follows kube-aggregator's `apiserver` (discoveryManager). A server describes all of its group versions in one document,
+which is cached for all APIServices of the server. An old server is requested for each resource list separately.
 """
 
 from __future__ import annotations
@@ -33,75 +33,75 @@ from steersman.work.work_queue import TryLater, WorkQueue
 
 REFRESH: Final = 60.0
 MAX_DOCUMENT: Final = 32 << 20
-"""Bytes of a document; a longer one is no answer."""
+"""Bytes of a document; a longer document is an error."""
 _TIMEOUT: Final = 5.0
 _WORKERS: Final = 2
-_FIRST: Final = 0.5
+_FIRST_RETRY: Final = 0.5
 _ACCEPTED: Final = ",".join(
     f"application/json;g=apidiscovery.k8s.io;v={version};as=APIGroupDiscoveryList" for version in ("v2", "v2beta1")
 )
-_ASKS_FOR_ALL: Final = UserInfo("system:kube-aggregator", groups=(SYSTEM_MASTERS,))
-_ASKS_FOR_ONE: Final = UserInfo("system:kube-aggregator")
+_GROUPS_USER: Final = UserInfo("system:kube-aggregator", groups=(SYSTEM_MASTERS,))
+_LIST_USER: Final = UserInfo("system:kube-aggregator")
 
 GroupVersion = tuple[str, str]
 
 
 class BadDocument(Exception):
-    """A server tells something that is no discovery."""
+    """Raised for an answer that is no discovery document."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Known:
-    """What a server has told: the group versions in its document, and when it was asked."""
+class _Document:
+    """The last document of a server: its group versions, and the time of the request."""
 
     versions: Mapping[GroupVersion, APIVersionDiscovery]
     wanted: frozenset[GroupVersion]
-    """Those that were looked for in it."""
+    """The group versions that were extracted from the document."""
     etag: str
     digest: bytes
-    asked: float
+    requested: float
 
 
 class RemoteDiscovery:
-    """Keeps the `catalogue` told. `start` begins, `stop` ends."""
+    """Fetches the discovery of remote group versions and declares it in the `catalogue`."""
 
     def __init__(self, catalogue: Catalogue, backends: Callable[[str], Backend | None]) -> None:
         self._catalogue = catalogue
         self._backends = backends
-        self._known: dict[ServiceKey, _Known] = {}
-        self._changed: dict[str, tuple[Registration, float]] = {}
-        """Each APIService, and when it changed: what was asked before that says nothing."""
-        self._queue: WorkQueue[str] = WorkQueue(base_delay=_FIRST, max_delay=REFRESH)
+        self._fetched: dict[ServiceKey, _Document] = {}
+        self._registrations: dict[str, tuple[Registration, float]] = {}
+        """APIServices by name, with the time of the last change: documents requested before are outdated."""
+        self._queue: WorkQueue[str] = WorkQueue(base_delay=_FIRST_RETRY, max_delay=REFRESH)
 
     def start(self) -> None:
-        """Asks from now on."""
+        """Start fetching."""
         self._queue.start(self._sync, name="discovery", workers=_WORKERS)
 
     async def stop(self) -> None:
-        """Returns once nobody is asked any more."""
+        """Stop, and return once no request runs any more."""
         await self._queue.stop()
 
     def changed(self, name: str, registration: Registration | None) -> None:
-        """An APIService has changed, or there is none of this name that leads to another server."""
+        """Handle a changed APIService of another server; None if there is no such APIService any more."""
         if registration is None:
-            if self._changed.pop(name, None) is not None:
+            if self._registrations.pop(name, None) is not None:
                 self._queue.discard(name)
                 self._forget_unused()
             return
-        self._changed[name] = registration, monotonic()
+        self._registrations[name] = registration, monotonic()
         self._forget_unused()
         self._queue.add(name)
 
     def _forget_unused(self) -> None:
-        used = {registration.service for registration, _ in self._changed.values()}
-        self._known = {key: known for key, known in self._known.items() if key in used}
+        used = {registration.service for registration, _ in self._registrations.values()}
+        self._fetched = {key: known for key, known in self._fetched.items() if key in used}
 
     async def _sync(self, name: str) -> float | None:
-        """Raises TryLater for what the server does not tell, once that is shown."""
+        """Fetch and declare the discovery of an APIService. Raises TryLater, after declaring it stale, on a failure."""
         backend = self._backends(name)
-        if backend is None or name not in self._changed:
+        if backend is None or name not in self._registrations:
             return None
-        registration, changed = self._changed[name]
+        registration, changed = self._registrations[name]
         wanted = (registration.group, registration.version)
         failure = ""
         found: APIVersionDiscovery | None = None
@@ -110,15 +110,15 @@ class RemoteDiscovery:
             found = versions.get(wanted)
         except (BadDocument, Unreachable, NoRoute) as error:
             failure = str(error)
-        told = APIVersionDiscovery(version=registration.version) if found is None else found
-        told.freshness = "Stale" if failure else "Current"
-        text = await offload_if(True, encode, told)
-        if self._changed.get(name, (None,))[0] is registration:
+        discovery = APIVersionDiscovery(version=registration.version) if found is None else found
+        discovery.freshness = "Stale" if failure else "Current"
+        text = await offload_if(True, encode, discovery)
+        if self._registrations.get(name, (None,))[0] is registration:
             self._catalogue.declare(*wanted, text)
         if failure:
             raise TryLater(failure)
-        if self._changed.get(name, (None,))[0] is registration:
-            self._changed[name] = registration, monotonic()
+        if self._registrations.get(name, (None,))[0] is registration:
+            self._registrations[name] = registration, monotonic()
         return REFRESH
 
     async def _versions(
@@ -126,17 +126,17 @@ class RemoteDiscovery:
     ) -> Mapping[GroupVersion, APIVersionDiscovery]:
         key = registration.service
         assert key is not None
-        known = self._known.get(key)
-        if known is not None and known.asked > changed:
+        known = self._fetched.get(key)
+        if known is not None and known.requested > changed:
             return known.versions
-        asked, wanted = monotonic(), self._wanted_of(key)
+        requested, wanted = monotonic(), self._wanted_of(key)
         known = known if known is not None and known.wanted == wanted else None
         headers = [("Accept", _ACCEPTED)]
         if known is not None and known.etag:
             headers.append(("If-None-Match", known.etag))
-        answer = await backend.fetch("/apis", _ASKS_FOR_ALL, headers, limit=MAX_DOCUMENT, seconds=_TIMEOUT)
+        answer = await backend.fetch("/apis", _GROUPS_USER, headers, limit=MAX_DOCUMENT, seconds=_TIMEOUT)
         if answer.status == 304 and known is not None:
-            self._keep(key, replace(known, asked=asked))
+            self._keep(key, replace(known, requested=requested))
             return known.versions
         if answer.status == 503:
             raise Unreachable(f"service {key} returned non-success response code: 503")
@@ -144,22 +144,22 @@ class RemoteDiscovery:
             digest = b"" if known is None else known.digest
             found, digest = await offload_if(True, _read_groups, _body_of(answer), wanted, digest)
             versions = known.versions if found is None and known is not None else found or {}
-            self._keep(key, _Known(versions, wanted, answer.headers.get("etag", ""), digest, asked))
+            self._keep(key, _Document(versions, wanted, answer.headers.get("etag", ""), digest, requested))
             return versions
         return await self._legacy(backend, registration)
 
     def _wanted_of(self, key: ServiceKey) -> frozenset[GroupVersion]:
-        """The group versions that APIServices say this server answers."""
-        return frozenset((each.group, each.version) for each, _ in self._changed.values() if each.service == key)
+        """Return the group versions of all APIServices of this server."""
+        return frozenset((each.group, each.version) for each, _ in self._registrations.values() if each.service == key)
 
-    def _keep(self, key: ServiceKey, known: _Known) -> None:
-        if any(each.service == key for each, _ in self._changed.values()):
-            self._known[key] = known
+    def _keep(self, key: ServiceKey, known: _Document) -> None:
+        if any(each.service == key for each, _ in self._registrations.values()):
+            self._fetched[key] = known
 
     async def _legacy(self, backend: Backend, registration: Registration) -> Mapping[GroupVersion, APIVersionDiscovery]:
         path = registration.discovery_path
         headers = [("Accept", "application/json")]
-        answer = await backend.fetch(path, _ASKS_FOR_ONE, headers, limit=MAX_DOCUMENT, seconds=_TIMEOUT)
+        answer = await backend.fetch(path, _LIST_USER, headers, limit=MAX_DOCUMENT, seconds=_TIMEOUT)
         if answer.status != 200:
             raise Unreachable(f"failed to download legacy discovery for {path}: status {answer.status}")
         found = await offload_if(True, _read_list, _body_of(answer), registration.version)
@@ -189,7 +189,7 @@ class _Groups(msgspec.Struct):
 def _read_groups(
     data: bytes, wanted: frozenset[GroupVersion], known: bytes
 ) -> tuple[dict[GroupVersion, APIVersionDiscovery] | None, bytes]:
-    """The wanted group versions of an APIGroupDiscoveryList, and its digest; None for one of the `known` digest.
+    """Return the wanted group versions of an APIGroupDiscoveryList, None if its digest is `known`; and its digest.
 
     Runs in a worker thread. Raises BadDocument.
     """
@@ -206,7 +206,7 @@ def _read_groups(
             group = _GROUP.decode(item)
             for version in group.versions:
                 if (group.metadata.name, version.version) in wanted:
-                    found[group.metadata.name, version.version] = _completed(version)
+                    found[group.metadata.name, version.version] = _with_response_kinds(version)
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
         raise BadDocument(f"cannot be read: {error}") from None
     return found, digest
@@ -230,8 +230,8 @@ _GROUP: Final = msgspec.json.Decoder(_Group)
 _LIST: Final = msgspec.json.Decoder(APIResourceList)
 
 
-def _completed(version: APIVersionDiscovery) -> APIVersionDiscovery:
-    """With a kind for each answer, as some clients need one."""
+def _with_response_kinds(version: APIVersionDiscovery) -> APIVersionDiscovery:
+    """Return the version with every response kind set, which some clients require."""
     for resource in version.resources:
         resource.response_kind = resource.response_kind or GroupVersionKind()
         for each in resource.subresources:
@@ -240,7 +240,7 @@ def _completed(version: APIVersionDiscovery) -> APIVersionDiscovery:
 
 
 def _read_list(data: bytes, version: str) -> APIVersionDiscovery:
-    """An APIResourceList as discovery of a version. Runs in a worker thread. Raises BadDocument."""
+    """Convert an APIResourceList to discovery of a version. Runs in a worker thread. Raises BadDocument."""
     try:
         listed = _LIST.decode(data)
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
@@ -249,7 +249,7 @@ def _read_list(data: bytes, version: str) -> APIVersionDiscovery:
 
 
 def _resources(listed: Iterable[APIResource]) -> list[APIResourceDiscovery]:
-    """Raises BadDocument for a subresource of another scope than its resource."""
+    """Convert resources. Raises BadDocument if a subresource has another scope than its resource."""
     listed = list(listed)
     found: dict[str, APIResourceDiscovery] = {}
     ordered: list[APIResourceDiscovery] = []

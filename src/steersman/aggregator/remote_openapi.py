@@ -1,7 +1,8 @@
-"""The OpenAPI documents of the servers behind APIServices: asked for, and again every minute.
+"""The OpenAPI documents of the servers behind APIServices: fetched, and again every minute.
 
-Follows kube-aggregator's `controllers/openapi` and `controllers/openapiv3`. Documents of v2 are fetched and become part
-of this server's; of v3 it is known which there are, and whoever wants one is passed on to the server.
+Follows kube-aggregator's `controllers/openapi` and `controllers/openapiv3`. v2 documents are fetched and merged into
+that of this server. Of v3 documents only the index is fetched, and clients' requests for them are forwarded to the
+server.
 """
 
 from __future__ import annotations
@@ -34,43 +35,43 @@ logger = logging.getLogger(__name__)
 REFRESH: Final = 60.0
 LONGEST: Final = 3600.0
 MAX_DOCUMENT: Final = 32 << 20
-"""Bytes of a document; a longer one is no answer."""
+"""Bytes of a document; a longer document is an error."""
 MAX_INDEX: Final = 1 << 20
-"""Bytes of a list of documents, which is a part of the one that everybody gets."""
+"""Bytes of an index of documents, which becomes part of this server's index."""
 _TIMEOUT: Final = 60.0
-_SOON: Final = 1.0
-_WHO_ASKS: Final = UserInfo("system:aggregator")
+_DELAY: Final = 1.0
+_USER: Final = UserInfo("system:aggregator")
 
 
 class RemoteOpenAPI:
-    """Keeps the `documents`. `start` begins, `stop` ends."""
+    """Keeps `documents` up to date."""
 
     def __init__(self, documents: RemoteDocuments, backends: Callable[[str], Backend | None]) -> None:
         self._documents = documents
         self._backends = backends
         self._registrations: dict[str, Registration] = {}
         self._etags: dict[str, tuple[str, bytes]] = {}
-        """Of v2 documents: what their server calls the state of one, and the digest of it."""
+        """ETag and digest of the last v2 document, by APIService."""
         self._without_v3: set[str] = set()
-        """The servers of these have no documents of v3: theirs are made of v2."""
-        self._pause = 0.0
-        """Seconds after which an APIService that has changed is asked; those known at the start are asked at once."""
+        """APIServices of servers without v3 documents, whose v3 documents are converted from v2."""
+        self._delay = 0.0
+        """Seconds between a change of an APIService and the request; 0 before the start."""
         self._v2: WorkQueue[str] = WorkQueue(base_delay=REFRESH, max_delay=LONGEST)
         self._v3: WorkQueue[str] = WorkQueue(base_delay=REFRESH, max_delay=LONGEST)
 
     def start(self) -> None:
-        """Asks from now on."""
-        self._pause = _SOON
+        """Start fetching."""
+        self._delay = _DELAY
         self._v2.start(self._sync_v2, name="OpenAPI v2", workers=1)
         self._v3.start(self._sync_v3, name="OpenAPI v3", workers=1)
 
     async def stop(self) -> None:
-        """Returns once nobody is asked any more."""
+        """Stop, and return once no request runs any more."""
         await self._v2.stop()
         await self._v3.stop()
 
     def changed(self, name: str, registration: Registration | None) -> None:
-        """An APIService has changed, or there is none of this name that leads to another server."""
+        """Handle a changed APIService of another server; None if there is no such APIService any more."""
         before = self._registrations.pop(name, None)
         if registration is None:
             if before is not None:
@@ -80,7 +81,7 @@ class RemoteOpenAPI:
         if registration.is_available and (before is None or not before.is_available or before != registration):
             for queue in (self._v2, self._v3):
                 queue.discard(name)
-                queue.add_after(name, self._pause)
+                queue.add_after(name, self._delay)
 
     def _forget(self, name: str) -> None:
         self._v2.discard(name)
@@ -93,7 +94,7 @@ class RemoteOpenAPI:
             self._documents.changes += 1
 
     async def _sync_v2(self, name: str) -> float | None:
-        """Raises TryLater for what cannot be had; what was known before stays."""
+        """Fetch the v2 document of an APIService. Raises TryLater on a failure, which keeps the last document."""
         backend, registration = self._backends(name), self._registrations.get(name)
         if backend is None or registration is None:
             return None
@@ -102,7 +103,7 @@ class RemoteOpenAPI:
         if etag:
             headers.append(("If-None-Match", etag))
         try:
-            answer = await backend.fetch("/openapi/v2", _WHO_ASKS, headers, limit=MAX_DOCUMENT, seconds=_TIMEOUT)
+            answer = await backend.fetch("/openapi/v2", _USER, headers, limit=MAX_DOCUMENT, seconds=_TIMEOUT)
         except (Unreachable, NoRoute) as error:
             raise TryLater(str(error)) from None
         if answer.status == 304 and etag:
@@ -114,7 +115,7 @@ class RemoteOpenAPI:
         try:
             data, digest = await offload_if(True, _part, answer.body, prefix, known)
         except (ValueError, RecursionError, msgspec.MsgspecError) as error:
-            raise TryLater(f"the document cannot be read: {error}") from None
+            raise TryLater(f"the document cannot be parsed: {error}") from None
         if self._registrations.get(name) is None:
             return None
         self._etags[name] = answer.headers.get("etag", ""), digest
@@ -127,35 +128,35 @@ class RemoteOpenAPI:
         return REFRESH
 
     async def _convert(self, name: str) -> None:
-        """Makes the v3 document of an APIService of that of v2, if its server has none and it is not made yet."""
+        """Convert the v2 document of an APIService to v3, if its server has no v3 documents and this has not been done."""
         document = _document_name(name)
         known = self._documents.v2.get(name)
         if known is None or name not in self._without_v3 or document in self._documents.converted:
             return
-        data = await offload_if(True, _converted, known.data)
+        data = await offload_if(True, _to_v3, known.data)
         if self._documents.v2.get(name) is known:
             self._documents.converted[document] = RemoteDocument(known.etag, data)
 
     def _order(self) -> None:
-        """Puts the documents in order: the highest priority first, then by name."""
+        """Sort the documents by priority, the highest first, and then by name."""
         groups: dict[str, int] = {}
         for each in self._registrations.values():
             groups[each.group] = max(groups.get(each.group, 0), each.group_priority)
 
-        def place(name: str) -> tuple[int, str]:
+        def sort_key(name: str) -> tuple[int, str]:
             registration = self._registrations.get(name)
             return (0 if registration is None else -groups[registration.group], name)
 
         known = self._documents.v2
-        self._documents.v2 = {name: known[name] for name in sorted(known, key=place)}
+        self._documents.v2 = {name: known[name] for name in sorted(known, key=sort_key)}
 
     async def _sync_v3(self, name: str) -> float | None:
-        """Raises TryLater for what cannot be had."""
+        """Fetch the index of v3 documents of an APIService. Raises TryLater on a failure."""
         backend = self._backends(name)
         if backend is None or name not in self._registrations:
             return None
         try:
-            answer = await backend.fetch("/openapi/v3", _WHO_ASKS, limit=MAX_INDEX, seconds=_TIMEOUT)
+            answer = await backend.fetch("/openapi/v3", _USER, limit=MAX_INDEX, seconds=_TIMEOUT)
         except (Unreachable, NoRoute) as error:
             raise TryLater(str(error)) from None
         if answer.status == 404:
@@ -167,7 +168,7 @@ class RemoteOpenAPI:
         try:
             urls = await offload_if(True, _urls, answer.body)
         except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
-            raise TryLater(f"the list of documents cannot be read: {error}") from None
+            raise TryLater(f"the index of documents cannot be parsed: {error}") from None
         if name in self._registrations:
             self._without_v3.discard(name)
             self._documents.converted.pop(_document_name(name), None)
@@ -191,27 +192,27 @@ async def _fetch(
         return None
     headers = [("Accept", "application/json")]
     try:
-        answer = await backend.fetch(urls[document], _WHO_ASKS, headers, limit=MAX_DOCUMENT, seconds=_TIMEOUT)
+        answer = await backend.fetch(urls[document], _USER, headers, limit=MAX_DOCUMENT, seconds=_TIMEOUT)
     except (Unreachable, NoRoute) as error:
-        logger.info("the OpenAPI document %s cannot be had: %s", document, error)
+        logger.info("the OpenAPI document %s cannot be fetched: %s", document, error)
         return None
     return answer.body if answer.status == 200 else None
 
 
 def _document_name(name: str) -> str:
-    """What the v3 document of an APIService is called."""
+    """Return the name of the v3 document of an APIService."""
     version, _, group = name.partition(".")
     return f"apis/{group}/{version}"
 
 
-def _converted(data: bytes) -> bytes:
+def _to_v3(data: bytes) -> bytes:
     return encode(as_v3(decode_plain(data)))
 
 
 def _part(data: bytes, prefix: str, known: bytes) -> tuple[bytes | None, bytes]:
-    """The part of a v2 document below a prefix, encoded, and the digest of the document; None for the known one.
+    """Return the part of a v2 document below a prefix, encoded, None if its digest is `known`; and its digest.
 
-    Runs in a worker thread. Raises ValueError for what is no document.
+    Runs in a worker thread. Raises ValueError for an invalid document.
     """
     digest = sha512(data).digest()
     if digest == known:
@@ -221,18 +222,18 @@ def _part(data: bytes, prefix: str, known: bytes) -> tuple[bytes | None, bytes]:
         raise ValueError("it is no object")
     part = below(document, prefix)
     sections = {name: part.get(name) for name in ("paths", "definitions", "parameters")}
-    told = {name: each if isinstance(each, dict) else {} for name, each in sections.items()}
-    found = told | {"info": document.get("info", {})}
-    check_document(V2_DOCUMENT, found)  # it is a part of the document that everybody gets
+    valid = {name: each if isinstance(each, dict) else {} for name, each in sections.items()}
+    found = valid | {"info": document.get("info", {})}
+    check_document(V2_DOCUMENT, found)  # the part is merged into the document for all clients
     return encode(found), digest
 
 
-class _Place(msgspec.Struct, rename={"server_relative_url": "serverRelativeURL"}):
+class _DocumentURL(msgspec.Struct, rename={"server_relative_url": "serverRelativeURL"}):
     server_relative_url: str = ""
 
 
 class _Index(msgspec.Struct):
-    paths: dict[str, _Place] = {}
+    paths: dict[str, _DocumentURL] = {}
 
 
 _INDEX: Final = msgspec.json.Decoder(_Index)

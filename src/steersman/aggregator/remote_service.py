@@ -1,4 +1,4 @@
-"""What an APIService says of the server that answers its group version, read once for each change of it."""
+"""The facts of an APIService about the server of its group version, decoded once for each change."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from steersman.rest.objects import Reading
 
 AVAILABLE: Final = "Available"
 LEGACY: Final = "v1."
-"""The APIService of /api."""
+"""The name of the APIService of /api."""
 
 
 class ServiceKey(Struct, frozen=True):
@@ -24,7 +24,7 @@ class ServiceKey(Struct, frozen=True):
 
     @property
     def server_name(self) -> str:
-        """Whom its certificate must be for."""
+        """The DNS name that the server's certificate must have."""
         return f"{self.name}.{self.namespace}.svc"
 
     def __str__(self) -> str:
@@ -47,7 +47,7 @@ LOCAL: Final = Condition("True", "Local", "Local APIServices are always availabl
 
 
 class Registration(Struct, frozen=True):
-    """An APIService. Without a `service` it is this server that answers."""
+    """An APIService. Without a `service`, this server answers."""
 
     name: str
     group: str
@@ -61,12 +61,12 @@ class Registration(Struct, frozen=True):
 
     @property
     def root(self) -> str:
-        """The path that everything of it is below."""
+        """The path of the group version."""
         return "/api" if self.name == LEGACY else f"/apis/{self.group}/{self.version}"
 
     @property
     def discovery_path(self) -> str:
-        """Where its resources are listed."""
+        """The path of the group version's resource list."""
         return f"/api/{self.version}" if self.name == LEGACY else self.root
 
     @property
@@ -91,7 +91,7 @@ def _registration(service: APIService) -> Registration:
 
 
 def condition_of(service: APIService) -> Condition | None:
-    """The condition Available of an APIService, None if it has none."""
+    """Return the condition Available of an APIService, None if it has none."""
     found = find_condition(service.status.conditions, AVAILABLE)
     return None if found is None else Condition(found.status, found.reason, found.message)
 

@@ -1,6 +1,6 @@
-"""The servers behind APIServices, and what follows of each: its availability, discovery, OpenAPI.
+"""The servers behind APIServices, with their availability, discovery and OpenAPI.
 
-It is loaded with the first APIService that needs it.
+This module is loaded with the first APIService that needs it.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from steersman.aggregator.availability import Availability
-from steersman.aggregator.backend import Backend, Passing
+from steersman.aggregator.backend import Backend, SharedSettings
 from steersman.aggregator.client_identity import ClientIdentity
 from steersman.aggregator.config import AggregatorConfig
 from steersman.aggregator.metrics import AvailabilityMetrics
@@ -25,7 +25,7 @@ from steersman.store.store import Store
 
 
 class Servers:
-    """Is told of every APIService; `start_...` begin the work of a hook each, `stop` ends all."""
+    """All remote servers; the `start_...` methods are called by the hooks."""
 
     def __init__(
         self,
@@ -41,7 +41,7 @@ class Servers:
         self._backends: dict[str, Backend] = {}
         resolver = ServiceResolver(store, objects, endpoints_only=config.enable_aggregator_routing, itself=self._itself)
         identity = ClientIdentity(config.proxy_client_cert_file, config.proxy_client_key_file)
-        self._passing = Passing(
+        self._shared = SharedSettings(
             resolver,
             identity,
             server.config.metrics,
@@ -57,19 +57,19 @@ class Servers:
         resolver.changed = self._availability.service_changed
 
     def start_availability(self) -> None:
-        """Asks the servers whether they are there, from now on."""
+        """Start checking the availability of the servers."""
         self._availability.start()
 
     def start_discovery(self) -> None:
-        """Asks the servers for their resources, from now on."""
+        """Start fetching the discovery of the servers."""
         self._discovery.start()
 
     def start_openapi(self) -> None:
-        """Asks the servers for their documents, from now on."""
+        """Start fetching the OpenAPI documents of the servers."""
         self._openapi.start()
 
     async def stop(self) -> None:
-        """Returns once nobody is asked anything any more."""
+        """Stop, and return once no request runs any more."""
         await self._availability.stop()
         await self._discovery.stop()
         await self._openapi.stop()
@@ -78,7 +78,7 @@ class Servers:
         self._backends.clear()
 
     def changed(self, name: str, registration: Registration | None) -> None:
-        """An APIService has changed, or is gone."""
+        """Handle a changed or deleted (None) APIService."""
         remote = registration if registration is not None and registration.service is not None else None
         backend = self._backends.get(name)
         if remote is None:
@@ -89,7 +89,7 @@ class Servers:
         elif backend is not None:
             backend.update(remote)
         else:
-            self._backends[name] = backend = Backend(remote, self._passing)
+            self._backends[name] = backend = Backend(remote, self._shared)
             self._server.delegated[remote.root] = backend.answer
         self._availability.changed(name, registration)
         self._discovery.changed(name, remote)

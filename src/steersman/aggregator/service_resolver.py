@@ -1,8 +1,8 @@
-"""Where the Services of aggregated servers are: known from the objects that are stored, until these change.
+"""The addresses of the Services of aggregated servers, derived from stored objects and cached until these change.
 
-Follows k8s.io/apiserver `pkg/util/proxy` (ResolveEndpoint, ResolveCluster). kube-apiserver does either, by
-`--enable-aggregator-routing`. Without the flag an endpoint is taken here if one is ready, else the cluster's address:
-where nothing passes on what is sent to cluster addresses, endpoints can be reached all the same.
+Follows k8s.io/apiserver `pkg/util/proxy` (ResolveEndpoint, ResolveCluster). kube-apiserver uses endpoints only with
+`--enable-aggregator-routing`. Without the flag this server prefers a ready endpoint over the cluster IP, as endpoints
+are reachable where nothing forwards traffic for cluster IPs.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ from steersman.store.store import Store
 _LABEL: Final = "kubernetes.io/service-name"
 _WITH_ADDRESS: Final = frozenset({"ClusterIP", "LoadBalancer", "NodePort"})
 
-Place = tuple[str, int]
+HostPort = tuple[str, int]
 """Host and port."""
 ServiceName = tuple[str, str]
 """Namespace and name."""
 
 
 class NoRoute(Exception):
-    """A Service leads nowhere; the text is upstream's."""
+    """Raised when a Service has no address; the text is upstream's."""
 
 
 @dataclass(frozen=True, slots=True)
 class ServiceFacts:
-    """A Service, as far as it says where requests go; `ports` are names by number."""
+    """The facts of a Service about its addresses; `ports` are (number, name)."""
 
     type: str
     cluster_ip: str
@@ -45,13 +45,13 @@ class ServiceFacts:
     ports: tuple[tuple[int, str], ...]
 
     def port_name(self, number: int) -> str | None:
-        """What a port is called, None if there is none of this number."""
+        """Return the name of a port, None if there is no port of this number."""
         return next((name for port, name in self.ports if port == number), None)
 
 
 @dataclass(frozen=True, slots=True)
 class SliceFacts:
-    """An EndpointSlice; `ports` without those that lack a name or a number, `ready` the ready endpoints' addresses."""
+    """The facts of an EndpointSlice; `ports` has complete ports only, `ready` the addresses of ready endpoints."""
 
     service: str
     family: str
@@ -60,7 +60,7 @@ class SliceFacts:
 
 
 class ServiceResolver:
-    """Follows Services and EndpointSlices, once somebody wants to know of one."""
+    """Resolves Services; it follows Services and EndpointSlices from the first `watch` on."""
 
     def __init__(
         self,
@@ -68,66 +68,68 @@ class ServiceResolver:
         objects: Callable[[str, str], Objects],
         *,
         endpoints_only: bool,
-        itself: Callable[[], Place],
+        itself: Callable[[], HostPort],
     ) -> None:
-        """`itself` is where this server is: default/kubernetes is reached without any detour."""
+        """Create the resolver; `itself` returns the address of this server, which default/kubernetes resolves to."""
         self._store = store
         self._objects = objects
         self._endpoints_only = endpoints_only
         self._itself = itself
-        self._wanted: dict[ServiceName, int] = {}
-        self._of_slices: dict[tuple[str, str], str] = {}
-        """The services of the slices that were seen, by namespace and name of the slice: those that are wanted."""
+        self._watched: dict[ServiceName, int] = {}
+        self._services_by_slice: dict[tuple[str, str], str] = {}
+        """The watched service of each EndpointSlice, by namespace and name of the slice."""
         self._slices: dict[ServiceName, tuple[SliceFacts, ...]] = {}
-        self._places: dict[ServiceKey, tuple[Place, ...]] = {}
-        self._has_begun = False
+        self._addresses: dict[ServiceKey, tuple[HostPort, ...]] = {}
+        self._is_following = False
         self._changes = 0
-        """How often something of a wanted service has changed: what was read before is not kept."""
+        """The number of changes of watched services, for detecting results that became outdated during a lookup."""
         self.changed: Callable[[ServiceName], None] = lambda _: None
-        """Is told when something of a wanted service has changed."""
+        """Called with a watched service when it or its endpoints change."""
 
-    def want(self, service: ServiceName) -> None:
-        """Follows this service from now on, until as many have said `forget`."""
-        self._wanted[service] = self._wanted.get(service, 0) + 1
-        if not self._has_begun:
-            self._has_begun = True
+    def watch(self, service: ServiceName) -> None:
+        """Watch a service until `unwatch` has been called as often."""
+        self._watched[service] = self._watched.get(service, 0) + 1
+        if not self._is_following:
+            self._is_following = True
             Follower(self._store("", "services"), self._service_changed).begin()
             Follower(self._store("discovery.k8s.io", "endpointslices"), self._slice_changed).begin()
 
-    def forget(self, service: ServiceName) -> None:
-        """Somebody does not want to know of this service any more."""
-        self._wanted[service] -= 1
-        if not self._wanted[service]:
-            del self._wanted[service]
+    def unwatch(self, service: ServiceName) -> None:
+        """End one watch of a service."""
+        self._watched[service] -= 1
+        if not self._watched[service]:
+            del self._watched[service]
             self._clear(service)
-            self._of_slices = {key: name for key, name in self._of_slices.items() if (key[0], name) != service}
+            self._services_by_slice = {
+                key: name for key, name in self._services_by_slice.items() if (key[0], name) != service
+            }
 
     def service(self, service: ServiceName) -> ServiceFacts | None:
-        """The service, None if it is not there."""
-        return self._objects("", "services").known(*service, _SERVICE)
+        """Return the facts of a service, None if it does not exist."""
+        return self._objects("", "services").read_cached(*service, _SERVICE)
 
     async def slices(self, service: ServiceName) -> tuple[SliceFacts, ...]:
-        """The endpoint slices of a service."""
+        """Return the endpoint slices of a service."""
         known = self._slices.get(service)
         if known is None:
             changes = self._changes
             found = await self._objects("discovery.k8s.io", "endpointslices").read_all(service[0], _SLICE)
             known = tuple(each for each in found if each.service == service[1])
-            if service in self._wanted and changes == self._changes:
+            if service in self._watched and changes == self._changes:
                 self._slices[service] = known
         return known
 
-    async def resolve(self, key: ServiceKey) -> Place:
-        """Where a request goes: one of the places there are. Raises NoRoute."""
-        places = self._places.get(key)
-        if places is None:
+    async def resolve(self, key: ServiceKey) -> HostPort:
+        """Return an address for a request, one of several at random. Raises NoRoute."""
+        addresses = self._addresses.get(key)
+        if addresses is None:
             changes = self._changes
-            places = await self._find(key)
-            if (key.namespace, key.name) in self._wanted and changes == self._changes:
-                self._places[key] = places
-        return places[0] if len(places) == 1 else random.choice(places)
+            addresses = await self._find(key)
+            if (key.namespace, key.name) in self._watched and changes == self._changes:
+                self._addresses[key] = addresses
+        return addresses[0] if len(addresses) == 1 else random.choice(addresses)
 
-    async def _find(self, key: ServiceKey) -> tuple[Place, ...]:
+    async def _find(self, key: ServiceKey) -> tuple[HostPort, ...]:
         if (key.namespace, key.name, key.port) == ("default", "kubernetes", 443):
             return (self._itself(),)
         name = (key.namespace, key.name)
@@ -141,9 +143,9 @@ class ServiceResolver:
         port_name = service.port_name(key.port)
         if port_name is None:
             raise NoRoute(f"no service port {key.port} found for service {quote(key.name)}")
-        places = _endpoints(await self.slices(name), service.family, port_name)
-        if places:
-            return places
+        addresses = _endpoints(await self.slices(name), service.family, port_name)
+        if addresses:
+            return addresses
         if self._endpoints_only:
             raise NoRoute(f"no endpoints available for service {quote(key.name)}")
         if service.cluster_ip == "None":
@@ -153,36 +155,36 @@ class ServiceResolver:
     # Changes
 
     def _service_changed(self, namespace: str, name: str, _: Entry | None) -> None:
-        self._tell((namespace, name))
+        self._notify((namespace, name))
 
     def _slice_changed(self, namespace: str, name: str, entry: Entry | None) -> None:
         key = (namespace, name)
-        before = self._of_slices.pop(key, "")
+        before = self._services_by_slice.pop(key, "")
         now = "" if entry is None else self._label(entry)
-        if now and (namespace, now) in self._wanted:
-            self._of_slices[key] = now
+        if now and (namespace, now) in self._watched:
+            self._services_by_slice[key] = now
         for service in {before, now} - {""}:
-            self._tell((namespace, service))
+            self._notify((namespace, service))
 
     def _label(self, entry: Entry) -> str:
-        read = self._store("discovery.k8s.io", "endpointslices").kind.part(_LABELS.paths)
+        read = self._store("discovery.k8s.io", "endpointslices").kind.partial_decoder(_LABELS.paths)
         return _LABELS.make(read(entry.body))
 
-    def _tell(self, service: ServiceName) -> None:
-        if service in self._wanted:
+    def _notify(self, service: ServiceName) -> None:
+        if service in self._watched:
             self._changes += 1
             self._clear(service)
             self.changed(service)
 
     def _clear(self, service: ServiceName) -> None:
         self._slices.pop(service, None)
-        for key in [each for each in self._places if (each.namespace, each.name) == service]:
-            del self._places[key]
+        for key in [each for each in self._addresses if (each.namespace, each.name) == service]:
+            del self._addresses[key]
 
 
-def _endpoints(slices: Sequence[SliceFacts], family: str, port_name: str) -> tuple[Place, ...]:
-    """The ready endpoints with the port: those of the service's first address family if there are any."""
-    found: dict[bool, list[Place]] = {True: [], False: []}
+def _endpoints(slices: Sequence[SliceFacts], family: str, port_name: str) -> tuple[HostPort, ...]:
+    """Return the ready endpoints with the port, of the service's first address family if it has any."""
+    found: dict[bool, list[HostPort]] = {True: [], False: []}
     for each in slices:
         number = next((port for name, port in each.ports if name == port_name), None)
         if number is not None:

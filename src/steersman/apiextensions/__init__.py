@@ -1,1 +1,1 @@
-"""Custom resources: what follows the CustomResourceDefinitions that are stored, and serves what they define."""
+"""Custom resources: follows the stored CustomResourceDefinitions, and serves the resources that they define."""

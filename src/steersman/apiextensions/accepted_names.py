@@ -1,4 +1,4 @@
-"""Which names a definition may have: those that no other definition of its group has first.
+"""Acceptance of the names of definitions: names that no other definition of the group has already.
 
 Follows apiextensions-apiserver `pkg/controller/status` (naming_controller.go).
 """
@@ -18,58 +18,62 @@ from steersman.registry.apiextensions.conditions import ESTABLISHED, is_establis
 
 NAMES_ACCEPTED: Final = "NamesAccepted"
 
-_SINGLE: Final = (
+_SINGLE_NAMES: Final = (
     ("plural", "PluralConflict"),
     ("singular", "SingularConflict"),
     ("kind", "KindConflict"),
     ("list_kind", "ListKindConflict"),
 )
-_OF_KINDS: Final = ("kind", "list_kind")
+_KIND_ATTRIBUTES: Final = ("kind", "list_kind")
 
 
 @dataclass(slots=True)
-class TakenNames:
-    """The names that definitions of a group have, and how many have each: those of resources (plural, singular, short)
-    and those of kinds."""
+class NamesInUse:
+    """The names in use by the definitions of a group, with the number of users of each.
+
+    Names of resources (plural, singular, short) and names of kinds are apart.
+    """
 
     resources: Counter[str] = field(default_factory=Counter)
     kinds: Counter[str] = field(default_factory=Counter)
 
     def add(self, names: CustomResourceDefinitionNames) -> None:
-        """Takes the names that a definition has been given."""
-        self.resources.update(_of_resources(names))
-        self.kinds.update(_of_kinds(names))
+        """Add the accepted names of a definition."""
+        self.resources.update(_resource_names(names))
+        self.kinds.update(_kind_names(names))
 
     def remove(self, names: CustomResourceDefinitionNames) -> None:
-        """Frees those that one has had."""
-        for counter, gone in ((self.resources, _of_resources(names)), (self.kinds, _of_kinds(names))):
+        """Remove the accepted names of a definition."""
+        for counter, gone in ((self.resources, _resource_names(names)), (self.kinds, _kind_names(names))):
             for each in gone:
                 counter[each] -= 1
                 if not counter[each]:
                     del counter[each]
 
 
-def _of_resources(names: CustomResourceDefinitionNames) -> list[str]:
+def _resource_names(names: CustomResourceDefinitionNames) -> list[str]:
     return [each for each in (names.plural, names.singular, *names.short_names) if each]
 
 
-def _of_kinds(names: CustomResourceDefinitionNames) -> list[str]:
+def _kind_names(names: CustomResourceDefinitionNames) -> list[str]:
     return [each for each in (names.kind, names.list_kind) if each]
 
 
-def judge_names(definition: Declared, taken: TakenNames) -> None:
-    """Puts into the status of a definition which of its names it may have, beside those that `taken` says.
+def accept_names(definition: Declared, taken: NamesInUse) -> None:
+    """Set the accepted names and the NamesAccepted condition in the status of a definition; `taken` are those of
+    others.
 
-    A name that is not free is left as it was accepted last. The conditions say so; of one that wants no others than it
-    has, they are left as they are, also if it was refused others before that it has given up.
+    A name that is in use by another definition keeps the value that was accepted before. If the definition wants
+    exactly its accepted names, the conditions stay as they are, even after an earlier conflict over names that it has
+    given up.
     """
     wanted, before = definition.spec.names, definition.status.accepted_names
     if wanted == before:
         return
     accepted = msgspec.structs.replace(before)
     problem: tuple[str, str] | None = None
-    for attribute, reason in _SINGLE:
-        names = taken.kinds if attribute in _OF_KINDS else taken.resources
+    for attribute, reason in _SINGLE_NAMES:
+        names = taken.kinds if attribute in _KIND_ATTRIBUTES else taken.resources
         name = getattr(wanted, attribute)
         if name == getattr(before, attribute) or name not in names:
             setattr(accepted, attribute, name)
@@ -88,15 +92,16 @@ def judge_names(definition: Declared, taken: TakenNames) -> None:
         set_condition(definition, NAMES_ACCEPTED, "True", "NoConflicts", "no conflicts found")
     else:
         set_condition(definition, NAMES_ACCEPTED, "False", *problem)
-    # One that was established once stays so, whatever becomes of its names.
+    # A definition that was established stays so, whatever happens to its names.
     if not is_established(definition) and problem is not None:
         set_condition(definition, ESTABLISHED, "False", "NotAccepted", "not all names are accepted")
 
 
-def refuse_names(definition: Declared) -> None:
-    """Says in the status of a definition that its plural is taken by a resource that no definition stands for.
+def reject_reserved_names(definition: Declared) -> None:
+    """Set the status of a definition whose plural belongs to a resource without a definition.
 
-    It is not established, though it may have been before that resource came; it gets its plural back when that is gone.
+    The definition is not established, even if it was before that resource was reserved. It gets its plural back once
+    the resource is gone.
     """
     accepted = definition.status.accepted_names
     definition.status.accepted_names = msgspec.structs.replace(accepted, plural="")

@@ -1,5 +1,4 @@
-"""The APIServices of the versions that definitions are served in: made with the first of a group version, and gone with
-the last.
+"""The APIServices of custom resources: created with the first definition of a group version, and deleted with the last.
 
 Follows kube-aggregator's `autoregister` and kube-apiserver's `crdregistration` controllers.
 """
@@ -24,31 +23,31 @@ AUTOMANAGED: Final = "kube-aggregator.kubernetes.io/automanaged"
 GROUP_PRIORITY: Final = 1000
 VERSION_PRIORITY: Final = 100
 
-_AGAIN: Final = 1.0
-"""Seconds after which what has failed is tried again."""
+_RETRY_SECONDS: Final = 1.0
+"""Seconds between retries."""
 
 
 class CustomAPIServices:
-    """`start` begins, `stop` ends."""
+    """The controller of these APIServices."""
 
     def __init__(self, objects: Objects) -> None:
         self._objects = objects
         self._versions: dict[str, tuple[str, frozenset[str]]] = {}
-        """Group and versions by definition."""
+        """Group and versions by name of the definition."""
         self._users: dict[GroupVersion, int] = {}
-        """How many definitions have a group version."""
-        self._queue: WorkQueue[GroupVersion] = WorkQueue(base_delay=_AGAIN, max_delay=_AGAIN)
+        """The number of definitions in each group version."""
+        self._queue: WorkQueue[GroupVersion] = WorkQueue(base_delay=_RETRY_SECONDS, max_delay=_RETRY_SECONDS)
 
     def start(self) -> None:
-        """Makes them from now on."""
+        """Start creating and deleting APIServices."""
         self._queue.start(self._sync, _failed, name="APIServices of custom resources", workers=1)
 
     async def stop(self) -> None:
-        """Returns once nothing of it runs any more."""
+        """Stop, and return once nothing runs any more."""
         await self._queue.stop()
 
-    def changed(self, name: str, group: str, versions: frozenset[str]) -> None:
-        """A definition has these versions to be served, whether it is established or not."""
+    def set_versions(self, name: str, group: str, versions: frozenset[str]) -> None:
+        """Set the versions in which a definition is to be served, whether it is established or not."""
         before_group, before = self._versions.pop(name, (group, frozenset()))
         if versions:
             self._versions[name] = group, versions
@@ -67,10 +66,10 @@ class CustomAPIServices:
             self._queue.add(key)
 
     async def _sync(self, key: GroupVersion) -> None:
-        """Raises StatusError."""
+        """Create or delete the APIService of a group version. Raises StatusError."""
         group, version = key
         name = f"{version}.{group}"
-        there = await self._objects.find("", name)
+        there = await self._objects.get_cached("", name)
         is_wanted = (group, version) in self._users
         if is_wanted and there is None:
             service = APIService(

@@ -1,4 +1,4 @@
-"""How the objects of a definition become those of another version: as they are (None), or by a webhook.
+"""Conversion between the versions of a custom resource: none (strategy None), or by a webhook.
 
 Follows k8s.io/apiextensions-apiserver `pkg/apiserver/conversion`.
 """
@@ -18,9 +18,9 @@ from steersman.apiextensions.conversion_review import (
     CALL,
     KNOWN_VERSIONS,
     ReviewError,
+    accept_converted,
     converted_objects,
     review_of,
-    taken,
 )
 from steersman.apiextensions.local_conversion import LocalConversion
 from steersman.kinds.custom import CustomKind
@@ -38,15 +38,15 @@ from steersman.webhooks.kubeconfig import ANONYMOUS, KubeconfigError
 from steersman.webhooks.reviews import is_large_review
 from steersman.work.offloading import offload_if
 from steersman.work.single_flight import Flight
-from steersman.work.yielding import unhurried
+from steersman.work.yielding import time_sliced
 
 log: Final = LimitedLog(logging.getLogger(__name__))
 
 _REVIEW_BYTES: Final = 2 << 20
-"""Bytes of objects that are converted by one request, if it is not a single one."""
+"""Bytes of the objects in one request with several objects."""
 _MAX_ANSWER_BYTES: Final = 8 << 20
-_AT_ONCE: Final = 32
-"""Requests that may be under way to one webhook."""
+_MAX_CONCURRENT: Final = 32
+"""The most concurrent requests to one webhook."""
 
 
 class Converters:
@@ -57,7 +57,7 @@ class Converters:
         self._metrics = metrics
 
     def make(self, name: str, declared: CustomResourceConversion | None, kinds: Mapping[str, CustomKind]) -> Conversion:
-        """That of the definition of this name, whose versions have these kinds, by apiVersion."""
+        """Return the conversion of the definition `name`; `kinds` are those of its versions by apiVersion."""
         webhook = None if declared is None or declared.strategy != "Webhook" else declared.webhook
         if webhook is None or webhook.client_config is None:
             return NoneConversion(kinds)
@@ -66,16 +66,16 @@ class Converters:
 
 
 class NoneConversion(LocalConversion):
-    """Objects are the same in all versions, as far as these know them."""
+    """The conversion of strategy None: objects are pruned to the target version, and otherwise unchanged."""
 
     renames = True
 
-    def made(self, obj: OpenObject, source: CustomKind, target: CustomKind) -> OpenObject:
+    def convert_object(self, obj: OpenObject, source: CustomKind, target: CustomKind) -> OpenObject:
         return target.converted(obj, source)
 
 
 class WebhookConversion(Conversion):
-    """A webhook converts."""
+    """The conversion by a webhook."""
 
     def __init__(
         self,
@@ -87,7 +87,7 @@ class WebhookConversion(Conversion):
         metrics: ConversionMetrics,
     ) -> None:
         self.kinds = kinds
-        self._customs = kinds
+        self._custom_kinds = kinds
         self._name = name
         self._review_version = next((each for each in versions if each in KNOWN_VERSIONS), "")
         self._config = client_config_of(config)
@@ -100,84 +100,91 @@ class WebhookConversion(Conversion):
         if client is not None:
             client.on_result(WebhookClient.close)
 
-    async def values(self, values: Sequence[bytes], target: OpenKind) -> list[bytes]:
-        kind = self._customs[target.api_version]
+    async def convert_values(self, values: Sequence[bytes], target: OpenKind) -> list[bytes]:
+        kind = self._custom_kinds[target.api_version]
         found: list[bytes] = []
         for some in _requests(values):
-            found += await self._converted_values(some, kind)
+            found += await self._convert_group(some, kind)
         return found
 
-    async def _converted_values(self, values: Sequence[bytes], target: CustomKind) -> list[bytes]:
-        """The same for one request. What is wrong with the answer for several is found out one by one: upstream asks
-        for each alone, so a webhook may have learned to convert one only. Raises NotConverted."""
+    async def _convert_group(self, values: Sequence[bytes], target: CustomKind) -> list[bytes]:
+        """Convert the values in one request.
+
+        If the answer for several objects is unusable, each is retried in a request of its own: upstream sends one
+        object at a time, so a webhook may support only that. Raises NotConverted.
+        """
         began = perf_counter()
         source = target.version_of(target.body_of(values[0]))
         version = source.rpartition("/")[2]
         try:
-            converted = await self._reviewed(values, target)
+            converted = await self._review(values, target)
         except ReviewError as error:
             took = perf_counter() - began
             self._metrics.failed(self._name, version, target.version, took, error.failure)
             if error.failure != CALL:
-                log.warning(self._name, "the conversion webhook of %s has given an answer of no use", self._name)
+                log.warning(self._name, "the conversion webhook of %s returned an unusable answer", self._name)
             if len(values) > 1 and error.failure != CALL:
-                return [(await self._converted_values([value], target))[0] for value in values]
+                return [(await self._convert_group([value], target))[0] for value in values]
             text = str(error)
             raise NotConverted(
-                text if error.told_alone else f"conversion webhook for {source}, Kind={target.name}{text}"
+                text if error.is_complete else f"conversion webhook for {source}, Kind={target.name}{text}"
             ) from None
         self._metrics.succeeded(self._name, version, target.version, perf_counter() - began)
         return converted
 
-    async def _reviewed(self, values: Sequence[bytes], target: CustomKind) -> list[bytes]:
+    async def _review(self, values: Sequence[bytes], target: CustomKind) -> list[bytes]:
         version = self._review_version
         if not version:
-            raise ReviewError("no supported conversion review versions", CALL, told_alone=True)
+            raise ReviewError("no supported conversion review versions", CALL, is_complete=True)
         uid = new_uid()
-        answer = await self._asked(review_of(version, uid, target.api_version, values))
+        answer = await self._call(review_of(version, uid, target.api_version, values))
         objects = await offload_if(is_large_review(answer), converted_objects, answer, version, uid, len(values))
         found = []
-        async for value, raw in unhurried(zip(values, objects, strict=True)):
-            found.append(await offload_if(is_large(raw), self._taken, value, raw, target))
+        async for value, raw in time_sliced(zip(values, objects, strict=True)):
+            found.append(await offload_if(is_large(raw), self._accept, value, raw, target))
         return found
 
-    def _taken(self, value: bytes, raw: bytes, target: CustomKind) -> bytes:
-        return target.value_as_is(taken(raw, target.decode(target.body_of(value)), target))
+    def _accept(self, value: bytes, raw: bytes, target: CustomKind) -> bytes:
+        return target.value_as_is(accept_converted(raw, target.decode(target.body_of(value)), target))
 
-    async def _asked(self, review: bytes) -> bytes:
-        """The answer to a review. Raises ReviewError."""
+    async def _call(self, review: bytes) -> bytes:
+        """Return the answer to a review. Raises ReviewError."""
         try:
-            async with asyncio.timeout(2 * TIMEOUT):  # it may say itself when it wants to be asked again
-                return await (await self._connected()).post(review)
+            async with asyncio.timeout(2 * TIMEOUT):  # the webhook may request a retry itself
+                return await (await self._get_client()).post(review)
         except (WebhookError, KubeconfigError) as error:
-            log.warning(self._name, "the conversion webhook of %s cannot be asked: %s", self._name, error)
+            log.warning(self._name, "the conversion webhook of %s cannot be called: %s", self._name, error)
             raise ReviewError(f" failed: {error}", CALL) from None
         except StatusError as error:
-            log.warning(self._name, "the conversion webhook of %s has answered with %d", self._name, error.code)
+            log.warning(self._name, "the conversion webhook of %s answered with status %d", self._name, error.code)
             raise ReviewError(f" failed: {error.message}", CALL) from None
         except TimeoutError:
             log.warning(self._name, "the conversion webhook of %s takes too long", self._name)
             raise ReviewError(" failed: context deadline exceeded", CALL) from None
 
-    async def _connected(self) -> WebhookClient:
-        """The client, which is made when it is first needed, beside the loop: reading authorities takes a while."""
+    async def _get_client(self) -> WebhookClient:
+        """Return the client, which is made on first use in a worker thread, as loading certificates is slow."""
         if self._client is None or self._client.has_failed:
-            self._client = Flight(self._made_client)
+            self._client = Flight(self._make_client)
         return await self._client
 
-    async def _made_client(self) -> WebhookClient:
+    async def _make_client(self) -> WebhookClient:
         services = self._services
         locate = partial(locate_service, services)
         endpoint = await offload_if(
             True, endpoint_of, self._config, locate, lambda host: ANONYMOUS, services.itself, services.egress
         )
         return WebhookClient(
-            endpoint, None, max_answer_bytes=_MAX_ANSWER_BYTES, at_once=_AT_ONCE, user_agent="kube-apiserver-admission"
+            endpoint,
+            None,
+            max_answer_bytes=_MAX_ANSWER_BYTES,
+            at_once=_MAX_CONCURRENT,
+            user_agent="kube-apiserver-admission",
         )
 
 
 def _requests(values: Sequence[bytes]) -> Iterator[Sequence[bytes]]:
-    """Values that are sent together."""
+    """Split values into groups, one for each request."""
     start = size = 0
     for at, value in enumerate(values):
         size += len(value)

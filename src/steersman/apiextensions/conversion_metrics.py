@@ -1,4 +1,4 @@
-"""What is counted of conversion webhooks, under upstream's names (apiextensions-apiserver `conversion/metrics.go`)."""
+"""Metrics of conversion webhooks, with upstream's names (apiextensions-apiserver `conversion/metrics.go`)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _BUCKETS: Final = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 
 
 
 class ConversionMetrics:
-    """Counts requests to webhooks, in all and by definition and versions; durations are in seconds."""
+    """Counts and durations in seconds of webhook requests, in total and by definition and versions."""
 
     def __init__(self, registry: Registry) -> None:
         outcome = ("result", "failure_type")
@@ -32,12 +32,12 @@ class ConversionMetrics:
         registry.add(self._requests, self._durations, self._by_definition)
 
     def succeeded(self, definition: str, source: str, target: str, seconds: float) -> None:
-        """A request whose answer could be used."""
+        """Record a request with a usable answer."""
         self._count(("success", ""), seconds)
         self._by_definition.observe(seconds, (definition, source, target, "true"))
 
     def failed(self, definition: str, source: str, target: str, seconds: float, failure: str) -> None:
-        """One without an answer that could be used; `failure` is its kind in upstream's words."""
+        """Record a request without a usable answer; `failure` is upstream's name for its type."""
         self._count(("failure", failure), seconds)
         self._by_definition.observe(seconds, (definition, source, target, "false"))
 

@@ -1,7 +1,7 @@
-"""ConversionReviews: what a conversion webhook is asked, and what of its answer is taken.
+"""ConversionReviews: requests to conversion webhooks, and validation of the answers.
 
-Follows k8s.io/apiextensions-apiserver `pkg/apiserver/conversion/webhook_converter.go`; the texts are its. It converts
-one object at a time, so what is wrong with one of many is told as if it were the only one.
+Follows k8s.io/apiextensions-apiserver `pkg/apiserver/conversion/webhook_converter.go`, with its messages. Upstream
+converts one object at a time, so the message about one object of several reads as if it were the only object.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from steersman.machinery.errors.status import StatusError
 from steersman.machinery.validation.object_meta import validate_annotations
 from steersman.machinery.validation.selectors import validate_labels
 from steersman.schema import CoercionError
-from steersman.webhooks.reviews import check_values, read_review
+from steersman.webhooks.reviews import check_value_count, decode_review
 
 KNOWN_VERSIONS: Final = ("v1", "v1beta1")
 
@@ -38,34 +38,37 @@ _REVIEW: Final = (
 )
 _NOTHING: Final = (b"", b"null")
 _MAX_VALUES: Final = 1 << 18
-"""Values in one answer: some three times those of objects of 2 MiB, which one request has at most."""
+"""The most JSON values in one answer: about three times those of 2 MiB of objects, the most in one request."""
 _LABELS: Final = Path("metadata", "labels")
 _ANNOTATIONS: Final = Path("metadata", "annotation")
 
 
 class ReviewError(Exception):
-    """An answer that cannot be used. `failure` is what metrics call it; `told_alone` says that the text is all that
-    clients are told, not what follows the name of the kind."""
+    """An unusable answer.
 
-    def __init__(self, text: str, failure: str, *, told_alone: bool = False) -> None:
+    `failure` is its type in metrics. `is_complete` is True if the text is the whole message for clients, False if it
+    follows the name of the kind.
+    """
+
+    def __init__(self, text: str, failure: str, *, is_complete: bool = False) -> None:
         super().__init__(text)
         self.failure = failure
-        self.told_alone = told_alone
+        self.is_complete = is_complete
 
 
 def review_of(version: str, uid: str, api_version: str, values: Sequence[bytes]) -> bytes:
-    """The review that asks for these objects in another version."""
+    """Return the review that requests the conversion of these objects to `api_version`."""
     return _REVIEW % (version.encode(), uid.encode(), api_version.encode(), b",".join(values))
 
 
 def converted_objects(data: bytes, version: str, uid: str, count: int) -> list[bytes]:
-    """The objects in the answer to a review, as JSON. Raises ReviewError."""
+    """Return the objects of an answer as JSON. Raises ReviewError."""
     try:
-        check_values(data, _MAX_VALUES)
-        review = read_review(ConversionReview, data, _GROUP, version, _KIND, _REGISTERED)
+        check_value_count(data, _MAX_VALUES)
+        review = decode_review(ConversionReview, data, _GROUP, version, _KIND, _REGISTERED)
     except DecodeError as error:
         raise ReviewError(f" failed: {error}", CALL) from None
-    except StatusError as error:  # YAML of too many values
+    except StatusError as error:  # a YAML answer with too many values
         raise ReviewError(f" failed: {error.message}", CALL) from None
     response = review.response
     if version == "v1":
@@ -94,9 +97,12 @@ _REGISTERED: Final = frozenset(
 )
 
 
-def taken(raw: bytes, original: OpenObject, target: CustomKind) -> OpenObject:
-    """An object of an answer, as it counts: all of its metadata but labels and annotations is that of the original, and
-    the schema of its version prunes it. Raises ReviewError."""
+def accept_converted(raw: bytes, original: OpenObject, target: CustomKind) -> OpenObject:
+    """Return a converted object with the original's metadata, except for labels and annotations, and pruned by its
+    schema.
+
+    Raises ReviewError.
+    """
     plain = _plain(raw)
     version = plain.get("apiVersion", "")
     if version != target.api_version:
@@ -115,29 +121,29 @@ def taken(raw: bytes, original: OpenObject, target: CustomKind) -> OpenObject:
     try:
         target.structural.fit(content)
     except CoercionError as error:
-        raise ReviewError(str(error), INVALID, told_alone=True) from None
+        raise ReviewError(str(error), INVALID, is_complete=True) from None
     return OpenObject(metadata, content)
 
 
 def _plain(raw: bytes) -> dict[str, Any]:
     if raw in _NOTHING:
-        raise ReviewError("unexpected end of JSON input", INVALID, told_alone=True)
+        raise ReviewError("unexpected end of JSON input", INVALID, is_complete=True)
     try:
         plain = decode_untyped(raw)
     except DecodeError as error:
-        raise ReviewError(str(error), INVALID, told_alone=True) from None
+        raise ReviewError(str(error), INVALID, is_complete=True) from None
     if not isinstance(plain, dict):
         why = f"json: cannot unmarshal {_json_type(plain)} into Go value of type map[string]interface {{}}"
-        raise ReviewError(why, INVALID, told_alone=True)
+        raise ReviewError(why, INVALID, is_complete=True)
     kind = plain.get("kind")
     if not isinstance(kind, str) or not kind:
         text = raw.decode("utf-8", "replace")
-        raise ReviewError(f"Object 'Kind' is missing in '{text}'", INVALID, told_alone=True)
+        raise ReviewError(f"Object 'Kind' is missing in '{text}'", INVALID, is_complete=True)
     return plain
 
 
 def _check_same(given: Any, kept: ObjectMeta) -> None:
-    """Raises ReviewError if the object is not the one that was sent."""
+    """Raise ReviewError unless the answer's object has name, namespace and UID of the original."""
     for what, name, old in (
         ("name", "name", kept.name),
         ("namespace", "namespace", kept.namespace),
@@ -150,7 +156,7 @@ def _check_same(given: Any, kept: ObjectMeta) -> None:
 
 
 def _texts(given: Mapping[str, Any], name: str, old: Mapping[str, str]) -> dict[str, str]:
-    """The labels or annotations of an answer."""
+    """Return the validated labels or annotations of an answer."""
     found = given.get(name)
     if found is None:
         return {}

@@ -1,7 +1,7 @@
-"""What a CustomResourceDefinition makes of a kind: a Resource like any other.
+"""The Resource that a CustomResourceDefinition defines.
 
-Objects are judged in the version that a request is made in, as upstream's are: each version has its own schema and
-rules. The storage converts them (`conversion`), so that all that works on them sees that version alone.
+Objects are validated in the version of the request, as upstream does: each version has a schema and rules of its own.
+The storage converts objects (`conversion`), so all other code sees only that version.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from steersman.rest.resource import Column, OtherVersion, Resource, Subresource
 
 _VERBS: Final = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")
 _VERBS_OF_ENDING: Final = ("delete", "deletecollection", "get", "list", "watch")
-"""Those that discovery names while the definition goes; the others are answered all the same, but create."""
+"""The verbs in discovery while the definition is terminating; other verbs than create still work."""
 _FEW_COLUMNS: Final = 50
 _SHORT_PATHS: Final = 4_000
 """Characters of the paths of all columns."""
@@ -34,24 +34,24 @@ _AGE: Final = Column("Age", None, type="date")
 _DESCRIPTION: Final = "Custom resource definition column (in JSONPath format): {}"
 
 
-class Converting(Protocol):
-    """Makes what converts between the versions of a definition (conversion.Converters)."""
+class ConversionFactory(Protocol):
+    """Makes the converter between the versions of a definition (conversion.Converters)."""
 
     def make(
         self, name: str, declared: CustomResourceConversion | None, kinds: Mapping[str, CustomKind]
     ) -> Conversion: ...
 
 
-def resource_of(definition: Declared, converting: Converting) -> tuple[Resource[OpenObject, Any], Versions]:
-    """The resource that a definition whose names are accepted stands for, and what its strategies look at."""
+def resource_of(definition: Declared, conversions: ConversionFactory) -> tuple[Resource[OpenObject, Any], Versions]:
+    """Return the Resource of a definition whose names are accepted, and the Versions that its strategies use."""
     versions = versions_of(definition)
     spec, names = definition.spec, definition.status.accepted_names
     stored = next(each for each in versions if each.declared.storage)
-    known = Versions(versions, stored, names.plural)
+    all_versions = Versions(versions, stored, names.plural)
     served = [each for each in versions if each is not stored and each.declared.served]
     conversion = None
     if len(versions) > 1:
-        conversion = converting.make(definition.metadata.name, spec.conversion, stored.kind.family)
+        conversion = conversions.make(definition.metadata.name, spec.conversion, stored.kind.family)
     resource: Resource[OpenObject, Any] = Resource(
         kind=stored.kind,
         plural=names.plural,
@@ -59,23 +59,23 @@ def resource_of(definition: Declared, converting: Converting) -> tuple[Resource[
         namespaced=spec.scope == "Namespaced",
         short_names=tuple(names.short_names),
         categories=tuple(names.categories),
-        strategy=CustomResourceStrategy(known),
+        strategy=CustomResourceStrategy(all_versions),
         name_validator=name_is_dns_subdomain,
         any_finalizers=True,
         by_definition=True,
         unknown_field_label="field label not supported: {0}",
         verbs=_VERBS,
-        told_verbs=lambda: _VERBS_OF_ENDING if known.life.is_ending else _VERBS,
+        discovery_verbs=lambda: _VERBS_OF_ENDING if all_versions.lifecycle.is_ending else _VERBS,
         columns=_columns(stored),
         columns_take_long=any(map(_columns_take_long, versions)),
         selectable_fields=_selectable_fields(stored),
-        subresources=_subresources(stored, known),
-        other_versions=tuple(_other(each, known) for each in served),
+        subresources=_subresources(stored, all_versions),
+        other_versions=tuple(_other(each, all_versions) for each in served),
         conversion=conversion,
         deprecation_warning=_warning(stored, versions),
         storage_version_hash=_version_hash(stored) if stored.declared.served else "",
     )
-    return resource, known
+    return resource, all_versions
 
 
 def _version_hash(stored: Version) -> str:
@@ -83,8 +83,8 @@ def _version_hash(stored: Version) -> str:
     return b64encode(hashlib.sha256(f"{kind.group}/{kind.version}/{kind.name}".encode()).digest()[:8]).decode()
 
 
-def _other(version: Version, known: Versions) -> OtherVersion:
-    """A version that is not stored."""
+def _other(version: Version, all_versions: Versions) -> OtherVersion:
+    """Return a version other than the stored one."""
     fields = _selectable_fields(version)
     return OtherVersion(
         kind=version.kind,
@@ -93,8 +93,8 @@ def _other(version: Version, known: Versions) -> OtherVersion:
         columns=_columns(version),
         selectable_fields={name: name for name in fields},
         own_fields=fields,
-        subresources=_subresources(version, known),
-        deprecation_warning=_warning(version, known.every),
+        subresources=_subresources(version, all_versions),
+        deprecation_warning=_warning(version, all_versions.every),
     )
 
 
@@ -102,21 +102,23 @@ def _same(obj: OpenObject) -> OpenObject:
     return obj
 
 
-def _subresources(version: Version, known: Versions) -> tuple[Subresource[Any], ...]:
+def _subresources(version: Version, all_versions: Versions) -> tuple[Subresource[Any], ...]:
     below = version.declared.subresources
     found: list[Subresource[Any]] = []
     if version.declared.has_status:
-        found.append(Subresource(name="status", strategy=StatusStrategy(known)))
+        found.append(Subresource(name="status", strategy=StatusStrategy(all_versions)))
     if below is not None and below.scale is not None:
-        # what is of another version is defaulted when it is read
-        default = version.kind.default if version is known.stored else None
+        # Objects of other versions are defaulted when they are read.
+        default = version.kind.default if version is all_versions.stored else None
         found.append(scale_subresource(below.scale, default))
     return tuple(found)
 
 
 def _warning(version: Version, versions: Sequence[Version]) -> str:
-    """What every request in a deprecated version is told: unless the definition says something else, it names the
-    newest version that is served and not deprecated, if that is newer."""
+    """Return the warning for requests in a deprecated version, "" for other versions.
+
+    The default warning names the newest served version that is not deprecated, if that is newer.
+    """
     declared, kind = version.declared, version.kind
     if not declared.deprecated:
         return ""
@@ -134,11 +136,11 @@ def _warning(version: Version, versions: Sequence[Version]) -> str:
 
 
 def _columns(version: Version) -> tuple[Column, ...]:
-    """Those that are declared, up to the first that cannot be read; or the age."""
+    """Return the declared columns up to the first with an invalid path, or the age if none are declared."""
     declared = version.declared.additional_printer_columns
     if not declared:
         return (_AGE,)
-    plain = _Remembering(version.kind.whole)
+    plain = _LastResult(version.kind.whole)
     columns: list[Column] = []
     for each in declared:
         try:
@@ -159,8 +161,10 @@ def _columns(version: Version) -> tuple[Column, ...]:
 
 
 def _columns_take_long(version: Version) -> bool:
-    """Paths that go through all of an object more than once may look at it as often as there are such steps, each time
-    for each place that the ones before have found."""
+    """Return True if the columns may take long to compute.
+
+    A path with several steps through all of an object visits the object once for each result of the steps before.
+    """
     paths = [each.json_path for each in version.declared.additional_printer_columns or ()]
     return (
         len(paths) > _FEW_COLUMNS
@@ -173,8 +177,8 @@ def _cell(column: PrinterColumn, plain: Callable[[OpenObject], Any]) -> Callable
     return lambda obj: column.cell(plain(obj))
 
 
-class _Remembering:
-    """What was made of the last object: a row has many cells."""
+class _LastResult:
+    """A function with a cache of its last result, as a row has many cells."""
 
     __slots__ = ("_last", "_make")
 
@@ -194,7 +198,7 @@ class _Remembering:
 
 
 def _selectable_fields(version: Version) -> Mapping[str, Callable[[OpenObject], str]]:
-    """By the names that selectors use: the paths without their first dot."""
+    """Return readers of the selectable fields by name, which is the path without its first dot."""
     return {
         each.json_path.removeprefix("."): _selected(each.json_path) for each in version.declared.selectable_fields or ()
     }

@@ -1,6 +1,6 @@
-"""What a server keeps of a CustomResourceDefinition: all but its schemas, which stay text.
+"""Reduced CustomResourceDefinitions, as the server keeps them: schemas stay JSON text.
 
-Decoding the schemas of a large definition takes milliseconds, and their objects ten times the room of the text.
+Decoding the schemas of a large definition takes milliseconds, and their objects ten times the memory of the text.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class _Schema(msgspec.Struct, rename="camel"):
 
 
 class DeclaredVersion(msgspec.Struct, rename="camel"):
-    """A version; see CustomResourceDefinitionVersion."""
+    """A version of a definition; see CustomResourceDefinitionVersion."""
 
     name: str
     served: bool = False
@@ -49,12 +49,12 @@ class DeclaredVersion(msgspec.Struct, rename="camel"):
 
     @property
     def has_status(self) -> bool:
-        """Whether the status is written apart from the rest."""
+        """True if there is a status subresource."""
         return self.subresources is not None and self.subresources.status is not None
 
 
 class DeclaredSpec(msgspec.Struct, rename="camel"):
-    """See CustomResourceDefinitionSpec."""
+    """The spec of a definition; see CustomResourceDefinitionSpec."""
 
     group: str
     names: CustomResourceDefinitionNames
@@ -64,7 +64,7 @@ class DeclaredSpec(msgspec.Struct, rename="camel"):
 
 
 class Declared(msgspec.Struct, rename="camel"):
-    """See CustomResourceDefinition."""
+    """A definition; see CustomResourceDefinition."""
 
     metadata: ObjectMeta
     spec: DeclaredSpec
@@ -72,12 +72,12 @@ class Declared(msgspec.Struct, rename="camel"):
 
     @property
     def is_established(self) -> bool:
-        """Whether objects of it may be stored."""
+        """True if objects of the kind may be stored."""
         return is_established(self)
 
     @property
     def stored(self) -> DeclaredVersion:
-        """The version that is stored."""
+        """The storage version."""
         return next(each for each in self.spec.versions if each.storage)
 
 
@@ -96,7 +96,7 @@ class _NamedMetadata(msgspec.Struct, rename="camel"):
 
 
 class Named(msgspec.Struct):
-    """The names that a definition wants, and those that it has been given; whether it goes."""
+    """The wanted and the accepted names of a definition, with its deletion timestamp."""
 
     metadata: _NamedMetadata
     spec: _NamedSpec
@@ -109,12 +109,12 @@ def _decoder(kind: type[Any]) -> msgspec.json.Decoder[Any]:
 
 
 def read_declared(body: bytes) -> Declared:
-    """A definition from its body."""
+    """Return the reduced definition in a body."""
     found: Declared = _decoder(Declared).decode(b"{" + body)
     return found
 
 
 def read_named(body: bytes) -> Named:
-    """Its names alone, which takes a millisecond however large the rest is."""
+    """Return only the names in a body, which takes a millisecond however large the rest is."""
     found: Named = _decoder(Named).decode(b"{" + body)
     return found

@@ -1,7 +1,7 @@
-"""What follows the definitions that are stored: names them, serves them, and deletes their objects when they go.
+"""The controller of CustomResourceDefinitions: accepts names, serves resources, and deletes objects on termination.
 
 kube-apiserver has a controller for each of these, and each writes a condition (apiextensions-apiserver
-`pkg/controller`). Here one looks at a definition at a time and writes all that has changed at once.
+`pkg/controller`). This controller syncs one definition at a time and writes all changes at once.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ import msgspec
 from msgspec import Struct
 
 from steersman.api.apiextensions.v1 import CustomResourceDefinition, CustomResourceDefinitionNames
-from steersman.apiextensions.accepted_names import NAMES_ACCEPTED, TakenNames, judge_names, refuse_names
-from steersman.apiextensions.approved import judge_approval
+from steersman.apiextensions.accepted_names import NAMES_ACCEPTED, NamesInUse, accept_names, reject_reserved_names
+from steersman.apiextensions.approval_condition import set_approval_condition
 from steersman.apiextensions.conversion_metrics import ConversionMetrics
 from steersman.apiextensions.declared import Declared, read_declared, read_named
 from steersman.machinery.errors.status import StatusError
@@ -33,7 +33,7 @@ from steersman.store.follower import Follower
 from steersman.store.store import Store
 from steersman.work.offloading import offload_if
 from steersman.work.work_queue import WorkQueue
-from steersman.work.yielding import unhurried
+from steersman.work.yielding import time_sliced
 
 if TYPE_CHECKING:
     from steersman.apiextensions.strategy import Versions
@@ -42,66 +42,68 @@ logger = logging.getLogger(__name__)
 
 TERMINATING: Final = "Terminating"
 
-_AGAIN: Final = (0.05, 0.5, 2.0, 5.0)
-"""Seconds after which what has failed is tried again."""
-_LOOKS: Final = (0.05, 0.1, 0.2, 0.5, 1.0)
-"""Seconds between looks at whether all objects are gone."""
-_COOLING: Final = 70.0
-"""Seconds after which no request is left that was begun before a definition changed."""
+_RETRY_DELAYS: Final = (0.05, 0.5, 2.0, 5.0)
+"""Seconds before each retry."""
+_CHECK_DELAYS: Final = (0.05, 0.1, 0.2, 0.5, 1.0)
+"""Seconds between checks for remaining objects."""
+_COOL_DELAY: Final = 70.0
+"""Seconds after which no request is left that began before a definition changed."""
 _LONGEST_WAIT: Final = 3.0
-"""Seconds for which a request waits for a definition to count that was stored before."""
-_PATIENCE: Final = 60
-"""Looks after which the condition says that there are still some."""
+"""The most seconds for which a request waits until a stored definition is in effect."""
+_CHECKS_BEFORE_REPORT: Final = 60
+"""The number of checks after which the condition reports remaining objects."""
 
 Serves = Callable[[str, str, str], bool]
 
 
 class Serving(Protocol):
-    """Who serves resources while the server runs (the control plane)."""
+    """Serves resources while the server runs; implemented by the control plane."""
 
     async def serve_custom(self, resource: Resource[Any, Any], serves: Serves, *, announced: bool) -> None:
-        """Serves a resource in the versions for which `serves` (group, version, plural) says so, from now on, in the
-        place of the one of its name. A new one that is not `announced` is not told of before `announce`. Raises
-        ValueError if one that is stored elsewhere has its name."""
+        """Serve a resource from now on, in the versions for which `serves` (group, version, plural) is True.
+
+        It replaces the resource of the same name. Discovery shows a new resource that is not `announced` only after
+        `announce`. Raises ValueError if a resource with another storage has the name.
+        """
         ...
 
     def announce(self, group: str, plural: str) -> None:
-        """Tells clients of one that is served. Raises KeyError if it is not."""
+        """Show a served resource in discovery. Raises KeyError if it is not served."""
         ...
 
-    def tell_anew(self, group: str) -> None:
-        """Says that discovery tells something else of a group now."""
+    def notify_changed(self, group: str) -> None:
+        """Notify subscribers that the discovery of a group has changed."""
         ...
 
     async def withdraw(self, group: str, plural: str) -> None:
-        """Ends serving one. Raises KeyError if it is not served."""
+        """Stop serving a resource. Raises KeyError if it is not served."""
         ...
 
     async def filled_objects(self, group: str, plural: str) -> Objects:
-        """Its objects, once they are read. Raises KeyError, and StatusError 429."""
+        """Return access to the objects of a resource, once they are cached. Raises KeyError, and StatusError 429."""
         ...
 
 
-class Announcing(Protocol):
-    """Who tells what versions of what groups there are (`APIService` objects)."""
+class GroupVersionRegistry(Protocol):
+    """Registers group versions (as `APIService` objects)."""
 
-    def changed(self, name: str, group: str, versions: frozenset[str]) -> None:
-        """A definition has these versions to be served, whether it is established or not."""
+    def set_versions(self, name: str, group: str, versions: frozenset[str]) -> None:
+        """Set the versions in which a definition is to be served, whether it is established or not."""
         ...
 
 
-class _Known(Struct, frozen=True):
-    """What is remembered of every definition: its group, and the names that it has been given."""
+class _DefinitionState(Struct, frozen=True):
+    """The state of a definition that the controller keeps: its group and its accepted names."""
 
     group: str
     accepted: CustomResourceDefinitionNames
-    wants_more: bool
-    going: str
-    """The uid of one that is to be deleted, "" of another."""
+    has_conflict: bool
+    terminating_uid: str
+    """The UID of a terminating definition, "" for any other."""
 
 
 class _Served(Struct, frozen=True):
-    """A definition that is served: what of it counts for that."""
+    """A served definition, with the state on which its resource depends."""
 
     state: tuple[str, int, CustomResourceDefinitionNames]
     group: str
@@ -109,62 +111,67 @@ class _Served(Struct, frozen=True):
     versions: Versions
 
 
-Made = tuple[Resource[Any, Any], "Versions"]
+Built = tuple[Resource[Any, Any], "Versions"]
 
 
-def _import_maker() -> Callable[[Services, ConversionMetrics, Declared], Made]:
-    """What makes resources of definitions: servers without any do without schemas and rules."""
+def _import_builder() -> Callable[[Services, ConversionMetrics, Declared], Built]:
+    """Import and return the function that makes resources of definitions.
+
+    Servers without definitions do not load schemas and rules.
+    """
     from steersman.apiextensions.conversion import Converters
     from steersman.apiextensions.custom_resource import resource_of
 
-    def make(services: Services, metrics: ConversionMetrics, definition: Declared) -> Made:
+    def make(services: Services, metrics: ConversionMetrics, definition: Declared) -> Built:
         return resource_of(definition, Converters(services, metrics))
 
     return make
 
 
 class Definitions:
-    """`start` begins, `stop` ends."""
+    """The controller; see the module."""
 
     def __init__(
         self,
         store: Store[CustomResourceDefinition],
         objects: Objects,
         serving: Serving,
-        announcing: Announcing,
+        registry: GroupVersionRegistry,
         services: Services,
         metrics: ConversionMetrics,
     ) -> None:
         self._store = store
         self._objects = objects
         self._serving = serving
-        self._announcing = announcing
+        self._registry = registry
         self._services = services
         self._metrics = metrics
-        self._known: dict[str, _Known] = {}
-        self._taken: dict[str, TakenNames] = {}
-        """By group."""
-        self._wanting: dict[str, dict[str, None]] = {}
-        """By group, the definitions that have not been given all names they want."""
+        self._states: dict[str, _DefinitionState] = {}
+        self._names: dict[str, NamesInUse] = {}
+        """Names in use by group."""
+        self._conflicting: dict[str, dict[str, None]] = {}
+        """Definitions with a name conflict, by group."""
         self._served: dict[str, _Served] = {}
-        """By the name of the definition."""
+        """Served definitions by name."""
         self._reserved: dict[tuple[str, str], CustomResourceDefinitionNames] = {}
-        """By group and plural, the names of custom resources that no definition stands for."""
-        self._make: Callable[[Declared], Made] | None = None
-        self._waiting: dict[str, asyncio.Future[None]] = {}
-        """Names of definitions that wait for a look, and futures that complete when they have had it."""
-        self._looks: dict[str, asyncio.Future[None]] = {}
-        """Names of definitions that wait for a look or have it now, with the same futures."""
-        self._queue: WorkQueue[str] = WorkQueue(base_delay=_AGAIN[0], max_delay=_AGAIN[-1])
+        """Names of custom resources without a definition, by group and plural."""
+        self._build: Callable[[Declared], Built] | None = None
+        self._queued: dict[str, asyncio.Future[None]] = {}
+        """Definitions in the queue, with futures that complete when they have been synced."""
+        self._pending: dict[str, asyncio.Future[None]] = {}
+        """Definitions in the queue or being synced, with the same futures."""
+        self._queue: WorkQueue[str] = WorkQueue(base_delay=_RETRY_DELAYS[0], max_delay=_RETRY_DELAYS[-1])
         self._tasks: dict[str, asyncio.Task[None]] = {}
-        """What deletes objects, by definition."""
+        """Tasks that delete objects, by name of the definition."""
 
     def reserve(self, group: str, names: CustomResourceDefinitionNames) -> None:
-        """Keeps names for a resource that no definition stands for: one that wants them, or has them, is served no
-        more, and its condition NamesAccepted says so."""
+        """Reserve names for a resource without a definition.
+
+        A definition that wants or has these names is no longer served, and its condition NamesAccepted says so.
+        """
         before = self._reserved.get((group, names.plural))
-        taken = self._taken.setdefault(group, TakenNames())
-        self._wanting.setdefault(group, {})
+        taken = self._names.setdefault(group, NamesInUse())
+        self._conflicting.setdefault(group, {})
         if before is not None:
             taken.remove(before)
         taken.add(names)
@@ -172,109 +179,112 @@ class Definitions:
         name = f"{names.plural}.{group}"
         known = self._served.pop(name, None)
         if known is not None:
-            known.versions.life.is_ending = True
-        self._announcing.changed(name, group, frozenset())
-        if name in self._known:
-            self._look_at(name)
+            known.versions.lifecycle.is_ending = True
+        self._registry.set_versions(name, group, frozenset())
+        if name in self._states:
+            self._enqueue(name)
 
     def _is_reserved(self, definition: Declared) -> bool:
         return (definition.spec.group, definition.spec.names.plural) in self._reserved
 
     def install(self, add_hook: Callable[[str, Callable[[], Awaitable[None]]], None]) -> None:
-        """Adds the hooks that kube-apiserver has for it: what they stand for is done by `start`."""
+        """Add kube-apiserver's post-start hooks, which complete once all stored definitions are served."""
         for name in ("start-apiextensions-informers", "start-apiextensions-controllers", "crd-informer-synced"):
-            add_hook(name, self.settled)
+            add_hook(name, self.wait_until_synced)
 
     async def start(self) -> None:
-        """Looks at every definition, and from then on at every one that changes; returns once all are served that are
-        stored."""
+        """Start following definitions; return once all stored definitions are served."""
         Follower(self._store, self._changed).begin()
-        self._queue.start(self._see_to, _failed, name="custom resource definitions", workers=1)
-        await self.settled()
+        self._queue.start(self._sync, _failed, name="custom resource definitions", workers=1)
+        await self.wait_until_synced()
 
     async def stop(self) -> None:
-        """Returns once nothing of it runs any more."""
+        """Stop, and return once nothing runs any more."""
         await self._queue.stop()
         tasks = list(self._tasks.values())
         for each in tasks:
             each.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        for look in self._waiting.values():
-            look.set_result(None)
-        self._waiting.clear()
-        self._looks.clear()
+        for synced in self._queued.values():
+            synced.set_result(None)
+        self._queued.clear()
+        self._pending.clear()
 
-    def behind(self, group: str, plural: str) -> Awaitable[None] | None:
-        """Completes once what is known of a definition counts here, or after a while; None if it does. Without a plural
-        this is about all definitions of the group."""
-        if not self._looks:
+    def wait_for(self, group: str, plural: str) -> Awaitable[None] | None:
+        """Wait until the stored state of a definition is in effect, or for `_LONGEST_WAIT` seconds.
+
+        Returns None if it is in effect already. Without a plural, waits for all definitions of the group.
+        """
+        if not self._pending:
             return None
         if plural:
-            own = self._looks.get(f"{plural}.{group}")
-            looks = [] if own is None else [own]
+            own = self._pending.get(f"{plural}.{group}")
+            syncs = [] if own is None else [own]
         else:
-            looks = [look for name, look in self._looks.items() if name.endswith(f".{group}")]
-        return self._seen(looks) if looks else None
+            syncs = [synced for name, synced in self._pending.items() if name.endswith(f".{group}")]
+        return self._wait(syncs) if syncs else None
 
     @staticmethod
-    async def _seen(looks: Sequence[asyncio.Future[None]]) -> None:
-        await asyncio.wait(looks, timeout=_LONGEST_WAIT)
+    async def _wait(syncs: Sequence[asyncio.Future[None]]) -> None:
+        await asyncio.wait(syncs, timeout=_LONGEST_WAIT)
 
-    async def settled(self) -> None:
-        """Returns once everything that was stored has been looked at."""
-        await self._queue.settled()
+    async def wait_until_synced(self) -> None:
+        """Return once everything in the queue has been synced."""
+        await self._queue.wait_until_idle()
 
     def _changed(self, _: str, name: str, entry: Entry | None) -> None:
-        before = self._known.pop(name, None)
+        before = self._states.pop(name, None)
         now = None
         if entry is not None:
             found = read_named(entry.body)
             accepted = found.status.accepted_names
-            going = found.metadata.uid if found.metadata.deletion_timestamp else ""
-            now = self._known[name] = _Known(found.spec.group, accepted, accepted != found.spec.names, going)
+            terminating_uid = found.metadata.uid if found.metadata.deletion_timestamp else ""
+            now = self._states[name] = _DefinitionState(
+                found.spec.group, accepted, accepted != found.spec.names, terminating_uid
+            )
         self._count(name, before, now)
         if before is not None and (now is None or now.accepted != before.accepted):
-            for other in self._wanting.get(before.group, ()):
-                self._look_at(other)
-        self._look_at(name)
+            for other in self._conflicting.get(before.group, ()):
+                self._enqueue(other)
+        self._enqueue(name)
 
-    def _count(self, name: str, before: _Known | None, now: _Known | None) -> None:
-        """Keeps what is known of groups."""
+    def _count(self, name: str, before: _DefinitionState | None, now: _DefinitionState | None) -> None:
+        """Update the names in use and the name conflicts of the groups."""
         for known in (before, now):
             if known is None:
                 continue
-            taken = self._taken.setdefault(known.group, TakenNames())
-            wanting = self._wanting.setdefault(known.group, {})
+            taken = self._names.setdefault(known.group, NamesInUse())
+            conflicting = self._conflicting.setdefault(known.group, {})
             if known is before:
                 taken.remove(known.accepted)
-                wanting.pop(name, None)
+                conflicting.pop(name, None)
             else:
                 taken.add(known.accepted)
-                if known.wants_more:
-                    wanting[name] = None
-            if not taken.resources and not taken.kinds and not wanting:
-                del self._taken[known.group], self._wanting[known.group]
+                if known.has_conflict:
+                    conflicting[name] = None
+            if not taken.resources and not taken.kinds and not conflicting:
+                del self._names[known.group], self._conflicting[known.group]
 
-    def _look_at(self, name: str) -> None:
+    def _enqueue(self, name: str) -> None:
         self._expect(name)
         self._queue.add(name)
 
     def _expect(self, name: str) -> None:
-        if name not in self._waiting:
-            self._waiting[name] = self._looks[name] = asyncio.get_running_loop().create_future()
+        if name not in self._queued:
+            self._queued[name] = self._pending[name] = asyncio.get_running_loop().create_future()
 
-    async def _see_to(self, name: str) -> None:
-        """Look at a definition, and tell those who wait for that."""
-        self._expect(name)  # a look that is tried again is waited for too
-        look = self._waiting.pop(name)
+    async def _sync(self, name: str) -> None:
+        """Sync a definition and complete the future of its waiters."""
+        self._expect(name)  # also for a retry
+        synced = self._queued.pop(name)
         try:
-            await self._look(name)
+            await self._sync_definition(name)
         finally:
-            look.set_result(None)
-            if self._looks.get(name) is look:
-                del self._looks[name]
+            synced.set_result(None)
+            if self._pending.get(name) is synced:
+                del self._pending[name]
 
-    async def _look(self, name: str) -> None:
+    async def _sync_definition(self, name: str) -> None:
         entry = self._store.cacher.get(self._store.prefix + name)
         if entry is None:
             await self._withdraw(name)
@@ -288,25 +298,25 @@ class Definitions:
         if known is None and definition.is_established and not self._is_reserved(definition):
             await self._serve(definition, large=large)
             known = self._served[name]
-        if known is not None and not known.versions.life.is_ending:
-            known.versions.life.is_ending = True
-            self._serving.tell_anew(known.group)
+        if known is not None and not known.versions.lifecycle.is_ending:
+            known.versions.lifecycle.is_ending = True
+            self._serving.notify_changed(known.group)
         if CLEANUP_FINALIZER in definition.metadata.finalizers and name not in self._tasks:
             finalizing = self._finalize(name, definition.metadata.uid)
             task = asyncio.get_running_loop().create_task(finalizing, name=f"deleting all of {name}")
             self._tasks[name] = task
             task.add_done_callback(lambda _: self._finalized(name))
 
-    # One that is to be served
+    # Serving
 
     async def _follow(self, definition: Declared, *, large: bool) -> None:
         before = msgspec.json.encode(definition.status)
         is_reserved = self._is_reserved(definition)
         if is_reserved:
-            refuse_names(definition)
+            reject_reserved_names(definition)
         else:
-            await offload_if(large, judge_names, definition, self._taken.get(definition.spec.group) or TakenNames())
-        judge_approval(definition)
+            await offload_if(large, accept_names, definition, self._names.get(definition.spec.group) or NamesInUse())
+        set_approval_condition(definition)
         names = find_condition(definition, NAMES_ACCEPTED)
         may_be_served = definition.is_established or (names is not None and names.status == "True")
         if may_be_served and not is_reserved:
@@ -317,7 +327,7 @@ class Definitions:
         status = definition.status
         known = self._served.get(definition.metadata.name)
         if known is None and not is_reserved:
-            self._announcing.changed(definition.metadata.name, definition.spec.group, _versions(definition))
+            self._registry.set_versions(definition.metadata.name, definition.spec.group, _versions(definition))
         if msgspec.json.encode(status) != before:
 
             def changed(stored: CustomResourceDefinition) -> CustomResourceDefinition:
@@ -326,7 +336,7 @@ class Definitions:
                 return stored
 
             await self._write(definition.metadata.name, changed, subresource="status")
-        if known is not None:  # who finds it finds a definition that the server has done with
+        if known is not None:  # only now, so that a client that discovers the resource finds its definition complete
             self._serving.announce(known.group, known.plural)
 
     async def _serve(self, definition: Declared, *, large: bool) -> None:
@@ -335,15 +345,15 @@ class Definitions:
         known = self._served.get(name)
         if known is not None and known.state == state:
             return
-        if self._make is None:
-            self._make = partial(await asyncio.to_thread(_import_maker), self._services, self._metrics)
-        resource, versions = await offload_if(large, self._make, definition)
+        if self._build is None:
+            self._build = partial(await asyncio.to_thread(_import_builder), self._services, self._metrics)
+        resource, versions = await offload_if(large, self._build, definition)
         if known is not None and known.state[0] == definition.metadata.uid:
-            versions.life = known.versions.life
+            versions.lifecycle = known.versions.lifecycle
         elif known is not None:
-            known.versions.life.is_ending = True
+            known.versions.lifecycle.is_ending = True
         if definition.metadata.deletion_timestamp is not None:
-            versions.life.is_ending = True
+            versions.lifecycle.is_ending = True
         served = _versions(definition)
         await self._serving.serve_custom(
             resource, lambda group, version, plural: version in served, announced=definition.is_established
@@ -351,13 +361,13 @@ class Definitions:
         if known is not None:
             _cool_later(known.versions)
         self._served[name] = _Served(state, spec.group, resource.plural, versions)
-        self._announcing.changed(name, spec.group, served)
+        self._registry.set_versions(name, spec.group, served)
 
     async def _withdraw(self, name: str) -> None:
-        self._announcing.changed(name, name.partition(".")[2], frozenset())
+        self._registry.set_versions(name, name.partition(".")[2], frozenset())
         known = self._served.pop(name, None)
         if known is not None:
-            known.versions.life.is_ending = True
+            known.versions.lifecycle.is_ending = True
             _cool_later(known.versions)
             await self._serving.withdraw(known.group, known.plural)
 
@@ -370,33 +380,37 @@ class Definitions:
             if error.code != 404:
                 raise
 
-    # One that goes
+    # Termination
 
     async def _finalize(self, name: str, uid: str) -> None:
-        """Deletes the objects of a definition, and then lets it go; however often that has to be tried. Another server
-        may do so at the same time, and be first; then another definition may have the name."""
+        """Delete the objects of a definition and then remove its finalizer, with retries.
+
+        Another server may do so at the same time and finish first, and another definition may get the name then.
+        """
         tries = 0
-        while self._is_going(name, uid):
+        while self._is_terminating(name, uid):
             try:
-                await self._let_go(name, uid)
+                await self._delete_instances(name, uid)
                 return
             except Exception:
-                if self._is_going(name, uid):
+                if self._is_terminating(name, uid):
                     logger.exception("the objects of %s cannot be deleted yet", name)
-            await asyncio.sleep(_AGAIN[min(tries, len(_AGAIN) - 1)])
+            await asyncio.sleep(_RETRY_DELAYS[min(tries, len(_RETRY_DELAYS) - 1)])
             tries += 1
 
     def _finalized(self, name: str) -> None:
         del self._tasks[name]
-        self._look_at(name)  # another definition of the name may have to go by now
+        self._enqueue(name)  # a new definition of the same name may be terminating by now
 
-    def _is_going(self, name: str, uid: str) -> bool:
-        """Whether this very definition is there, and to be deleted."""
-        known = self._known.get(name)
-        return known is not None and known.going == uid
+    def _is_terminating(self, name: str, uid: str) -> bool:
+        """Return True if this very definition still exists and is terminating."""
+        known = self._states.get(name)
+        return known is not None and known.terminating_uid == uid
 
-    async def _let_go(self, name: str, uid: str) -> None:
-        await self._tell(name, uid, "True", "InstanceDeletionInProgress", "CustomResource deletion is in progress")
+    async def _delete_instances(self, name: str, uid: str) -> None:
+        await self._set_terminating(
+            name, uid, "True", "InstanceDeletionInProgress", "CustomResource deletion is in progress"
+        )
         known = self._served.get(name)
         if known is None:
             status = "False", "NeverEstablished", "resource was never established"
@@ -412,62 +426,62 @@ class Definitions:
 
         await self._write(name, released, subresource="status")
 
-    async def _tell(self, name: str, uid: str, status: str, reason: str, message: str) -> None:
-        def told(found: CustomResourceDefinition) -> CustomResourceDefinition:
+    async def _set_terminating(self, name: str, uid: str, status: str, reason: str, message: str) -> None:
+        def with_condition(found: CustomResourceDefinition) -> CustomResourceDefinition:
             _check(found, uid)
             set_condition(found, TERMINATING, status, reason, message)
             return found
 
-        await self._write(name, told, subresource="status")
+        await self._write(name, with_condition, subresource="status")
 
     async def _delete_all(self, definition: str, uid: str, objects: Objects) -> None:
-        """Returns once nothing is left. Raises _LetGo."""
-        looks = 0
-        asked: set[tuple[str, str]] = set()
-        """Those that are deleted once their finalizers are gone; no new ones are made."""
+        """Delete all objects, and return once none are left. Raises _DefinitionGone."""
+        checks = 0
+        requested: set[tuple[str, str]] = set()
+        """Objects with finalizers, which are deleted later; no new objects are created."""
         while True:
-            await objects.catch_up()  # with what other servers have taken before they heard of the end
-            if not self._is_going(definition, uid):
-                raise _LetGo(definition)
-            await self._delete_each([each for each in objects.names() if each not in asked], objects, asked)
+            await objects.wait_until_current()  # other servers may have stored objects before they saw the termination
+            if not self._is_terminating(definition, uid):
+                raise _DefinitionGone(definition)
+            await self._delete_each([each for each in objects.names() if each not in requested], objects, requested)
             if not objects.count():
                 return
-            if looks == _PATIENCE:
+            if checks == _CHECKS_BEFORE_REPORT:
                 text = "could not confirm zero CustomResources remaining: timed out waiting for the condition"
-                await self._tell(definition, uid, "True", "InstanceDeletionCheck", text)
-            await asyncio.sleep(_LOOKS[min(looks, len(_LOOKS) - 1)])
-            looks += 1
+                await self._set_terminating(definition, uid, "True", "InstanceDeletionCheck", text)
+            await asyncio.sleep(_CHECK_DELAYS[min(checks, len(_CHECK_DELAYS) - 1)])
+            checks += 1
 
     async def _delete_each(
-        self, names: Sequence[tuple[str, str]], objects: Objects, asked: set[tuple[str, str]]
+        self, names: Sequence[tuple[str, str]], objects: Objects, requested: set[tuple[str, str]]
     ) -> None:
-        async for namespace, name in unhurried(names):  # deleting what is deleted already waits for nothing
+        async for namespace, name in time_sliced(names):  # deleting a marked object returns without waiting
             try:
                 await objects.delete(loopback(namespace, name), name)
             except StatusError as error:
                 if error.code != 404:
                     raise
-            asked.add((namespace, name))
+            requested.add((namespace, name))
 
 
 def _failed(name: str, error: Exception) -> None:
     logger.error("the definition %s cannot be served yet", name, exc_info=error)
 
 
-class _LetGo(Exception):
-    """A definition is gone: another server has been first."""
+class _DefinitionGone(Exception):
+    """Raised if the definition is gone because another server finished its termination."""
 
 
 def _check(found: CustomResourceDefinition, uid: str) -> None:
-    """Raises _LetGo for another definition of the same name."""
+    """Raise _DefinitionGone if this is another definition of the same name."""
     if found.metadata.uid != uid:
-        raise _LetGo(found.metadata.name)
+        raise _DefinitionGone(found.metadata.name)
 
 
 def _versions(definition: Declared) -> frozenset[str]:
-    """Those in which it is to be served."""
+    """Return the served versions of a definition."""
     return frozenset(each.name for each in definition.spec.versions if each.served)
 
 
 def _cool_later(versions: Versions) -> None:
-    asyncio.get_running_loop().call_later(_COOLING, versions.cool)
+    asyncio.get_running_loop().call_later(_COOL_DELAY, versions.cool)

@@ -1,4 +1,4 @@
-"""Conversions that this process makes itself, of one object after the other."""
+"""Conversions that this process makes itself, object by object."""
 
 from __future__ import annotations
 
@@ -10,40 +10,40 @@ from steersman.kinds.open import OpenKind, OpenObject
 from steersman.machinery.large_work.sizes import is_large
 from steersman.rest.conversion import Conversion
 from steersman.work.offloading import offload_if
-from steersman.work.yielding import unhurried
+from steersman.work.yielding import time_sliced
 
 
 class LocalConversion(Conversion):
-    """A subclass says what an object is in another version."""
+    """The base of such conversions; a subclass converts one object."""
 
     def __init__(self, kinds: Mapping[str, CustomKind]) -> None:
         self.kinds = kinds
-        self._customs = kinds
+        self._custom_kinds = kinds
 
     @abstractmethod
-    def made(self, obj: OpenObject, source: CustomKind, target: CustomKind) -> OpenObject:
-        """An object of `source` as one of `target`. Raises StatusError."""
+    def convert_object(self, obj: OpenObject, source: CustomKind, target: CustomKind) -> OpenObject:
+        """Return an object of `source` converted to `target`. Raises StatusError."""
 
     def read(self, source: CustomKind, body: bytes) -> OpenObject:
-        """A stored object."""
+        """Return a stored object."""
         return source.decode(body)
 
-    async def values(self, values: Sequence[bytes], target: OpenKind) -> list[bytes]:
-        kind = self._customs[target.api_version]
+    async def convert_values(self, values: Sequence[bytes], target: OpenKind) -> list[bytes]:
+        kind = self._custom_kinds[target.api_version]
         found = []
-        async for value in unhurried(values):
-            found.append(await offload_if(is_large(value), self._converted_value, value, kind))
+        async for value in time_sliced(values):
+            found.append(await offload_if(is_large(value), self._convert_value, value, kind))
         return found
 
-    def _converted_value(self, value: bytes, target: CustomKind) -> bytes:
+    def _convert_value(self, value: bytes, target: CustomKind) -> bytes:
         body = target.body_of(value)
-        source = self._customs.get(target.version_of(body), target)
-        return target.value_as_is(self.made(self.read(source, body), source, target))
+        source = self._custom_kinds.get(target.version_of(body), target)
+        return target.value_as_is(self.convert_object(self.read(source, body), source, target))
 
     async def close(self) -> None:
-        """Keeps nothing."""
+        """Do nothing, as there is nothing to close."""
 
-    def converted(self, obj: OpenObject, source: OpenKind, target: OpenKind) -> OpenObject:
+    def convert(self, obj: OpenObject, source: OpenKind, target: OpenKind) -> OpenObject:
         if source is target:
             return obj
-        return self.made(obj, self._customs[source.api_version], self._customs[target.api_version])
+        return self.convert_object(obj, self._custom_kinds[source.api_version], self._custom_kinds[target.api_version])

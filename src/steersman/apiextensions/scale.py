@@ -1,4 +1,4 @@
-"""`/scale` of custom resources: the numbers of replicas, and the selector, by JSON paths.
+"""The `/scale` subresource of custom resources: replicas and selector at declared JSON paths.
 
 Follows k8s.io/apiextensions-apiserver `pkg/registry/customresource` (etcd.go, validator.go).
 """
@@ -22,7 +22,7 @@ from steersman.registry.scale import SCALE
 from steersman.rest.resource import AGE, Column, Subresource
 
 UNSET: Final = -(2**31)
-"""The number of replicas, in a Scale that is changed, of an object that does not say it."""
+"""The number of replicas in a Scale for an update, of an object without that field."""
 _MOST: Final = 2**31 - 1
 _COLUMNS: Final = (
     Column(
@@ -31,18 +31,18 @@ _COLUMNS: Final = (
     Column("Available", lambda scale: scale.status.replicas, type="integer", description="Number of actual replicas"),
     replace(AGE, type="date"),
 )
-"""Read off the JSON of a Scale, which does not have a wanted number of 0."""
+"""Columns that read the JSON of a Scale, which omits a desired number of 0."""
 
 
 def scale_subresource(
     declared: CustomResourceSubresourceScale, default: Callable[[OpenObject], None] | None = None
 ) -> Subresource[Any]:
-    """The subresource of a version, in which it is given objects; `default` fills in what a change has made."""
+    """Return the subresource of a version; `default` fills in defaults after a change."""
     return Subresource(name=SCALE.name, kind=SCALE.kind, view=CustomScale(declared, default), columns=_COLUMNS)
 
 
 class CustomScale:
-    """The Scale of an object whose paths are declared."""
+    """The Scale of an object with declared paths."""
 
     def __init__(
         self, declared: CustomResourceSubresourceScale, default: Callable[[OpenObject], None] | None = None
@@ -55,14 +55,16 @@ class CustomScale:
         self._selector = split_path(declared.label_selector_path) if declared.label_selector_path else None
 
     def read(self, obj: OpenObject) -> Scale:
-        """The Scale of `obj`. Raises StatusError 500 where it says no number of replicas, or something else there."""
+        """Return the Scale of `obj`. Raises StatusError 500 if the number of replicas is missing or a value has a wrong
+        type.
+        """
         scale = self.read_to_change(obj)
         if scale.spec.replicas == UNSET:
             raise internal(f"the spec replicas field {quote(self._path)} does not exist")
         return scale
 
     def read_to_change(self, obj: OpenObject) -> Scale:
-        """The same where there need be no number of replicas."""
+        """Return the Scale of `obj`, whose number of replicas may be missing (UNSET). Raises StatusError 500."""
         content, metadata = obj.content, obj.metadata
         try:
             wanted = nested_field(content, self._wanted, int)
@@ -83,16 +85,16 @@ class CustomScale:
         )
 
     def write(self, obj: OpenObject, view: Scale) -> None:
-        """Puts the wanted number into `obj`. Raises StatusError 400 if there is none."""
+        """Write the desired number into `obj`. Raises StatusError 400 if it is missing."""
         if view.spec.replicas == UNSET:
             raise bad_request(f"the spec replicas field {quote(self._path)} cannot be empty")
-        place: Any = obj.content
+        parent: Any = obj.content
         for name in self._wanted[:-1]:
-            below = place.setdefault(name, {})
+            below = parent.setdefault(name, {})
             if not isinstance(below, dict):
                 raise plain_internal(f"value cannot be set because .{'.'.join(self._wanted[:-1])} is not a map")
-            place = below
-        place[self._wanted[-1]] = view.spec.replicas
+            parent = below
+        parent[self._wanted[-1]] = view.spec.replicas
         if self._default is not None:
             self._default(obj)
         if view.metadata.resource_version:
@@ -100,7 +102,7 @@ class CustomScale:
 
 
 def scale_errors(declared: DeclaredVersion, content: dict[str, Any], *, of_status: bool = False) -> list[FieldError]:
-    """What is wrong with what the paths of a version lead to; with `of_status` but for the wanted number."""
+    """Return the errors of the values at a version's scale paths; `of_status` skips the desired number."""
     scale = None if declared.subresources is None else declared.subresources.scale
     if scale is None:
         return []

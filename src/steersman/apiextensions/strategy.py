@@ -1,4 +1,4 @@
-"""What is special about custom resources when they are created and updated.
+"""The strategies of custom resources.
 
 Follows k8s.io/apiextensions-apiserver `pkg/registry/customresource` (strategy.go, status_strategy.go, validator.go).
 """
@@ -22,54 +22,57 @@ from steersman.machinery.validation.object_meta import STANDARD_FINALIZERS
 from steersman.rest.context import Context
 from steersman.rest.strategy import Strategy
 from steersman.schema import Correlated, blocks_rules
-from steersman.work.offloading import is_hurried, takes_long
+from steersman.work.offloading import can_move_to_thread, ensure_offloaded
 
 _STATUS: Final = "status"
-_BUDGET_HERE: Final = 5_000
-"""What rules may cost on the loop: some milliseconds."""
+_EVENT_LOOP_BUDGET: Final = 5_000
+"""The cost budget of rules on the event loop, equal to some milliseconds."""
 
 
-class Life:
-    """Of a definition, from its first generation to its last: whether it goes."""
+class Lifecycle:
+    """The lifecycle of a definition, shared by all its generations."""
 
     def __init__(self) -> None:
         self.is_ending = False
 
 
 class Versions:
-    """The versions of a definition, the one that is stored, and whether it goes."""
+    """The versions of a definition, its storage version and its lifecycle."""
 
     def __init__(self, versions: Sequence[Version], stored: Version, plural: str) -> None:
         self._plural = plural
         self.every = versions
         self._by_name = {each.declared.name: each for each in versions}
         self.stored = stored
-        self.life = Life()
+        self.lifecycle = Lifecycle()
 
-    def of(self, ctx: Context) -> Version:
-        """That of a request; what the server itself writes is of the stored one."""
-        return self.named(ctx.action.version)
+    def for_request(self, ctx: Context) -> Version:
+        """Return the version of a request; the storage version for writes of the server itself."""
+        return self.get(ctx.action.version)
 
-    def named(self, version: str) -> Version:
-        """That of this name; the stored one if there is none."""
+    def get(self, version: str) -> Version:
+        """Return the version of this name, the storage version if there is none."""
         return self._by_name.get(version, self.stored)
 
     def cool(self) -> None:
-        """Forgets what was compiled: what was made of a definition holds itself, and would keep it until garbage is
-        collected, which would take as long as there is of it."""
+        """Drop everything compiled.
+
+        Compiled schemas contain reference cycles, so they would stay until a garbage collection, which takes time in
+        proportion to their size.
+        """
         for each in self.every:
             each.rules = None
             each.kind.cool()
 
     def check_create(self, name: str) -> None:
-        """Raises StatusError 403 when nothing can be created any more."""
-        if self.life.is_ending:
+        """Raise StatusError 403 if the definition is terminating."""
+        if self.lifecycle.is_ending:
             resource = GroupResource(self.stored.kind.group, self._plural)
             raise forbidden(resource, name, "create not allowed while custom resource definition is terminating")
 
 
 class CustomResourceStrategy(Strategy[OpenObject]):
-    """The objects of one definition. Objects that replace others are judged in the version of the request."""
+    """The strategy of the objects of one definition; updates are validated in the version of the request."""
 
     allow_unconditional_update = False
     metadata_on_update = "twice"
@@ -78,21 +81,24 @@ class CustomResourceStrategy(Strategy[OpenObject]):
         self._versions = versions
 
     def resets_in(self, version: str) -> tuple[str, ...]:
-        return ("status",) if self._versions.named(version).declared.has_status else ()
+        return ("status",) if self._versions.get(version).declared.has_status else ()
 
     def prepare_for_create(self, ctx: Context, obj: OpenObject) -> None:
         self._versions.check_create(obj.metadata.name)
-        if self._versions.of(ctx).declared.has_status:
+        if self._versions.for_request(ctx).declared.has_status:
             obj.content.pop(_STATUS, None)
         obj.metadata.generation = 1
 
     def check_stored(self, ctx: Context, obj: OpenObject) -> None:
-        """The definition may have been deleted while this was judged: then it would be left when all others are gone,
-        and be there again with the next definition of this name."""
+        """Check the lifecycle again right before the object is stored.
+
+        The definition may have been terminated during validation. An object stored now would survive the deletion of
+        all others, and appear again in the next definition of this name.
+        """
         self._versions.check_create(obj.metadata.name)
 
     def prepare_for_update(self, ctx: Context, new: OpenObject, old: OpenObject) -> None:
-        version = self._versions.of(ctx)
+        version = self._versions.for_request(ctx)
         before = old.content
         if version.declared.has_status:
             new.content.pop(_STATUS, None)
@@ -102,13 +108,13 @@ class CustomResourceStrategy(Strategy[OpenObject]):
             new.metadata.generation = old.metadata.generation + 1
 
     def validate(self, ctx: Context, obj: OpenObject) -> Iterator[FieldError]:
-        version = self._versions.of(ctx)
+        version = self._versions.for_request(ctx)
         structural, plain = version.kind.structural, version.kind.whole(obj)
         errors = structural.validate(plain)
         errors += scale_errors(version.declared, obj.content)
         errors += structural.validate_embedded(plain)
         errors += structural.validate_lists(plain)
-        # the name is judged with the rest of the metadata, but without it no rule is
+        # The store validates the name with the metadata, but no rule is evaluated for an object without a name.
         lacking = () if obj.metadata.name else (required(Path("metadata", "name"), ""),)
         return self._with_rules(ctx, version, errors, plain, None, None, lacking)
 
@@ -121,7 +127,7 @@ class CustomResourceStrategy(Strategy[OpenObject]):
         return finalizer_warnings(set(new.metadata.finalizers).difference(old.metadata.finalizers))
 
     def validate_update(self, ctx: Context, new: OpenObject, old: OpenObject) -> Iterator[FieldError]:
-        version = self._versions.of(ctx)
+        version = self._versions.for_request(ctx)
         kind = version.kind
         plain, before = kind.whole(new), kind.whole(old)
         correlated = kind.structural.correlate(plain, before)
@@ -148,26 +154,28 @@ class CustomResourceStrategy(Strategy[OpenObject]):
         correlated: Correlated | None,
         others: Iterable[FieldError] = (),
     ) -> Iterator[FieldError]:
-        """The errors there are, and those of the rules, unless these or `others` are of a kind that forbids them."""
+        """Yield the errors and those of the rules, unless `errors` or `others` prevent the evaluation of rules."""
         if not version.kind.structural.has_rules:
             return iter(errors)
         blocked = blocks_rules([*errors, *others])
         if blocked is not None:
             return iter([*errors, blocked])
-        is_here = is_hurried()
+        is_here = can_move_to_thread()
         rules = version.rules
         if rules is None:
-            takes_long()
+            ensure_offloaded()
             rules = version.compile_rules()
-        judged = rules.judge(plain, before, budget=_BUDGET_HERE if is_here else None, correlated=correlated)
-        if is_here and judged.budget < 0:
-            takes_long()
-        ctx.warn_all(judged.warnings)
-        return iter(errors + judged.errors)
+        evaluation = rules.evaluate(
+            plain, before, budget=_EVENT_LOOP_BUDGET if is_here else None, correlated=correlated
+        )
+        if is_here and evaluation.budget < 0:
+            ensure_offloaded()
+        ctx.warn_all(evaluation.warnings)
+        return iter(errors + evaluation.errors)
 
 
 class StatusStrategy(CustomResourceStrategy):
-    """`/status`: all but the status and who owns it is kept."""
+    """The strategy of `/status`: keeps everything but the status and managedFields."""
 
     def resets_in(self, version: str) -> tuple[str, ...]:
         return ("metadata", "spec")
@@ -199,7 +207,7 @@ _PREFER: Final = "prefer a domain-qualified finalizer name{} to avoid accidental
 
 
 def finalizer_warnings(finalizers: Iterable[str]) -> Iterator[str]:
-    """What is to be said of the names of new finalizers."""
+    """Yield warnings about the names of new finalizers."""
     for name in sorted(set(finalizers)):
         texts = list(is_qualified_name(name))
         if "/" not in name and name not in STANDARD_FINALIZERS:

@@ -1,4 +1,4 @@
-"""A version of a definition, and what is made of it."""
+"""A version of a definition with its kind and rules."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Version:
-    """A version of a definition, and the kind it makes."""
+    """A version of a definition with its kind and rules."""
 
     declared: DeclaredVersion
     kind: CustomKind
     rules: Rules | None = None
-    """The rules of its schema; None before they are compiled."""
+    """The compiled rules of its schema; None before the first use."""
 
     def compile_rules(self) -> Rules:
-        """The rules, compiled if need be: that takes some milliseconds for each."""
+        """Return the rules, compiled on first use, which takes some milliseconds for each."""
         if self.rules is None:
-            from steersman.validation_rules.evaluation import Rules  # imports all of CEL
+            from steersman.validation_rules.evaluation import Rules  # this imports all of CEL
 
             rules = Rules(self.kind.structural.root)
             rules.compile()
@@ -34,7 +34,7 @@ class Version:
 
 
 def versions_of(definition: Declared) -> list[Version]:
-    """All versions of a definition. Nothing is compiled yet."""
+    """Return all versions of a definition; nothing is compiled yet."""
     names = definition.status.accepted_names
     versions = [
         Version(
@@ -48,5 +48,5 @@ def versions_of(definition: Declared) -> list[Version]:
     family = {each.kind.api_version: each.kind for each in versions}
     for each in versions:
         each.kind.family = family
-        each.declared.schema = None  # its text is with the kind now
+        each.declared.schema = None  # the kind has its text now
     return versions

@@ -1,4 +1,4 @@
-"""JSON of objects as it stands in events: in one line, without what a policy leaves out."""
+"""JSON of objects in audit events: on one line, and without the members that a policy omits."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _SEPARATORS: Final = (("\u2028".encode(), rb"\u2028"), ("\u2029".encode(), rb"\u
 
 
 class NotJSON(ValueError):
-    """What a client has sent is no JSON."""
+    """The client's data is not JSON."""
 
 
 def as_go_escapes(data: bytes) -> bytes:
-    """JSON with the characters escaped that Go's encoder escapes; they stand in strings only."""
+    """Escape the characters that Go's JSON encoder escapes; they can only occur in strings."""
     if len(data.translate(None, _MARKUP)) != len(data):
         for char, escape in _ESCAPED:
             data = data.replace(char, escape)
@@ -32,7 +32,7 @@ def as_go_escapes(data: bytes) -> bytes:
 
 
 def compact(data: bytes) -> bytes:
-    """JSON of a client without blanks between its values. Raises NotJSON."""
+    """Return a client's JSON without white space between values. Raises NotJSON."""
     try:
         _RAW.decode(data)
         return msgspec.json.format(data, indent=-1)
@@ -41,9 +41,9 @@ def compact(data: bytes) -> bytes:
 
 
 def without_managed_fields(data: bytes) -> bytes:
-    """The JSON of an object, of a list or of a Table without `metadata.managedFields` of what is in it.
+    """Remove `metadata.managedFields` from the JSON of an object, of a list's items, or of a Table's rows.
 
-    Only the way to these members is decoded.
+    Decodes only the members on the path to them.
     """
     if _MEMBER not in data:
         return data
@@ -56,19 +56,19 @@ def without_managed_fields(data: bytes) -> bytes:
 
 
 def _drop(members: dict[str, msgspec.Raw]) -> None:
-    """Takes the owners of fields out of an object's metadata."""
+    """Remove managedFields from the metadata of a decoded object."""
     metadata = _object(members.get("metadata"))
     if metadata is not None and metadata.pop("managedFields", None) is not None:
         members["metadata"] = msgspec.Raw(_ENCODER.encode(metadata))
 
 
 def _object(value: msgspec.Raw | None) -> dict[str, msgspec.Raw] | None:
-    """The members of a value that is an object."""
+    """Decode the members of a JSON object; None for other values."""
     return _OBJECT.decode(value) if value is not None and bytes(value).startswith(b"{") else None
 
 
 def _each(items: msgspec.Raw, below: str) -> msgspec.Raw:
-    """A list of objects, or of what has one `below`, without the owners of their fields."""
+    """Remove managedFields from a JSON list of objects; each object is the member `below` of an item, if not ""."""
     if not bytes(items).startswith(b"["):
         return items
     return msgspec.Raw(_ENCODER.encode([_item(item, below) for item in _LIST.decode(items)]))

@@ -1,4 +1,4 @@
-"""What is said of events that could not be recorded (k8s.io/apiserver `audit.HandlePluginError`)."""
+"""Counting and logging of events that could not be recorded (k8s.io/apiserver `audit.HandlePluginError`)."""
 
 from __future__ import annotations
 
@@ -13,18 +13,20 @@ logger = logging.getLogger(__name__)
 
 _MOST_TOLD: Final = 100
 _MOST_READ: Final = 256 * 1024
-"""Bytes of events that are read for one message: this is done on the loop."""
+"""Limit of the bytes of events that are decoded for one log message, as this happens on the event loop."""
 
 
 class Errors:
-    """Counts and logs the events that one plugin has lost."""
+    """Counts and logs events that audit plugins have lost."""
 
     def __init__(self, metrics: AuditMetrics) -> None:
         self._metrics: Final = metrics
 
     def lost(self, plugin: str, why: object, records: Sequence[bytes]) -> None:
-        """Tells of events that `plugin` could not record: in one line each, without what they hold, and without the
-        query of the request, in which some clients put a token."""
+        """Count and log events that `plugin` could not record, with one line per event.
+
+        The lines contain neither objects nor the query of the request, since some clients put a token there.
+        """
         self._metrics.errors.inc((plugin,), len(records))
         told = records[: _as_many_as_are_read(records)]
         lines = [event_line(each, with_query=False) for each in told]
@@ -40,7 +42,7 @@ class Errors:
 
 
 def _as_many_as_are_read(records: Sequence[bytes]) -> int:
-    """How many of the records are told of by a line of their own."""
+    """Return the number of records that get their own line."""
     size = 0
     for number, record in enumerate(records[:_MOST_TOLD]):
         size += len(record)

@@ -1,6 +1,6 @@
-"""Where a slow request has spent its time, as its event tells it (k8s.io/apiserver `request.LatencyTrackers`).
+"""Latency annotations of slow requests, by layer (k8s.io/apiserver `request.LatencyTrackers`).
 
-Objects are kept as they are sent, so that reading, transforming and encoding them are not told apart here.
+Objects are stored as they are sent, so there are no separate layers for reading, transforming and encoding.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Final
 from steersman.machinery.values.durations import format_duration
 
 SLOW_SECONDS: Final = 0.5
-"""What took no longer says nothing of it."""
+"""Duration of a request, in seconds, above which its event has latency annotations."""
 _PREFIX: Final = "apiserver.latency.k8s.io/"
 
 AUTHENTICATION: Final = "authentication"
@@ -23,11 +23,11 @@ STORAGE: Final = "etcd"
 _TOTAL: Final = "total"
 
 _LONGEST_COUNTS: Final = frozenset({AUTHORIZATION, QUEUE_WAIT, VALIDATING})
-"""Several at the same time: the longest counts, of others their sum."""
+"""Layers whose checks run concurrently: the longest duration counts. For other layers the sum counts."""
 
 
 class Latencies:
-    """Seconds of one request, by what they were spent on."""
+    """Seconds of one request by layer."""
 
     __slots__ = ("_seconds",)
 
@@ -35,12 +35,12 @@ class Latencies:
         self._seconds: dict[str, float] = {}
 
     def took(self, layer: str, seconds: float) -> None:
-        """Counts a time that a layer took."""
+        """Add a duration to a layer."""
         before = self._seconds.get(layer, 0.0)
         self._seconds[layer] = max(before, seconds) if layer in _LONGEST_COUNTS else before + seconds
 
     def annotations(self, total: float) -> dict[str, str]:
-        """What is to be told of a request that took this long; nothing of a fast one."""
+        """Return the annotations of a request that took `total` seconds; {} for a fast request."""
         if total <= SLOW_SECONDS:
             return {}
         spent = {layer: seconds for layer, seconds in self._seconds.items() if seconds}

@@ -1,4 +1,4 @@
-"""Events as lines of text: `--audit-log-format=legacy`, and the server's own log (k8s.io/apiserver `EventString`)."""
+"""Events as lines of text: for `--audit-log-format=legacy` and the server's log (k8s.io/apiserver `EventString`)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class _Status(msgspec.Struct):
 
 
 class _Event(msgspec.Struct, rename="camel"):
-    """What a line tells of an event; the rest of it is skipped."""
+    """Members of an event that a line shows."""
 
     audit_id: str = msgspec.field(name="auditID", default="")
     stage: str = ""
@@ -43,7 +43,7 @@ _DECODER: Final = msgspec.json.Decoder(_Event)
 
 
 def event_line(record: bytes, *, with_query: bool = True) -> str:
-    """A record (see backends.backend) as a line, without its end; `with_query` keeps the query of its URI."""
+    """Format a record (see backends.backend) as a line without line end; `with_query` keeps the query of its URI."""
     event = _DECODER.decode(b"{" + record)
     user, other = event.user, event.impersonated_user
     username, groups = user.username or "<none>", "<none>"
@@ -75,7 +75,7 @@ def event_line(record: bytes, *, with_query: bool = True) -> str:
 
 
 def _nano(timestamp: str) -> str:
-    """A MicroTime as RFC3339Nano has it: without the zeros at the end of its fraction."""
+    """Convert a MicroTime to RFC3339Nano: without trailing zeros of the fraction."""
     whole, _, fraction = timestamp.removesuffix("Z").partition(".")
     fraction = fraction.rstrip("0")
     return f"{whole}.{fraction}Z" if fraction else f"{whole}Z"

@@ -1,4 +1,4 @@
-"""What the audit trail counts (k8s.io/apiserver `audit/metrics`)."""
+"""Metrics of the audit trail (k8s.io/apiserver `audit/metrics`)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ from steersman.machinery.metrics import Counter, Registry
 
 
 class AuditMetrics:
-    """Events made, levels of requests, events that were lost, by plugin, and requests that were refused for that."""
+    """Counters of events, of requests by level, of lost events by plugin, and of requests rejected due to lost
+    events.
+    """
 
     def __init__(self, registry: Registry) -> None:
         self.events = Counter(

@@ -1,4 +1,4 @@
-"""What is recorded of which requests: the rules of a policy, compiled (k8s.io/apiserver `audit/policy`)."""
+"""Compiled audit policy: rules that select the level for each request (k8s.io/apiserver `audit/policy`)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ STAGES: Final = (REQUEST_RECEIVED, RESPONSE_STARTED, RESPONSE_COMPLETE, PANIC)
 
 
 class Level(IntEnum):
-    """How much of a request is recorded; each level has all that the ones before it have."""
+    """Audit level. Each level includes everything that lower levels record."""
 
     NONE = 0
     METADATA = 1
@@ -38,7 +38,7 @@ _LABELS: Final = tuple((name,) for name in LEVELS)
 
 
 class Recorded(Struct, frozen=True):
-    """What of a request is recorded (`RequestAuditConfig`)."""
+    """Policy's settings for one request (`RequestAuditConfig`)."""
 
     level: Level
     omitted_stages: frozenset[str] = frozenset()
@@ -46,20 +46,22 @@ class Recorded(Struct, frozen=True):
 
     @property
     def labels(self) -> tuple[str]:
-        """The level as events and metrics name it."""
+        """The name of the level in events and metrics, as a tuple."""
         return _LABELS[self.level]
 
 
 class Rules:
-    """The rules of a policy, in order: the first that a request meets says what is recorded of it."""
+    """The rules of a policy, in order; the first matching rule applies."""
 
     def __init__(self, policy: Policy) -> None:
         self._rules: Final = tuple(_Rule(rule, policy) for rule in policy.rules or ())
         self._otherwise: Final = Recorded(Level.NONE, frozenset(policy.omit_stages), policy.omit_managed_fields)
 
     def recorded(self, user: UserInfo | None, action: Action, path: str | None) -> Recorded:
-        """What is recorded of an action of a user, None for one who is not known. `path` is that of a request that is
-        about no resource, else None."""
+        """Return the settings for an action.
+
+        `user` is None if the request is not authenticated. `path` is None for requests about a resource.
+        """
         for rule in self._rules:
             if rule.matches(user, action, path):
                 return rule.recorded
@@ -71,7 +73,7 @@ def _some(values: Iterable[str]) -> frozenset[str] | None:
 
 
 class _Rule:
-    """One rule; what it says nothing about is None."""
+    """A compiled rule; None in place of a set matches everything."""
 
     __slots__ = ("_groups", "_namespaces", "_paths", "_resources", "_users", "_verbs", "recorded")
 
@@ -105,7 +107,7 @@ class _Rule:
 
 
 class _Resources:
-    """Resources of a group; "*" for any group."""
+    """Resources of an API group, or of any group ("*")."""
 
     __slots__ = ("_any", "_group", "_named", "_names", "_whole")
 
@@ -117,8 +119,11 @@ class _Resources:
         self._names = _some(given.resource_names)
 
     def match(self, action: Action) -> bool:
-        """Whether the resource of an action is among them: by its name or "*", with a subresource by
-        "resource/subresource", "*/subresource", or "resource/*", which means the resource itself too."""
+        """Return True if the action's resource is included.
+
+        A resource is included by its name or "*". A subresource is included by "resource/subresource", "*/subresource"
+        or "resource/*"; the last includes the resource itself too.
+        """
         if self._group not in (action.group, "*"):
             return False
         if self._whole:
@@ -134,10 +139,10 @@ class _Resources:
 
 
 def path_matches(path: str, given: str) -> bool:
-    """Whether a path is the one that a rule gives, which may end in "*"."""
+    """Return True if `path` matches the path of a rule, which may end with "*"."""
     return given in ("*", path) or (given.endswith("*") and path.startswith(given.rstrip("*")))
 
 
 def unknown_stages(stages: Sequence[str]) -> list[int]:
-    """The indices of what is no stage."""
+    """Return the indices of unknown stages."""
     return [index for index, stage in enumerate(stages) if stage not in STAGES]

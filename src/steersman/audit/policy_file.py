@@ -1,4 +1,4 @@
-"""`--audit-policy-file`: a Policy of audit.k8s.io/v1, read and judged as upstream does, in its words."""
+"""Parser and validation of `--audit-policy-file`, a Policy of audit.k8s.io/v1, with upstream's messages."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from steersman.machinery.validation.formats import is_dns1123_subdomain
 logger = logging.getLogger(__name__)
 
 _INTERNAL: Final = "audit.k8s.io/__internal"
-"""Version of a document that names none, which nothing but its kind is read of."""
+"""Version of documents without apiVersion; such a document is rejected later."""
 _KINDS: Final = {(version, "Policy"): Policy for version in ("audit.k8s.io/v1", _INTERNAL)}
 
 
 class PolicyError(ValueError):
-    """A policy that cannot be used; the text is upstream's."""
+    """The policy is invalid; the text is upstream's."""
 
 
 def load_policy(path: FilePath) -> Policy:
-    """The policy in a file. Raises PolicyError."""
+    """Read the policy in a file. Raises PolicyError."""
     try:
         data = read_bounded(path)
     except OSError as error:
@@ -40,7 +40,7 @@ def load_policy(path: FilePath) -> Policy:
 
 
 def read_policy(data: bytes) -> Policy:
-    """The policy in a document. What is unknown or given twice in it is warned of. Raises PolicyError."""
+    """Parse a policy. Logs a warning about unknown or duplicate members. Raises PolicyError."""
     try:
         policy = read_document(data, _KINDS, default=(_INTERNAL, "Policy"))
     except DecodeError as error:
@@ -59,7 +59,7 @@ def read_policy(data: bytes) -> Policy:
 
 
 def validate_policy(policy: Policy) -> Iterator[FieldError]:
-    """What is wrong with a policy."""
+    """Yield the errors of a policy."""
     yield from _validate_stages(policy.omit_stages, Path("omitStages"))
     for index, rule in enumerate(policy.rules or ()):
         yield from _validate_rule(rule, Path("rules")[index])

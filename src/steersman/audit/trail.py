@@ -1,4 +1,4 @@
-"""One request on its way into the audit trail (k8s.io/apiserver `AuditContext`)."""
+"""Audit of single requests (k8s.io/apiserver `AuditContext`)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from steersman.audit.policy import (
 from steersman.authentication.user import UserInfo
 from steersman.machinery.codec.serializer import from_plain
 from steersman.machinery.identity.action import Action
-from steersman.machinery.values.times import moment, monotonic
+from steersman.machinery.values.times import monotonic, unix_now
 from steersman.work.offloading import offload_if
 from steersman.work.shielding import shielded
 
@@ -38,11 +38,11 @@ R = TypeVar("R")
 
 _ENCODER: Final = msgspec.json.Encoder(order="deterministic")
 _LARGE: Final = 64 << 10
-"""Bytes of objects from which an event is encoded beside the loop."""
+"""Size of objects in bytes from which an event is encoded in a worker thread."""
 
 
 class Auditor:
-    """Says what is recorded of each request, and where it goes."""
+    """The audit policy and backend of a server; creates the trail of each request."""
 
     def __init__(self, rules: Rules, backend: Backend, metrics: AuditMetrics) -> None:
         self._rules: Final = rules
@@ -52,8 +52,10 @@ class Auditor:
         self.errors: Final = Errors(metrics)
 
     def recorded(self, user: UserInfo | None, action: Action, path: str | None) -> Recorded | None:
-        """What is recorded of a request, None for nothing; `user` is None for one who is not known, and `path` for a
-        request about a resource."""
+        """Return the policy's settings for a request, or None if it is not recorded.
+
+        `user` is None if the request is not authenticated. `path` is None for requests about a resource.
+        """
         recorded = self._rules.recorded(user, action, path)
         self.metrics.levels.inc(recorded.labels)
         return None if recorded.level is Level.NONE else recorded
@@ -71,7 +73,7 @@ class Auditor:
         user_agent: str,
         received: float,
     ) -> Trail:
-        """What a request leaves in the trail; it was `received` at this second of the monotonic clock."""
+        """Create the trail of a request; `received` is in seconds of the monotonic clock."""
         event = Event(
             level=recorded.labels[0],
             audit_id=audit_id,
@@ -79,7 +81,7 @@ class Auditor:
             verb=action.verb,
             source_ips=source_ips,
             user_agent=user_agent,
-            request_received_timestamp=_timestamp(moment() - monotonic() + received),
+            request_received_timestamp=_timestamp(unix_now() - monotonic() + received),
         )
         if user is not None:
             event.user = event_user(user)
@@ -95,12 +97,12 @@ class Auditor:
         return Trail(self, event, recorded, received)
 
     def later(self, waiting: Awaitable[bool] | None) -> None:
-        """Has something done that nobody waits for before the end."""
+        """Run an awaitable in the background; `close` waits for it."""
         if waiting is not None:
             self._begun(waiting)
 
     async def done(self, waiting: Awaitable[bool] | None) -> bool:
-        """What it gives; it goes on when who waits for it does not wait any more."""
+        """Return the result of an awaitable (True for None). It continues if the caller is cancelled."""
         return waiting is None or await shielded(self._begun(waiting))
 
     def _begun(self, waiting: Awaitable[bool]) -> asyncio.Future[bool]:
@@ -110,7 +112,7 @@ class Auditor:
         return future
 
     async def close(self) -> None:
-        """Returns when everything is recorded, or nothing has become of it for a while."""
+        """Wait for pending events (up to CLOSE_SECONDS), and close the backend."""
         if self._later:
             _, left = await asyncio.wait(tuple(self._later), timeout=CLOSE_SECONDS)
             for each in left:
@@ -120,12 +122,12 @@ class Auditor:
 
 
 def timed(trail: Trail | None, layer: str, wait: Awaitable[R]) -> Awaitable[R]:
-    """The same; the time that it takes counts where it is recorded."""
+    """Return `wait`, with its duration added to a layer of the trail if there is one."""
     return wait if trail is None else trail.timed(layer, wait)
 
 
 def event_user(user: UserInfo) -> EventUser:
-    """A user as events show them."""
+    """Convert a user to the form in events."""
     found = EventUser(username=user.name, uid=user.uid, groups=list(user.groups))
     if user.extra:
         found.extra = {key: list(values) for key, values in user.extra.items()}
@@ -133,7 +135,7 @@ def event_user(user: UserInfo) -> EventUser:
 
 
 class Trail:
-    """The event of one request, which is recorded anew at each stage."""
+    """The event of one request, which is recorded at each stage."""
 
     __slots__ = (
         "_annotations",
@@ -164,15 +166,15 @@ class Trail:
         self._pending: Awaitable[bool] | None = None
         self.level: Level = recorded.level
 
-    # What is told on the way
+    # Members of the event
 
     @property
     def wants_response(self) -> bool:
-        """Whether objects that are answered are recorded."""
+        """True if response objects are recorded."""
         return self.level is Level.REQUEST_RESPONSE
 
     def annotate(self, key: str, value: str, level: Level = Level.METADATA) -> None:
-        """Adds an annotation, where so much is recorded; what was said first under a key counts."""
+        """Add an annotation if `level` is recorded. If the key exists, its first value stays."""
         if level > self.level:
             return
         before = self._annotations.setdefault(key, value)
@@ -186,11 +188,11 @@ class Trail:
             )
 
     def annotate_at_end(self, annotations: Mapping[str, str]) -> None:
-        """Adds annotations that are not there yet when a long answer begins."""
+        """Store annotations to be added at the end of a long-running response."""
         self._late = {**annotations}
 
     async def timed(self, layer: str, wait: Awaitable[R]) -> R:
-        """Waits for something, which counts as time of a layer."""
+        """Await `wait` and add its duration to a layer."""
         began = monotonic()
         try:
             return await wait
@@ -198,14 +200,17 @@ class Trail:
             self.took(layer, monotonic() - began)
 
     def impersonated(self, user: UserInfo, constraint: str) -> None:
-        """The request is made for another user from here on."""
+        """Record the impersonated user."""
         self._event.impersonated_user = event_user(user)
         if constraint:
             self._event.authentication_metadata = AuthenticationMetadata(impersonation_constraint=constraint)
 
     def request_object(self, metadata: ObjectMeta | None, document: Callable[[], bytes]) -> None:
-        """The object that was sent: its metadata complete what is known of the object that the request is about, and
-        its JSON is recorded where requests are."""
+        """Record the object in the request.
+
+        Its metadata complete the reference to the object. `document` returns its JSON, and is only called if request
+        objects are recorded.
+        """
         reference = self._event.object_ref
         if metadata is not None and reference is not None:
             reference.namespace = reference.namespace or metadata.namespace
@@ -217,41 +222,40 @@ class Trail:
             self._request = (without_managed_fields(data) if self._recorded.omits_managed_fields else data,)
 
     def patch(self, data: bytes) -> None:
-        """The patch that was sent. One that is no JSON is not recorded, and counted as lost."""
+        """Record the patch in the request. A patch that is not JSON is not recorded, but counted as lost."""
         if self.level < Level.REQUEST:
             return
         try:
             self._request = (compact(data),)
         except NotJSON:
-            self._auditor.errors.lost("audit", "the patch is no JSON", (self._record(),))
+            self._auditor.errors.lost("audit", "the patch is not JSON", (self._record(),))
 
     def response_object(self, pieces: Sequence[bytes]) -> None:
-        """The JSON of what is answered, in pieces and in one line."""
+        """Record the JSON of the response object, given in pieces and without line breaks."""
         if self.wants_response:
             self._response = pieces
 
     def response_status(self, status: Mapping[str, Any]) -> None:
-        """The Status that is answered."""
+        """Record the Status of the response."""
         told = {key: value for key, value in status.items() if key not in ("kind", "apiVersion", "metadata")}
         self._event.response_status = from_plain(Status, told)
 
     @property
     def is_answered(self) -> bool:
-        """Whether anything is known of the answer."""
+        """True if the status of the response is known."""
         return self._event.response_status is not None
 
     def response_code(self, code: int) -> None:
-        """The code of what is answered."""
+        """Record the response's status code."""
         if self._event.response_status is None:
             self._event.response_status = Status(code=code)
         else:
             self._event.response_status.code = code
 
-    # Its stages
+    # Stages
 
     def receive(self) -> Awaitable[bool] | None:
-        """Records that the request has come. What is returned is to be waited for before anything is done: False
-        refuses the request."""
+        """Record the arrival of the request. Await the result before acting; False rejects the request."""
         waiting = self.process(REQUEST_RECEIVED)
         if waiting is None or not self._auditor.backend.deferred:
             return waiting
@@ -259,26 +263,27 @@ class Trail:
         return None
 
     def complete(self) -> Awaitable[bool] | None:
-        """Records the end; what is returned is to be waited for before the answer is sent."""
+        """Record the end. Await the result before sending the response."""
         if self._late is not None:
             for key, value in self._late.items():
                 self.annotate(key, value)
         if self._event.verb != "watch":
             for key, value in self._latencies.annotations(monotonic() - self._received).items():
                 self.annotate(key, value)
-        return self.process(RESPONSE_COMPLETE) or self._pending  # what is done last is done after the rest
+        # the backend is deferred, so the last result implies the earlier ones
+        return self.process(RESPONSE_COMPLETE) or self._pending
 
     def finish(self) -> None:
-        """Records the end of an answer for which nobody waits."""
+        """Record the end of a response, without waiting for the result."""
         self._auditor.later(self.complete())
 
     def process(self, stage: str) -> Awaitable[bool] | None:
-        """Records the event at a stage; see Backend.process."""
+        """Record the event at a stage; see Backend.process."""
         if stage in self._recorded.omitted_stages:
             return None
         event = self._event
         event.stage = stage
-        now = event.request_received_timestamp if stage is REQUEST_RECEIVED else _timestamp(moment())
+        now = event.request_received_timestamp if stage is REQUEST_RECEIVED else _timestamp(unix_now())
         event.stage_timestamp = now
         event.annotations = self._annotations
         self._auditor.metrics.events.inc()
@@ -293,7 +298,7 @@ class Trail:
         return True if waiting is None else await waiting
 
     def _record(self) -> bytes:
-        """The event as it is now; see backends.backend.Records."""
+        """Encode the current event; see backends.backend.Records."""
         event = self._event
         if self._request is not None:
             event.request_object = msgspec.Raw(b"".join(self._request))
@@ -313,11 +318,11 @@ def _size(pieces: Iterable[bytes] | None) -> int:
 
 
 _second: tuple[int, str] = (-1, "")
-"""The second that was stamped last, and its text."""
+"""The last formatted second (since the epoch) and its text."""
 
 
 def _timestamp(seconds: float) -> str:
-    """A MicroTime of seconds since 1970."""
+    """Format seconds since the epoch as a MicroTime."""
     global _second
     whole = int(seconds)
     known, text = _second

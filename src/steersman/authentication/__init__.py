@@ -1,1 +1,1 @@
-"""Who sends a request: the contract, and one way to find out in each file."""
+"""Authentication: the interface, and one authenticator per file."""

@@ -1,4 +1,4 @@
-"""Several error texts as one, in the form that clients and logs know (apimachinery `util/errors.Aggregate`)."""
+"""Several error texts as one, in upstream's form (apimachinery `util/errors.Aggregate`)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 
 def aggregate(texts: Iterable[str]) -> str:
-    """The distinct `texts` in order: nothing for none, the text itself for one, `[a, b]` for more."""
+    """Return the distinct `texts` in order: "" for none, the text itself for one, `[a, b]` for more."""
     distinct = list(dict.fromkeys(texts))
     if not distinct:
         return ""

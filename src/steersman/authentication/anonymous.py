@@ -1,4 +1,4 @@
-"""Requests without credentials: everyone, or who asks for certain paths, is `system:anonymous`."""
+"""Authentication of requests without credentials as `system:anonymous`, for all or certain paths."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ ANONYMOUS_USER: Final = UserInfo(ANONYMOUS, groups=(ALL_UNAUTHENTICATED,))
 
 
 class AnonymousAuthenticator:
-    """Takes every request for anonymous; with `paths`, only those for exactly these paths."""
+    """Authenticates every request as anonymous; with `paths`, only requests for exactly these paths."""
 
     def __init__(self, paths: Iterable[str] = ()) -> None:
         self._paths = frozenset(paths)

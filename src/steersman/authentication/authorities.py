@@ -1,4 +1,4 @@
-"""Authorities of clients: whether the certificate that a client shows leads to one of them (crypto/x509 `Verify`)."""
+"""Verification of client certificates against CAs (crypto/x509 `Verify`)."""
 
 from __future__ import annotations
 
@@ -17,35 +17,39 @@ from steersman.machinery.values import times
 from steersman.work.bounded_cache import BoundedCache
 from steersman.work.followed_files import FollowedFiles
 
-if TYPE_CHECKING:  # takes 0.1 s to load
+if TYPE_CHECKING:  # takes 0.1 s to import
     from OpenSSL.crypto import X509, X509Store
 
 logger = logging.getLogger(__name__)
 
 _KEPT: Final = 1024
-"""Chains that are remembered, good and bad ones."""
+"""Limit of cached verification results."""
 _KEPT_SECONDS: Final = 60.0
 _LONGEST: Final = 16
-"""Certificates of a chain that are looked at."""
+"""Limit of certificates in a chain."""
 
 
 class Vouching(Protocol):
-    """Authorities, wherever they come from."""
+    """A verifier of client certificates."""
 
     def vouch_for(self, chain: Sequence[bytes]) -> bool:
-        """Whether one of them vouches for a client's certificate (DER), the first of these; others came with it."""
+        """Return True if a CA vouches for the first certificate (DER) of `chain`; the others are intermediate
+        certificates.
+        """
         ...
 
 
 class Certificates:
-    """Authorities by their certificates (DER). Those that count `exactly` do so for themselves, not for what they have
-    signed. `clock` gives seconds since the epoch."""
+    """Verifier with a fixed set of CA certificates (DER).
+
+    Certificates in `exactly` are accepted themselves, but not as issuers. `clock` returns seconds since the epoch.
+    """
 
     def __init__(
         self,
         authorities: frozenset[bytes] = frozenset(),
         exactly: frozenset[bytes] = frozenset(),
-        clock: Callable[[], float] = times.moment,
+        clock: Callable[[], float] = times.unix_now,
     ) -> None:
         self.authorities: Final = authorities
         self._exactly = exactly
@@ -54,7 +58,7 @@ class Certificates:
         self._known: BoundedCache[bytes, tuple[bool, float]] = BoundedCache(_KEPT)
 
     def vouch_for(self, chain: Sequence[bytes]) -> bool:
-        """See Vouching. A chain that is not known takes some 0.2 ms, the first of all 0.1 s."""
+        """Verify a chain, see Vouching. A chain that is not cached takes about 0.2 ms, the first one 0.1 s."""
         if not chain:
             return False
         chain = chain[:_LONGEST]
@@ -62,7 +66,8 @@ class Certificates:
             return True
         key, now = sha256(b"".join(chain)).digest(), self._clock()
         known = self._known[key]
-        if known is not None and 0 < known[1] - now <= _KEPT_SECONDS:  # not after the clock was set back
+        # the second comparison rejects entries from before the clock was set back
+        if known is not None and 0 < known[1] - now <= _KEPT_SECONDS:
             return known[0]
         is_good = self._leads_to_one(chain, now)
         self._known.keep(key, (is_good, now + _KEPT_SECONDS))
@@ -75,13 +80,16 @@ class Certificates:
         try:
             given = [X509.from_cryptography(load_der_x509_certificate(each)) for each in chain]
             found = X509StoreContext(self._store(now), given[0], given[1:]).get_verified_chain()
-            return all(allows_client_auth(each.to_cryptography()) for each in found[1:])  # of the first others judge
+            # the caller checks the usage of the first certificate
+            return all(allows_client_auth(each.to_cryptography()) for each in found[1:])
         except (X509StoreContextError, Error, ValueError, AuthenticationError) as error:
-            logger.debug("no authority vouches for a client's certificate: %s", error)
+            logger.debug("verifying a client certificate failed: %s", error)
             return False
 
     def _store(self, now: float) -> X509Store:
-        """Any of the certificates ends a chain, not only one that has signed itself. A store takes a time once."""
+        """Return a certificate store in which every CA ends a chain, not only self-signed ones. The first call parses
+        them.
+        """
         from cryptography.x509 import load_der_x509_certificate
         from OpenSSL.crypto import X509, X509Store, X509StoreFlags
 
@@ -96,13 +104,14 @@ class Certificates:
 
 
 class Authorities:
-    """The certificates in PEM files, read anew when these change. Raises OSError if they cannot be read at first.
+    """Verifier with the CA certificates in PEM files, reloaded when these change.
 
-    See Certificates for those in the files `exactly`, and for the `clock`.
+    The constructor raises OSError if the files cannot be read. See Certificates for the files `exactly` and for
+    `clock`.
     """
 
     def __init__(
-        self, files: Sequence[str], exactly: Sequence[str] = (), clock: Callable[[], float] = times.moment
+        self, files: Sequence[str], exactly: Sequence[str] = (), clock: Callable[[], float] = times.unix_now
     ) -> None:
         self._files = tuple(files)
         self._exactly = tuple(exactly)
@@ -110,18 +119,18 @@ class Authorities:
         self._certificates = FollowedFiles((*self._files, *self._exactly), self._read_anew, _refused, first=self._read)
 
     def vouch_for(self, chain: Sequence[bytes]) -> bool:
-        """See Vouching."""
+        """Verify a chain, see Vouching."""
         return self._certificates.current().vouch_for(chain)
 
     def share(self, other: Authorities) -> bool:
-        """Whether both have a certificate in common."""
+        """Return True if both have a CA certificate in common."""
         return not self._certificates.value.authorities.isdisjoint(other._certificates.value.authorities)
 
     def _read(self) -> Certificates:
         return Certificates(_in_files(self._files), _in_files(self._exactly), self._clock)
 
     def _read_anew(self) -> Certificates:
-        """Raises OSError, and ValueError where no authority would be left."""
+        """Read the changed files. Raises OSError, and ValueError if no CA certificate would be left."""
         found = self._read()
         if not found.authorities:
             raise ValueError("there is no certificate in " + ", ".join(self._files))
@@ -129,11 +138,11 @@ class Authorities:
 
 
 def _refused(error: Exception) -> None:
-    logger.warning("authorities of clients cannot be read, those read before count: %s", error)
+    logger.warning("reading client CAs failed, keeping the ones read before: %s", error)
 
 
 def certificates_in(pem: bytes) -> frozenset[bytes]:
-    """The certificates (DER) in a text."""
+    """Return the certificates (DER) in a PEM text."""
     return frozenset(each.content for each in blocks(pem) if each.type == "CERTIFICATE")
 
 

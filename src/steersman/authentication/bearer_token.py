@@ -1,4 +1,4 @@
-"""Bearer tokens of requests: where they stand, and whose they are."""
+"""Bearer tokens: extracting them from requests, and authentication by them."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from steersman.authentication.user import UserInfo
 from steersman.machinery.go.strings import to_lower, trim_space
 
 SPACE_WARNING: Final = "the provided Authorization header contains extra space before the bearer token, and is ignored"
-"""The warning a client gets whose Authorization header `has_misplaced_space`."""
+"""Warning for a client whose Authorization header `has_misplaced_space`."""
 
 _SUBPROTOCOL_PREFIX: Final = "base64url.bearer.authorization.k8s.io."
 _MOST_SUBPROTOCOLS: Final = 1000
 
 
 def bearer_token(authorization: str) -> str | None:
-    """The token of an Authorization header of the Bearer scheme (RFC 6750), None if there is none."""
+    """Return the token of an Authorization header with the Bearer scheme (RFC 6750), or None."""
     parts = trim_space(authorization).split(" ", 2)
     if len(parts) < 2 or to_lower(parts[0]) != "bearer":
         return None
@@ -32,16 +32,17 @@ def bearer_token(authorization: str) -> str | None:
 
 
 def has_misplaced_space(authorization: str) -> bool:
-    """True if the header's token is not seen because two spaces stand before it."""
+    """Return True if the header's token is ignored because two spaces precede it."""
     parts = trim_space(authorization).split(" ", 2)
     return len(parts) == 3 and to_lower(parts[0]) == "bearer" and not parts[1]
 
 
 def subprotocol_token(protocols: str) -> tuple[str | None, str]:
-    """The token among the values of a Sec-WebSocket-Protocol header, and the header without it.
+    """Return the token among the values of a Sec-WebSocket-Protocol header, or None, and the header without it.
 
     For clients that cannot set headers: `base64url.bearer.authorization.k8s.io.<base64url of the token, unpadded>`.
-    Raises AuthenticationError if it is there twice, cannot be decoded, stands alone, or among more than 1,000 others.
+    Raises AuthenticationError if the token occurs twice, cannot be decoded, is the only value, or if there are over
+    1,000 values.
     """
     if _SUBPROTOCOL_PREFIX not in protocols:
         return None, protocols
@@ -78,10 +79,10 @@ def _decoded(encoded: str) -> str:
 
 
 class BearerTokenAuthenticator:
-    """Recognises users by the bearer token of their request. A token that nobody knows is refused."""
+    """Authenticates users by the bearer token of a request. An unknown token is refused."""
 
     def __init__(self, tokens: TokenAuthenticator, audiences: tuple[str, ...]) -> None:
-        """`audiences` are the API's own: a token must be meant for one of them."""
+        """`audiences` are the API's own: a token must be valid for one of them."""
         self._tokens = tokens
         self._audiences = audiences
 

@@ -1,4 +1,4 @@
-"""Nodes that join, by tokens in secrets of kube-system (pkg `plugin/pkg/auth/authenticator/token/bootstrap`)."""
+"""Bootstrap tokens of joining nodes, from secrets in kube-system (`plugin/pkg/auth/authenticator/token/bootstrap`)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ logger = logging.getLogger(__name__)
 
 
 class BootstrapSecret(Struct, frozen=True):
-    """A secret, as far as it matters here."""
+    """The fields of a bootstrap token secret that authentication needs."""
 
     is_being_deleted: bool
     type: str
@@ -25,25 +25,24 @@ class BootstrapSecret(Struct, frozen=True):
 
 
 class BootstrapTokens:
-    """Knows `ID.SECRET` by the secret `bootstrap-token-ID`, good for all of `audiences` (the API's own).
+    """Authenticates `ID.SECRET` by the secret `bootstrap-token-ID`, valid for all `audiences` (the API's own).
 
-    A token that is not good is unknown: nothing tells why.
-
-    `secret` looks one up by its name, `clock` gives seconds since the epoch.
+    An invalid token is treated as unknown, without a reason. `secret` returns a secret by name or None, `clock` returns
+    seconds since the epoch.
     """
 
     def __init__(
         self,
         audiences: tuple[str, ...],
         secret: Callable[[str], BootstrapSecret | None],
-        clock: Callable[[], float] = times.moment,
+        clock: Callable[[], float] = times.unix_now,
     ) -> None:
         self._audiences = audiences
         self._secret = secret
         self._clock = clock
 
     def authenticate_token(self, token: str, audiences: tuple[str, ...]) -> TokenIdentity | None:
-        """See TokenAuthenticator."""
+        """Authenticate a token. See TokenAuthenticator."""
         parts = tokens.parse_token(token)
         if parts is None:
             return None
@@ -64,7 +63,7 @@ class BootstrapTokens:
 
 
 def _judged(secret: BootstrapSecret, token_id: str, token_secret: str, now: float) -> tuple[UserInfo | None, str]:
-    """The user, or what is wrong with the secret."""
+    """Return the user, or None and the fault of the secret."""
     data = secret.data
     if secret.is_being_deleted:
         return None, "is deleted and awaiting removal"
@@ -72,13 +71,13 @@ def _judged(secret: BootstrapSecret, token_id: str, token_secret: str, now: floa
         return None, f"has invalid type, expected {tokens.SECRET_TYPE}."
     if not hmac.compare_digest(data.get(tokens.TOKEN_SECRET, b""), token_secret.encode()):
         return None, f"has invalid value for key {tokens.TOKEN_SECRET}."
-    if tokens.text_of(data, tokens.TOKEN_ID) != token_id:
+    if tokens.value_text(data, tokens.TOKEN_ID) != token_id:
         return None, f"has invalid value for key {tokens.TOKEN_ID}."
     if tokens.has_expired(data, now):
         return None, "has expired"
-    if tokens.text_of(data, tokens.AUTHENTICATES) != "true":
+    if tokens.value_text(data, tokens.AUTHENTICATES) != "true":
         return None, f"not marked {tokens.AUTHENTICATES}=true."
-    groups = tokens.groups_of(data)
+    groups = tokens.parse_groups(data)
     if groups is None:
         return None, f"has invalid value for key {tokens.GROUPS}"
     return UserInfo(f"{tokens.USER_PREFIX}{token_id}", groups=groups), ""

@@ -1,4 +1,4 @@
-"""What certificates may be used for (RFC 5280, section 4.2.1.12)."""
+"""Key usage of certificates (RFC 5280, section 4.2.1.12)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def allows_client_auth(certificate: Certificate) -> bool:
-    """True unless the certificate is limited to other uses. Raises ValueError if it cannot be read."""
+    """Return True unless the certificate is restricted to other usages. Raises ValueError if it is malformed."""
     from cryptography.x509 import ExtendedKeyUsage
     from cryptography.x509.oid import ExtendedKeyUsageOID
 
@@ -23,7 +23,7 @@ def allows_client_auth(certificate: Certificate) -> bool:
 
 
 def extensions_of(certificate: Certificate) -> Extensions:
-    """The certificate's extensions. Raises AuthenticationError if they cannot be read."""
+    """Return the certificate's extensions. Raises AuthenticationError if they are malformed."""
     from cryptography.x509 import DuplicateExtension
 
     try:

@@ -22,16 +22,16 @@ if TYPE_CHECKING:
     from cryptography.x509 import Certificate
 
 UID_OID: Final = "1.3.6.1.4.1.57683.2"
-"""The relative distinguished name that carries a user's uid (k8s.io/apimachinery `apis/asn1.X509UID`)."""
+"""Attribute type of a user's uid in the subject (k8s.io/apimachinery `apis/asn1.X509UID`)."""
 
 _KEPT: Final = 4096
-"""Certificates whose user is remembered."""
+"""Limit of certificates with a cached user."""
 _LONGEST_DESCRIBED: Final = 4096
-"""Bytes of a certificate whose extensions are read for a message: of 80 KB this takes 70 ms."""
+"""Bytes up to which a certificate's extensions are parsed for a message: at 80 KB this takes 70 ms."""
 
 
 class CertificateUser(Struct, frozen=True):
-    """The user a certificate stands for, and when it begins and ends (seconds since the epoch)."""
+    """The user of a certificate, and the certificate's validity in seconds since the epoch."""
 
     user: UserInfo
     not_before: float
@@ -39,10 +39,10 @@ class CertificateUser(Struct, frozen=True):
 
 
 class ClientCertificateAuthenticator:
-    """Recognises users by the certificate of their connection.
+    """Authenticates users by the client certificate of their connection.
 
-    TLS must have verified the chain, unless there are `authorities`: then these judge it, whatever TLS has done. With
-    `roots` (PEM) instead, the leaf must have been issued directly by one of these.
+    By default TLS must have verified the chain. With `authorities`, these verify it regardless of TLS. With `roots`
+    (PEM) instead, one of these must be the direct issuer.
     """
 
     def __init__(
@@ -50,10 +50,12 @@ class ClientCertificateAuthenticator:
         roots: bytes | None = None,
         *,
         authorities: Vouching | None = None,
-        clock: Callable[[], float] = times.moment,
+        clock: Callable[[], float] = times.unix_now,
         remaining: Callable[[float], None] | None = None,
     ) -> None:
-        """`remaining` is told the seconds until the certificate of a request ends, whoever has signed it."""
+        """`remaining` is called with the seconds until the expiry of each request's certificate, before its
+        verification.
+        """
         self._remaining = remaining
         self._roots_pem = roots
         self._authorities = authorities
@@ -89,14 +91,14 @@ class ClientCertificateAuthenticator:
         try:
             suitable = allows_client_auth(certificate)
             user = certificate_user(certificate, der)
-        except ValueError as error:  # parts are only read when asked for
+        except ValueError as error:  # cryptography parses parts lazily
             raise AuthenticationError(f"the client certificate cannot be parsed: {error}") from None
         if not suitable:
             raise AuthenticationError(f"{describe(der)}: x509: certificate specifies an incompatible key usage")
         return user
 
     def _check_issuer(self, certificate: Certificate, der: bytes) -> None:
-        """Raises AuthenticationError unless one of the roots signed the certificate."""
+        """Raise AuthenticationError unless one of the roots issued the certificate."""
         from cryptography.exceptions import InvalidSignature
         from cryptography.x509 import load_pem_x509_certificates
 
@@ -112,7 +114,9 @@ class ClientCertificateAuthenticator:
 
 
 def certificate_user(certificate: Certificate, der: bytes) -> CertificateUser | None:
-    """Whom a certificate stands for; None if it has no common name. Raises AuthenticationError for a bad uid."""
+    """Return the user of a certificate; None if it has no common name. Raises AuthenticationError for an invalid
+    uid.
+    """
     from cryptography.x509.oid import NameOID
 
     name = ""
@@ -143,7 +147,7 @@ def certificate_user(certificate: Certificate, der: bytes) -> CertificateUser | 
 
 
 def common_name(certificate: Certificate) -> str:
-    """The common name of a certificate's subject, the last of several; "" without one."""
+    """Return the last common name in a certificate's subject, "" without one."""
     from cryptography.x509.oid import NameOID
 
     found = [each.value for each in certificate.subject if each.oid == NameOID.COMMON_NAME]
@@ -168,23 +172,23 @@ def _described(der: bytes) -> str:
 
 
 def _end_of(der: bytes) -> float:
-    """When a certificate ends, in seconds since the epoch. Raises AuthenticationError."""
+    """Return the expiry of a certificate in seconds since the epoch. Raises AuthenticationError."""
     try:
         return parse_certificate(der).not_valid_after_utc.timestamp()
-    except ValueError:  # parts are only read when asked for
+    except ValueError:  # cryptography parses parts lazily
         raise AuthenticationError("the client certificate cannot be parsed") from None
 
 
 def describe(der: bytes) -> str:
-    """A certificate by serial number and key identifiers, as the beginning of an error text for the log.
+    """Return the beginning of an error text, with a certificate's serial number and key identifiers.
 
-    Of one that is unusually large, which nobody need vouch for, the identifiers are not looked for.
+    The key identifiers of an unusually large certificate are omitted: anybody can send one, and parsing it costs time.
     """
     return _described(der) if len(der) <= _LONGEST_DESCRIBED else _described.__wrapped__(der)
 
 
 def parse_certificate(der: bytes) -> Certificate:
-    """A certificate from its DER. Raises AuthenticationError."""
+    """Parse a DER certificate. Raises AuthenticationError."""
     from cryptography.x509 import load_der_x509_certificate
 
     try:

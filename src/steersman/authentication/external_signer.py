@@ -1,7 +1,7 @@
-"""Service account tokens that a process beside the server signs, over its Unix socket (k8s.io/externaljwt `apis/v1`).
+"""Service account tokens signed by another process, over its Unix socket (k8s.io/externaljwt `apis/v1`).
 
-Follows pkg/serviceaccount/externaljwt/plugin. The signer has the private keys; the public ones are fetched when it says
-that they may have changed, and when a token names one that is not known.
+Follows pkg/serviceaccount/externaljwt/plugin. The signer has the private keys. The public keys are fetched at intervals
+that the signer sets, and when a token names an unknown key.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ logger = logging.getLogger(__name__)
 FETCH_TIMEOUT: Final = 60.0
 METADATA_TIMEOUT: Final = 10.0
 _RETRY_FETCH: Final = 10.0
-"""Seconds until keys that could not be fetched are fetched again."""
+"""Seconds between attempts after a failed fetch of keys."""
 _MOST_KEYS: Final = 1000
 _MOST_KEY_ID: Final = 1024
 _ALGORITHMS: Final = frozenset(("RS256", "ES256", "ES384", "ES512"))
@@ -42,7 +42,7 @@ T = TypeVar("T")
 
 
 class SignerError(Exception):
-    """The signer does not answer, or not as it must; `code` stands for why in metrics."""
+    """A failed call of the signer or an invalid answer; `code` is the label in metrics."""
 
     def __init__(self, why: str, code: str = "unknown-non-grpc") -> None:
         super().__init__(why)
@@ -50,16 +50,16 @@ class SignerError(Exception):
 
 
 class SignerMetrics:
-    """See pkg/serviceaccount/externaljwt/metrics."""
+    """Metrics of the signer (pkg/serviceaccount/externaljwt/metrics)."""
 
     def __init__(self, registry: Registry) -> None:
         name = "apiserver_externaljwt"
-        self.fetched: Final = Gauge(f"{name}_fetch_keys_success_timestamp", "When keys were fetched last, Unix time")
-        self.data: Final = Gauge(f"{name}_fetch_keys_data_timestamp", "Of when the signer says its keys are, Unix time")
-        self.fetches: Final = Counter(f"{name}_fetch_keys_request_total", "Times that keys were asked for", ("code",))
-        self.signed: Final = Counter(f"{name}_sign_request_total", "Tokens that were to be signed", ("code",))
+        self.fetched: Final = Gauge(f"{name}_fetch_keys_success_timestamp", "Time of the last fetch of keys, Unix time")
+        self.data: Final = Gauge(f"{name}_fetch_keys_data_timestamp", "Timestamp of the signer's keys, Unix time")
+        self.fetches: Final = Counter(f"{name}_fetch_keys_request_total", "Fetches of keys", ("code",))
+        self.signed: Final = Counter(f"{name}_sign_request_total", "Requests to sign a token", ("code",))
         self.durations: Final = Histogram(
-            f"{name}_request_duration_seconds", "Seconds that calls of the signer took", _BUCKETS, ("method", "code")
+            f"{name}_request_duration_seconds", "Duration of calls of the signer", _BUCKETS, ("method", "code")
         )
         registry.add(self.fetched, self.data, self.fetches, self.signed, self.durations)
 
@@ -68,11 +68,11 @@ class SignerMetrics:
 class _PublicKeys:
     keys: tuple[VerificationKey, ...]
     verify_only: frozenset[str]
-    """Ids of keys that are not published: they sign no more."""
+    """Ids of keys that are not published: no token is signed with them any more."""
     moment: float
-    """Of when they are, Unix time."""
+    """Timestamp of the keys, Unix time."""
     refresh_at: float
-    """On `times.monotonic`."""
+    """Time of the next fetch on `times.monotonic`."""
 
 
 class _Header(msgspec.Struct, forbid_unknown_fields=True):
@@ -82,7 +82,10 @@ class _Header(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class ExternalSigner(Verifiers):
-    """See the module. To be made on the loop, `start` comes first. `timeout` in seconds is for signing."""
+    """Client of an external signer. The constructor needs a running event loop; call `start` first.
+
+    `timeout` is the time in seconds allowed for signing.
+    """
 
     def __init__(self, socket: str, metrics: SignerMetrics, *, timeout: float) -> None:
         self._metrics = metrics
@@ -93,14 +96,14 @@ class ExternalSigner(Verifiers):
         self._public = _PublicKeys((), frozenset(), 0.0, 0.0)
         self._verifier: TokenVerifier | None = None
         self._fetching: SingleFlight[str, None] = SingleFlight()
-        self._refresh = Periodic("refresh of the signer's keys", self._renew, self._until_refresh, is_upkeep=False)
+        self._refresh = Periodic("fetching the signer's keys", self._renew, self._until_refresh, is_upkeep=False)
         self._is_stale = False
-        """True if the latest fetch of the refresh was in vain."""
+        """True if the last periodic fetch failed."""
         self.max_token_expiration = 0
-        """Seconds that a token may live at most."""
+        """Longest lifetime of a token in seconds."""
 
     async def start(self) -> None:
-        """Fetches the keys, and goes on. Raises SignerError."""
+        """Fetch the keys, and start fetching them periodically. Raises SignerError."""
         try:
             await self._fetch_once()
         except SignerError as error:
@@ -112,7 +115,7 @@ class ExternalSigner(Verifiers):
         self._refresh.start()
 
     async def stop(self) -> None:
-        """Ends the connection."""
+        """Stop fetching, and close the connection."""
         await self._refresh.stop()
         await self._fetching.stop()
         await self._channel.close()
@@ -128,18 +131,18 @@ class ExternalSigner(Verifiers):
         try:
             await self._fetch_once()
         except SignerError as error:
-            logger.error("the keys of the signer cannot be fetched: %s", error)
+            logger.error("fetching the external signer's keys failed: %s", error)
         assert self._verifier is not None
         return self._verifier
 
     @property
     def published(self) -> tuple[VerificationKey, ...]:
-        """The keys that others verify tokens with."""
+        """The keys published for others to verify tokens."""
         public = self._public
         return tuple(each for each in public.keys if each.key_id not in public.verify_only)
 
     def max_age(self) -> int:
-        """Seconds for which the keys are good."""
+        """Return the seconds until the keys expire."""
         return max(0, int(self._public.refresh_at - times.monotonic()))
 
     def _until_refresh(self) -> float:
@@ -151,10 +154,10 @@ class ExternalSigner(Verifiers):
             await self._fetch_once()
             self._is_stale = False
         except SignerError as error:
-            logger.error("the keys of the signer cannot be fetched, those known stay: %s", error)
+            logger.error("fetching the external signer's keys failed, keeping the known ones: %s", error)
 
     async def _fetch_once(self) -> None:
-        """Fetches the keys, together with all who want that at the same time. Raises SignerError."""
+        """Fetch the keys, in single flight. Raises SignerError."""
         await self._fetching.do("keys", self._fetch)
 
     async def _fetch(self) -> None:
@@ -167,7 +170,7 @@ class ExternalSigner(Verifiers):
         finally:
             self._metrics.fetches.inc((code,))
         self._public, self._verifier = public, verifier
-        self._metrics.fetched.set(times.moment())
+        self._metrics.fetched.set(times.unix_now())
         self._metrics.data.set(public.moment)
 
     async def _asked_for_keys(self) -> tuple[_PublicKeys, TokenVerifier]:
@@ -180,7 +183,7 @@ class ExternalSigner(Verifiers):
     # Signing
 
     async def sign(self, claims: bytes) -> str:
-        """A token with these claims (JSON). Raises SignerError."""
+        """Return a token with these claims (JSON). Raises SignerError."""
         code = "OK"
         try:
             return await self._signed(base64.urlsafe_b64encode(claims).rstrip(b"=").decode())
@@ -218,7 +221,7 @@ class ExternalSigner(Verifiers):
 
 
 def _read(read: Callable[[], T]) -> T:
-    """Raises SignerError for what is no answer."""
+    """Return the result of `read`. Raises SignerError for a malformed answer."""
     try:
         return read()
     except proto.FieldsError as error:
@@ -227,7 +230,7 @@ def _read(read: Callable[[], T]) -> T:
 
 
 def _read_header(text: str) -> _Header:
-    """The header of a token. Raises SignerError unless it may be one of ours."""
+    """Return the header of a token. Raises SignerError for an invalid header."""
     try:
         if "=" in text:
             raise ValueError("padding")
@@ -237,7 +240,7 @@ def _read_header(text: str) -> _Header:
     try:
         header = msgspec.json.decode(data, type=_Header)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        raise SignerError("while parsing header JSON: it is no object of alg, kid and typ") from None
+        raise SignerError("while parsing header JSON: not an object of alg, kid and typ") from None
     if header.typ != "JWT":
         raise SignerError("bad type")
     if not header.kid:
@@ -250,13 +253,13 @@ def _read_header(text: str) -> _Header:
 
 
 def _usable(fields: dict[int, list[proto.Value]]) -> tuple[_PublicKeys, TokenVerifier]:
-    """The keys of an answer, ready for use; many take long. Raises SignerError."""
+    """Return the keys of an answer and their verifier; offload it, as many keys take long. Raises SignerError."""
     public = _read(lambda: _public_keys(fields))
     return public, TokenVerifier(public.keys)
 
 
 def _public_keys(fields: dict[int, list[proto.Value]]) -> _PublicKeys:
-    """Raises SignerError, FieldsError."""
+    """Return the keys of an answer. Raises SignerError and FieldsError."""
     hint = proto.number_of(fields, 3)
     if hint <= 0:
         raise SignerError(f"found invalid refresh hint ({hint}s)")
@@ -282,7 +285,7 @@ def _public_keys(fields: dict[int, list[proto.Value]]) -> _PublicKeys:
 
 
 def _verification_key(key_id: str, der: bytes) -> VerificationKey:
-    """Raises SignerError."""
+    """Return a public key for verification. Raises SignerError."""
     from cryptography.exceptions import UnsupportedAlgorithm
     from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePublicKey
     from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey

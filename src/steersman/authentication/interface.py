@@ -1,7 +1,7 @@
-"""The authentication contract: from credentials to a user (k8s.io/apiserver `authentication/authenticator`).
+"""The authentication interface: from credentials to a user (k8s.io/apiserver `authentication/authenticator`).
 
-Most authenticators answer from memory, so `authenticate` is a plain call whose answer may be an awaitable: only one
-that asks somebody else (a webhook) makes its caller wait. A caller writes
+Most authenticators answer from memory. Therefore `authenticate` is a plain function whose result may be an awaitable;
+only an authenticator that asks another server, such as a webhook, returns one. A caller writes
 
     user = authenticator.authenticate(credentials)
     if user is not None and not isinstance(user, UserInfo):
@@ -11,24 +11,23 @@ that asks somebody else (a webhook) makes its caller wait. A caller writes
 from __future__ import annotations
 
 from collections.abc import Awaitable
-from dataclasses import dataclass, field
 from typing import Final, Protocol
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from steersman.authentication.user import UserInfo
 from steersman.net.message import Headers
 
 
 class AuthenticationError(Exception):
-    """Credentials were given and are not good: the request ends with 401, and is never treated as anonymous.
+    """Invalid credentials: the request is answered with 401, never treated as anonymous.
 
-    The text is for the server's log, not for the client; it never holds the credential.
+    The text is for the server's log, not for the client; it never contains the credential.
     """
 
 
 class Remarks(Struct, frozen=True):
-    """What there is to say of good credentials: to the audit, by key, and to who has sent them."""
+    """Remarks on valid credentials: annotations for the audit event, and warnings for the client."""
 
     annotations: tuple[tuple[str, str], ...] = ()
     warnings: tuple[str, ...] = ()
@@ -37,14 +36,13 @@ class Remarks(Struct, frozen=True):
 NO_REMARKS: Final = Remarks()
 
 
-@dataclass(slots=True)
-class Credentials:
-    """What a request shows of who sent it.
+class Credentials(Struct):
+    """The credentials of a request.
 
-    `bearer_token` is that of the Authorization header, or of the WebSocket subprotocol. `client_certificate` is the
-    peer's leaf certificate as DER; `certificate_verified` tells whether TLS has checked its chain against the
-    client CAs, and `authorities` are the certificates above it there. `headers` are by lower-case name, `path` is
-    without the query. Who judges them leaves its `remarks`, which count if they are good.
+    `bearer_token` is from the Authorization header or the WebSocket subprotocol. `client_certificate` is the peer's
+    leaf certificate (DER); `certificate_verified` is True if TLS has verified its chain against the client CAs, and
+    `authorities` are the certificates above it. `headers` are by lower-case name, `path` is without the query. An
+    authenticator may set `remarks`, which apply if the credentials are valid.
     """
 
     bearer_token: str | None = None
@@ -57,18 +55,20 @@ class Credentials:
 
 
 class Authenticator(Protocol):
-    """One way to tell who sent a request."""
+    """An authenticator of requests."""
 
     def authenticate(self, credentials: Credentials) -> UserInfo | Awaitable[UserInfo | None] | None:
-        """The user, or None if these credentials are not of a kind this authenticator judges.
+        """Return the user, or None if the authenticator is not responsible for these credentials.
 
-        Raises AuthenticationError (the call or the awaitable) for credentials of its kind that are not good.
+        Raises AuthenticationError (from the call or the awaitable) for invalid credentials of its kind.
         """
         ...
 
 
 class TokenIdentity(Struct, frozen=True):
-    """Whose a bearer token is, and which of the audiences asked for it is meant for (none asked: none said)."""
+    """The user of a bearer token, and the requested audiences that the token is valid for (() if none were
+    requested).
+    """
 
     user: UserInfo
     audiences: tuple[str, ...] = ()
@@ -76,12 +76,13 @@ class TokenIdentity(Struct, frozen=True):
 
 
 class TokenAuthenticator(Protocol):
-    """One way to tell whose a bearer token is; TokenReview uses it without a request."""
+    """An authenticator of bearer tokens; TokenReview uses it without a request."""
 
     def authenticate_token(
         self, token: str, audiences: tuple[str, ...]
     ) -> TokenIdentity | Awaitable[TokenIdentity | None] | None:
-        """Whose `token` is, if it is meant for one of `audiences`; None if it is not of this authenticator's kind.
+        """Return the user of `token` if it is valid for one of `audiences`; None if the authenticator is not
+        responsible.
 
         Raises AuthenticationError as `Authenticator.authenticate` does.
         """

@@ -1,4 +1,4 @@
-"""Tokens that a server gives to parts of its own process, as kube-apiserver does for its loopback client."""
+"""Tokens that a server issues to components of its own process, as kube-apiserver does for its loopback client."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from steersman.authentication.user import UserInfo
 
 
 class IssuedTokens(StaticTokens):
-    """Knows the tokens that it has issued, for as long as the process lives."""
+    """Issuer and authenticator of tokens that are valid for the lifetime of the process."""
 
     def __init__(self, audiences: tuple[str, ...] = ()) -> None:
         super().__init__({}, audiences)
 
     def issue(self, user: UserInfo) -> str:
-        """A token of this user."""
+        """Return a new token of this user."""
         token = secrets.token_urlsafe(32)
         self.add(token, user)
         return token

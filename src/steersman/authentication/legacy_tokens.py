@@ -1,4 +1,4 @@
-"""Service account tokens that are kept in secrets, and have no end (pkg/serviceaccount/legacy.go)."""
+"""Service account tokens kept in secrets, which do not expire (pkg/serviceaccount/legacy.go)."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class _LegacyClaims(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TokenSecret(Struct, frozen=True):
-    """A secret, as far as it matters here."""
+    """The fields of a secret that authentication needs."""
 
     is_being_deleted: bool
     token: bytes
@@ -52,18 +52,18 @@ class TokenSecret(Struct, frozen=True):
 
 
 class TokenAccount(Protocol):
-    """A service account, as far as it matters here."""
+    """The fields of a service account that authentication needs."""
 
     metadata: ObjectMeta
     secrets: list[ObjectReference]
 
 
 class LegacyTokens(SignedTokens):
-    """Knows service accounts by tokens that are the same as in their secret.
+    """Authenticates service accounts by tokens that equal the one in their secret.
 
-    `secret` and `account` find what tokens name, `look_up` has them find what another server has just made; `used` is
-    told of namespace and name of a secret whose token is used for the first time in a day. Unless it `looks_up`, a
-    token is good whatever has become of its secret.
+    `secret` and `account` find the objects that a token names; `look_up` makes objects visible that another server has
+    just written. `used` is called with the namespace and name of a secret at the first use of its token in a day. With
+    `looks_up` False, a token is valid regardless of its secret.
     """
 
     def __init__(
@@ -98,8 +98,10 @@ class LegacyTokens(SignedTokens):
         return TokenIdentity(authenticated(UserInfo(found.sub, found.account_uid, groups)), common, remarks)
 
     def _check_secret(self, claims: _LegacyClaims, token: str, remarks: Remarks) -> Remarks:
-        """These remarks and what there is to say of the secret. Raises AuthenticationError unless secret and account
-        are there, and the token is the secret's."""
+        """Check the secret and account of a token; return `remarks` with additional ones.
+
+        Raises AuthenticationError unless secret and account exist and the token equals the secret's.
+        """
         namespace, name = claims.namespace, claims.secret
         secret = None if "/" in namespace + name else self._secret(namespace, name)
         if secret is None:
@@ -117,7 +119,7 @@ class LegacyTokens(SignedTokens):
         if account.metadata.uid != claims.account_uid:
             uid = account.metadata.uid
             raise AuthenticationError(f"ServiceAccount UID ({uid}) does not match claim ({claims.account_uid})")
-        now = times.moment()
+        now = times.unix_now()
         if secret.labels.get(LAST_USED) not in (times.day(now), times.day(now + _DAY)):
             self._used(namespace, name)
         if secret.labels.get(INVALID_SINCE):
@@ -136,7 +138,7 @@ class LegacyTokens(SignedTokens):
 
 
 def _check(claims: _LegacyClaims) -> None:
-    """Raises AuthenticationError for a token that does not say all it must."""
+    """Raise AuthenticationError for a token with a missing claim."""
     if not claims.sub:
         raise AuthenticationError("sub claim is missing")
     for name, text in (

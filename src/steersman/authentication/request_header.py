@@ -1,4 +1,4 @@
-"""Users whom a trusted proxy names in headers: the proxy shows a client certificate of an authority of its own.
+"""Authentication by a trusted proxy, which names users in headers and has a client certificate of a separate CA.
 
 Follows k8s.io/apiserver `authentication/request/headerrequest`.
 """
@@ -19,26 +19,26 @@ from steersman.authentication.client_certificate import (
 )
 from steersman.authentication.interface import AuthenticationError, Credentials
 from steersman.authentication.user import UserInfo
-from steersman.machinery.go.urls import path_unescaped
+from steersman.machinery.go.urls import unescape_path
 from steersman.machinery.values import times
 from steersman.net.ascii import lower
 from steersman.net.message import Headers
 from steersman.work.bounded_cache import BoundedCache
 
 _KEPT: Final = 256
-"""Certificates of proxies that are remembered."""
+"""Limit of cached certificates of proxies."""
 
 
 class Clearing(Protocol):
-    """Knows the headers that say who sends a request."""
+    """A remover of identity headers."""
 
     def clear(self, headers: Headers) -> None:
-        """Takes all of them off a request: who is named in them has been found out."""
+        """Remove all identity headers from a request, as its user has been determined."""
         ...
 
 
 class HeaderNames(Struct, frozen=True):
-    """The headers that say who sends a request, in lower case: the first user name and uid found count, every group."""
+    """Lower-case names of identity headers: the first user name and uid found count, and every group."""
 
     user: tuple[str, ...] = ()
     uid: tuple[str, ...] = ()
@@ -49,11 +49,11 @@ class HeaderNames(Struct, frozen=True):
     def of(
         cls, user: tuple[str, ...], uid: tuple[str, ...], group: tuple[str, ...], extra_prefix: tuple[str, ...]
     ) -> HeaderNames:
-        """From names as they are given."""
+        """Return header names from configured names in any case."""
         return cls(*(tuple(map(lower, each)) for each in (user, uid, group, extra_prefix)))
 
     def clear(self, headers: Headers) -> None:
-        """See Clearing."""
+        """Remove all identity headers. See Clearing."""
         for name in (*self.user, *self.uid, *self.group):
             headers.pop(name, None)
         for name in [each for each in headers if each.startswith(self.extra_prefix)]:
@@ -61,7 +61,7 @@ class HeaderNames(Struct, frozen=True):
 
 
 class _Proxy(Struct, frozen=True):
-    """A proxy's certificate: its common name, and when it begins and ends (seconds since the epoch)."""
+    """The common name of a proxy's certificate, and the certificate's validity in seconds since the epoch."""
 
     name: str
     not_before: float
@@ -69,8 +69,10 @@ class _Proxy(Struct, frozen=True):
 
 
 class RequestHeaderAuthenticator:
-    """Believes the `headers` of who shows a certificate of the `authorities`, with one of the `allowed_names` if there
-    are any."""
+    """Authenticates users by `headers` of a proxy with a certificate of `authorities`.
+
+    If there are `allowed_names`, the certificate's common name must be one of them.
+    """
 
     def __init__(
         self,
@@ -78,7 +80,7 @@ class RequestHeaderAuthenticator:
         authorities: Vouching,
         allowed_names: tuple[str, ...] = (),
         *,
-        clock: Callable[[], float] = times.moment,
+        clock: Callable[[], float] = times.unix_now,
     ) -> None:
         self.headers = headers
         self._authorities = authorities
@@ -124,7 +126,7 @@ class RequestHeaderAuthenticator:
 
 
 def _first(headers: Headers, names: tuple[str, ...]) -> str:
-    """The first value of the first of these headers that has one."""
+    """Return the first value of the first of these headers that has a value, "" without one."""
     for name in names:
         values = headers.get_all(name)
         if values and values[0]:
@@ -133,10 +135,10 @@ def _first(headers: Headers, names: tuple[str, ...]) -> str:
 
 
 def _extra(headers: Headers, prefixes: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
-    """The extra fields, by what follows the prefix in the header's name."""
+    """Return the extra fields by the rest of the header's name after the prefix."""
     found: dict[str, list[str]] = {}
     for prefix in prefixes:
         for name, value in headers.pairs:
             if name.startswith(prefix):
-                found.setdefault(path_unescaped(name.removeprefix(prefix)), []).append(value)
+                found.setdefault(unescape_path(name.removeprefix(prefix)), []).append(value)
     return {key: tuple(values) for key, values in found.items()}

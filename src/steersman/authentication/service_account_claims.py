@@ -1,7 +1,7 @@
-"""What a service account token claims, and whether it is true now (pkg/serviceaccount/claims.go).
+"""The claims of a service account token, and their check against present objects (pkg/serviceaccount/claims.go).
 
-A token is good for as long as its service account and what it is bound to are there, whatever its time of expiry: that
-is how a token that leaked is taken back.
+Regardless of its expiry, a token is valid only while its service account and its bound object exist: this is how a
+leaked token is revoked.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from steersman.machinery.errors.field import quote
 from steersman.machinery.values import times
 
 LEEWAY: Final = 60.0
-"""Seconds that clocks may differ by; as long after its deletion began, an object still vouches for a token."""
+"""Tolerance of clocks in seconds; a bound object stays valid as long after the start of its deletion."""
 
 POD_NAME: Final = "authentication.kubernetes.io/pod-name"
 POD_UID: Final = "authentication.kubernetes.io/pod-uid"
@@ -35,14 +35,14 @@ Seconds = int | float
 
 
 class Reference(msgspec.Struct, frozen=True):
-    """An object as a token names it."""
+    """A reference to an object in a token."""
 
     name: str = ""
     uid: str = ""
 
 
 class KubernetesClaims(msgspec.Struct, frozen=True, kw_only=True):
-    """The claim `kubernetes.io`. A pod's token may name its node besides."""
+    """The claim `kubernetes.io`. A pod's token may name its node too."""
 
     namespace: str = ""
     serviceaccount: Reference = Reference()
@@ -53,7 +53,7 @@ class KubernetesClaims(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Claims(msgspec.Struct, frozen=True, kw_only=True):
-    """The claims of a token (RFC 7519, section 4.1) as far as they matter here."""
+    """The used claims of a token (RFC 7519, section 4.1)."""
 
     iss: str = ""
     sub: str = ""
@@ -66,28 +66,31 @@ class Claims(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def audiences(self) -> tuple[str, ...]:
-        """The audiences, none if the token says none."""
+        """The audiences, () if the token has none."""
         if self.aud is None:
             return ()
         return (self.aud,) if isinstance(self.aud, str) else self.aud
 
 
 class Named(Protocol):
-    """A stored object, as far as it matters here."""
+    """The metadata of a stored object."""
 
     metadata: ObjectMeta
 
 
 Find = Callable[[str, str], Named | None]
-"""(namespace, name) -> the object, None if there is none."""
+"""Function (namespace, name) -> the object, or None."""
 
 
 LookUp = Callable[[str, str, str], Awaitable[None]]
-"""(plural, namespace, name): has an object known that another server may just have written. Raises StatusError."""
+"""Function (plural, namespace, name) that makes an object visible which another server may just have written.
+
+Raises StatusError.
+"""
 
 
 class NotThere(AuthenticationError):
-    """An object that a token is about is not there, as far as this server knows: that of the resource `plural`."""
+    """An object that a token refers to is missing, as far as this server knows; `plural` is its resource."""
 
     def __init__(self, message: str, plural: str, namespace: str, name: str) -> None:
         super().__init__(message)
@@ -95,18 +98,18 @@ class NotThere(AuthenticationError):
 
 
 class BoundObjects(Struct, frozen=True, kw_only=True):
-    """Where to look for what tokens name. Nodes are looked up in the namespace ""."""
+    """Functions that find the objects of tokens. Nodes have the namespace ""."""
 
     service_account: Find
     pod: Find
     secret: Find
     node: Find
     look_up: LookUp | None = None
-    """None where nobody else writes."""
+    """None if no other server writes to the storage."""
 
 
 def common_audiences(claims: Claims, requested: tuple[str, ...], api_audiences: tuple[str, ...]) -> tuple[str, ...]:
-    """Those of the `requested` audiences that the token is meant for; one that names none is meant for the API.
+    """Return the `requested` audiences that the token is valid for; one without audiences is valid for the API.
 
     Raises AuthenticationError if there are none.
     """
@@ -121,7 +124,7 @@ def common_audiences(claims: Claims, requested: tuple[str, ...], api_audiences: 
 
 
 def note_use(claims: Claims, metrics: ServiceAccountMetrics) -> Remarks:
-    """Counts a token that names no audience, and what there is to say of one."""
+    """Count a token without audiences, and return the remark on it."""
     if claims.audiences:
         return NO_REMARKS
     metrics.legacy.inc()
@@ -129,8 +132,10 @@ def note_use(claims: Claims, metrics: ServiceAccountMetrics) -> Remarks:
 
 
 def note_age(claims: Claims, now: float, metrics: ServiceAccountMetrics, remarks: Remarks) -> Remarks:
-    """These remarks, and one if the token should have been renewed: it counts for longer than it says, for clients
-    that read it once."""
+    """Return the remarks, with an additional one if the token should have been renewed.
+
+    Such a token is valid for longer than it claims, for clients that read it only once.
+    """
     if not (warn_after := claims.kubernetes.warnafter):
         return remarks
     if now <= int(warn_after):
@@ -142,9 +147,9 @@ def note_age(claims: Claims, now: float, metrics: ServiceAccountMetrics, remarks
 
 
 def judge(claims: Claims, objects: BoundObjects, now: float) -> UserInfo:
-    """The service account that the claims of a verified token make known at `now` (seconds since the epoch).
+    """Return the user of a verified token's claims at `now` (seconds since the epoch).
 
-    Raises AuthenticationError if the token is out of its time, or what it names is not there any more.
+    Raises AuthenticationError if the token is expired or not yet valid, or an object that it names is gone.
     """
     _check_times(claims, now)
     _check_objects(claims.kubernetes, objects, now)
@@ -190,12 +195,12 @@ def _check_objects(private: KubernetesClaims, objects: BoundObjects, now: float)
         _check_bound("secret", private.secret, namespace, _find(objects.secret, namespace, private.secret.name), now)
     if private.pod is not None:
         _check_bound("pod", private.pod, namespace, _find(objects.pod, namespace, private.pod.name), now)
-    elif private.node is not None:  # of a pod's token the node is told, and does not matter
+    elif private.node is not None:  # a pod's token may name its node, which is not checked
         _check_bound("node", private.node, "", _find(objects.node, "", private.node.name, namespaced=False), now)
 
 
 def _check_bound(kind: str, reference: Reference, namespace: str, found: ObjectMeta | None, now: float) -> None:
-    """Raises AuthenticationError unless the object that a token is bound to is there and the same."""
+    """Raise AuthenticationError unless the bound object of a token exists with the same uid."""
     if found is None:
         raise NotThere(INVALIDATED, f"{kind}s", namespace, reference.name)
     if found.uid != reference.uid:
@@ -207,7 +212,7 @@ def _check_bound(kind: str, reference: Reference, namespace: str, found: ObjectM
 
 
 def _find(find: Find, namespace: str, name: str, *, namespaced: bool = True) -> ObjectMeta | None:
-    """The object, None also for names that no object can have: they must not lead to another's key."""
+    """Return the metadata of an object; None also for invalid names, which must not lead to another object's key."""
     if not name or "/" in name or "/" in namespace or (namespaced and not namespace):
         return None
     found = find(namespace, name)
@@ -215,7 +220,7 @@ def _find(find: Find, namespace: str, name: str, *, namespaced: bool = True) -> 
 
 
 def _deleted(metadata: ObjectMeta, now: float) -> bool:
-    """True if the deletion of an object began so long ago that it counts as gone."""
+    """Return True if the deletion of an object began so long ago that it counts as gone."""
     return metadata.deletion_timestamp is not None and (
         times.parse(metadata.deletion_timestamp).timestamp() < now - LEEWAY
     )

@@ -1,8 +1,7 @@
-"""The keys that sign and verify service account tokens, and the public documents about them.
+"""Keys that sign and verify service account tokens, and the public documents about them.
 
-Anyone who wants to verify a token finds the issuer's OpenID discovery document and its JSON Web Key Set (RFC 7517),
-as kube-apiserver serves them. Keys are parsed when first needed: a start with a key on disk costs a read and a look at
-its numbers.
+As with kube-apiserver, a verifier of tokens can fetch the issuer's OpenID discovery document and its JSON Web Key Set
+(RFC 7517). Keys are parsed on first use: a start with a key on disk only reads it and checks its numbers.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ import msgspec
 from msgspec import Struct
 
 from steersman.machinery.go.pem import decode_block
-from steersman.machinery.go.urls import shown_url
+from steersman.machinery.go.urls import redacted_url
 from steersman.machinery.private_files import make_folders, read_own, read_private, warn_of_access, write_new
 
 if TYPE_CHECKING:
@@ -39,11 +38,11 @@ _CURVES: Final = {"secp256r1": ("P-256", "ES256"), "secp384r1": ("P-384", "ES384
 
 
 class KeyFileError(Exception):
-    """A key file that holds no key of a kind that can sign tokens, or verify them."""
+    """A key file without a key that can sign or verify tokens."""
 
 
 class JSONWebKey(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A public key in a JSON Web Key Set, its fields in kube-apiserver's order."""
+    """A public key in a JSON Web Key Set, with its fields in kube-apiserver's order."""
 
     use: str
     kty: str
@@ -57,7 +56,7 @@ class JSONWebKey(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class VerificationKey(Struct, frozen=True):
-    """A public key with its id and the one algorithm (RFC 7518) that tokens signed with it use."""
+    """A public key with its id and the algorithm (RFC 7518) of tokens signed with it."""
 
     key: Public
     key_id: str
@@ -65,14 +64,13 @@ class VerificationKey(Struct, frozen=True):
 
 
 class ServiceAccountKeys:
-    """The key that signs tokens and all that verify them (the signing key's own among them)."""
+    """The key that signs tokens and all keys that verify them (including the signing key's own)."""
 
     def __init__(self, signing: bytes, verification: Sequence[bytes] = (), *, trusted: bool = False) -> None:
-        """Takes PEM: one private key, and any texts with public or private keys or certificates.
+        """Take PEM: one private key, and any texts with public or private keys or certificates.
 
-        A `trusted` key, which this server made itself, is not checked for being prime and so on; that takes long.
-
-        Without `verification` only tokens signed with `signing` verify. Nothing is parsed here; `check` does.
+        A `trusted` key, which this server generated itself, is not checked for primality and the like, which takes
+        long. Without `verification`, only tokens signed with `signing` verify. Nothing is parsed here, see `check`.
         """
         self._signing_pem = signing
         self._verification_pem = tuple(verification) or (signing,)
@@ -80,9 +78,9 @@ class ServiceAccountKeys:
 
     @classmethod
     def load(cls, signing_file: str | Path, key_files: Sequence[str | Path] = ()) -> ServiceAccountKeys:
-        """Keys from files (`--service-account-signing-key-file`, `--service-account-key-file`).
+        """Load keys from files (`--service-account-signing-key-file`, `--service-account-key-file`).
 
-        Raises OSError, and KeyFileError for a file that holds no key.
+        Raises OSError, and KeyFileError for a file without a key.
         """
         keys = cls(read_private(signing_file), [Path(each).read_bytes() for each in key_files])
         try:
@@ -94,10 +92,10 @@ class ServiceAccountKeys:
 
     @classmethod
     def load_or_make(cls, path: str | Path, key_files: Sequence[str | Path] = ()) -> ServiceAccountKeys:
-        """The signing key kept at `path`, made there (mode 0600) if there is none; those in `key_files` verify too.
+        """Load the signing key at `path`, or generate it (mode 0600) if there is none; keys in `key_files` verify too.
 
-        A key of the kind that is made here is known to be sound by its own numbers; any other is parsed. Raises
-        OSError, and KeyFileError, with the file left as it is, if there is no key in it.
+        A key of the generated kind is recognised as valid by its numbers; any other is parsed. Raises OSError, and
+        KeyFileError if there is no key in a file, which is left unchanged.
         """
         path = Path(path)
         try:
@@ -105,7 +103,7 @@ class ServiceAccountKeys:
         except FileNotFoundError:
             make_folders(path.parent)
             write_new(path, make_signing_key())
-            pem = read_own(path)  # another server may have been first
+            pem = read_own(path)  # another server may have been faster
         warn_of_access(path)
         if is_sound(pem) and not key_files:
             return cls(pem, trusted=True)
@@ -120,7 +118,7 @@ class ServiceAccountKeys:
         return keys
 
     def check(self) -> None:
-        """Parses everything. Raises KeyFileError."""
+        """Parse all keys. Raises KeyFileError."""
         _ = self.signing_key, self.verification_keys
 
     @cached_property
@@ -133,7 +131,7 @@ class ServiceAccountKeys:
 
     @cached_property
     def signing(self) -> VerificationKey:
-        """The public half of the signing key: its id and algorithm go into every token's header."""
+        """The public half of the signing key: its id and algorithm are in every token's header."""
         return _verification_key(self.signing_key.public_key())
 
     @cached_property
@@ -152,35 +150,35 @@ class ServiceAccountKeys:
         return tuple(keys)
 
     def by_key_id(self, key_id: str) -> tuple[VerificationKey, ...]:
-        """The keys a token may have been signed with: the one it names, or all if it names none."""
+        """Return the keys that may have signed a token: the one that it names, or all if it names none."""
         if not key_id:
             return self.verification_keys
         return tuple(each for each in self.verification_keys if each.key_id == key_id)
 
     @cached_property
     def jwks(self) -> bytes:
-        """The JSON Web Key Set served at `JWKS_PATH` as `JWKS_MEDIA_TYPE`."""
+        """The JSON Web Key Set, served at `JWKS_PATH` as `JWKS_MEDIA_TYPE`."""
         return key_set(self.verification_keys)
 
     def openid_configuration(self, issuer: str, jwks_uri: str) -> bytes:
-        """The discovery document served at `CONFIGURATION_PATH` (OpenID Connect Discovery 1.0, section 3).
+        """Return the discovery document, served at `CONFIGURATION_PATH` (OpenID Connect Discovery 1.0, section 3).
 
-        Raises ValueError if the issuer, or the address of the key set, is not one that OpenID allows; the server
-        then serves neither document.
+        Raises ValueError if OpenID does not permit the issuer or the address of the key set; the server then serves
+        neither document.
         """
         return openid_configuration(self.verification_keys, issuer, jwks_uri)
 
 
 def key_set(keys: Iterable[VerificationKey]) -> bytes:
-    """The JSON Web Key Set of these keys."""
+    """Return the JSON Web Key Set of these keys."""
     return _JSON.encode({"keys": [_web_key(each) for each in keys]})
 
 
 def openid_configuration(keys: Iterable[VerificationKey], issuer: str, jwks_uri: str) -> bytes:
-    """The discovery document of an issuer who signs with these keys. Raises ValueError."""
+    """Return the discovery document of an issuer that signs with these keys. Raises ValueError."""
     check_issuer(issuer)
     if urlsplit(jwks_uri).scheme != "https":
-        raise ValueError(f"jwksURI requires https scheme, parsed as: {shown_url(jwks_uri)}")
+        raise ValueError(f"jwksURI requires https scheme, parsed as: {redacted_url(jwks_uri)}")
     return _JSON.encode(
         {
             "issuer": issuer,
@@ -193,7 +191,7 @@ def openid_configuration(keys: Iterable[VerificationKey], issuer: str, jwks_uri:
 
 
 def check_issuer(issuer: str) -> None:
-    """Raises ValueError unless `issuer` is a URL as OpenID Connect Discovery wants it."""
+    """Raise ValueError unless `issuer` is a valid issuer URL of OpenID Connect Discovery."""
     url = urlsplit(issuer)
     if not issuer:
         raise ValueError("empty issuer URL")
@@ -206,14 +204,14 @@ def check_issuer(issuer: str) -> None:
 
 
 def default_jwks_uri(external_address: str) -> str:
-    """Where the key set is if nothing else is configured; `external_address` is host or host:port."""
+    """Return the default URL of the key set; `external_address` is host or host:port."""
     return f"https://{external_address}{JWKS_PATH}"
 
 
 def make_signing_key() -> bytes:
-    """A new RSA key of 2048 bits as PEM: RS256 is the one algorithm that every verifier of OpenID tokens knows.
+    """Return a new RSA key of 2048 bits as PEM: every verifier of OpenID tokens supports RS256.
 
-    Takes about 0.1 s, without holding the interpreter: call it in a thread where a loop is running.
+    Takes about 0.1 s without holding the GIL; call it in a thread if an event loop is running.
     """
     from cryptography.hazmat.primitives.asymmetric import rsa
     from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
@@ -223,9 +221,9 @@ def make_signing_key() -> bytes:
 
 
 def is_sound(pem: bytes) -> bool:
-    """Whether this is one whole RSA private key as `make_signing_key` makes it (RFC 8017, A.1.2, in PEM).
+    """Return True for a single RSA private key as `make_signing_key` generates it (RFC 8017, A.1.2, in PEM).
 
-    Tells in microseconds what parsing with `cryptography` would, by the relations between the key's numbers.
+    The relations between the key's numbers show in microseconds the result of parsing it with `cryptography`.
     """
     block, rest = decode_block(pem)
     if block is None or block.type != "RSA PRIVATE KEY" or rest.strip():
@@ -241,7 +239,7 @@ def is_sound(pem: bytes) -> bool:
 
 
 def _sequence_of_integers(der: bytes) -> list[int] | None:
-    """The members of an ASN.1 SEQUENCE of INTEGERs in DER, None if these bytes are anything else."""
+    """Return the members of an ASN.1 SEQUENCE of INTEGERs in DER, None for other bytes."""
     found: list[int] = []
     content, pos = _der_element(der, 0, 0x30)
     if content is None or pos != len(der):
@@ -256,7 +254,7 @@ def _sequence_of_integers(der: bytes) -> list[int] | None:
 
 
 def _der_element(data: bytes, pos: int, tag: int) -> tuple[bytes | None, int]:
-    """The content of the element at `pos` and where it ends; None if it is cut off or has another tag."""
+    """Return the content of the element at `pos` and its end; None if it is cut off or has another tag."""
     if len(data) < pos + 2 or data[pos] != tag:
         return None, pos
     size, pos = data[pos + 1], pos + 2
@@ -268,7 +266,7 @@ def _der_element(data: bytes, pos: int, tag: int) -> tuple[bytes | None, int]:
 
 
 def key_id(key: Public) -> str:
-    """A public key's id in tokens and key sets: a hash of it, in base64url, as kube-apiserver computes it."""
+    """Return a public key's id: its hash in base64url, as kube-apiserver computes it."""
     from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
     der = key.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
@@ -283,7 +281,9 @@ def _verification_key(key: Public) -> VerificationKey:
 
 
 def algorithm_of(key: Public) -> str:
-    """The one that signs with it. Raises KeyFileError for a curve that JSON Web Algorithms does not know."""
+    """Return the algorithm that signs with a key. Raises KeyFileError for a curve that JSON Web Algorithms does not
+    have.
+    """
     from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 
     if isinstance(key, RSAPublicKey):
@@ -316,13 +316,13 @@ def _base64url(data: bytes) -> str:
 
 
 def _blocks(pem: bytes) -> Iterator[tuple[bytes, bytes]]:
-    """The blocks of a PEM text with their kinds; what stands between them is passed over."""
+    """Yield the kind and text of each block in a PEM text; text between blocks is ignored."""
     for match in _PEM_BLOCK.finditer(pem):
         yield match[1], match[0] + b"\n"
 
 
 def _private_key(block: bytes, *, trusted: bool = False) -> PrivateKey | None:
-    """The RSA or elliptic curve key in a PEM block, None if it is another thing or locked."""
+    """Return the RSA or elliptic curve private key in a PEM block; None for another content or an encrypted key."""
     from cryptography.exceptions import UnsupportedAlgorithm
     from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
     from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
@@ -336,7 +336,9 @@ def _private_key(block: bytes, *, trusted: bool = False) -> PrivateKey | None:
 
 
 def _public_key(block: bytes, *, trusted: bool = False) -> Public | None:
-    """The RSA or elliptic curve public key that a PEM block holds, or that belongs to what it holds."""
+    """Return the RSA or elliptic curve public key of a PEM block: a public key, or that of a private key or
+    certificate.
+    """
     from cryptography.exceptions import UnsupportedAlgorithm
     from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePublicKey
     from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey

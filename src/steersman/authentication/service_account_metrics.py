@@ -1,4 +1,4 @@
-"""How often tokens of service accounts are used, by where they come from (pkg/serviceaccount/metrics.go)."""
+"""Metrics of the use of service account tokens by origin (pkg/serviceaccount/metrics.go)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from steersman.machinery.metrics import Counter, Registry
 
 
 class ServiceAccountMetrics:
-    """Tokens that the cache of tokens knows are not counted again."""
+    """Counters of token uses; tokens in the token cache are not counted again."""
 
     def __init__(self, registry: Registry) -> None:
         def counter(name: str, text: str) -> Counter:

@@ -1,4 +1,4 @@
-"""Service account tokens: JSON Web Tokens (RFC 7519) signed with the server's own key, and recognised again."""
+"""Service account tokens: JSON Web Tokens (RFC 7519), signed with the server's own key and authenticated."""
 
 from __future__ import annotations
 
@@ -35,21 +35,23 @@ if TYPE_CHECKING:
     from joserfc.jws import JWSRegistry
 
 MAX_TOKEN: Final = 128_000
-"""Bytes; a longer text is no token. Kubernetes' are about 1,000 bytes long, and grow with their audiences."""
+"""Limit of a token in bytes. Kubernetes' tokens have about 1,000 bytes, and grow with their audiences."""
 _MAX_HEADER: Final = 1024
 _MAX_SIGNATURE: Final = 2731
-"""Characters: the signature of an RSA key of 16,384 bits."""
+"""Limit of characters of a signature: that of an RSA key of 16,384 bits."""
 
 _JSON: Final = msgspec.json.Encoder()
 
 _FEW: Final = 4
-"""Keys that are tried on the loop: a signer beside the server may have a thousand, each of which takes up to 3 ms."""
+"""Number of keys up to which a token is verified on the event loop: an external signer may have a thousand keys, each
+of which takes up to 3 ms.
+"""
 
 C = TypeVar("C")
 
 
 def sign(keys: ServiceAccountKeys, claims: dict[str, Any]) -> str:
-    """A token with these claims, signed as the key's kind asks for (ES256 or RS256). Raises KeyFileError."""
+    """Return a token with these claims, signed with the key's algorithm (ES256 or RS256). Raises KeyFileError."""
     from joserfc import jws
 
     signing = keys.signing
@@ -64,20 +66,19 @@ class Verifiers(ABC):
 
     @abstractmethod
     def verifier(self, key_id: str) -> TokenVerifier | Awaitable[TokenVerifier]:
-        """What verifies tokens now. It has the key of this id, if there is one anywhere; "" stands for any."""
+        """Return the present verifier. It has the key of this id, if that exists; "" means any key."""
 
 
 class SignedTokens(ABC):
-    """Knows the tokens of some `issuers` that were signed with this server's keys, and whose they are by their claims.
+    """Authenticator of tokens by certain `issuers`, signed with this server's keys.
 
-    The first token takes as long as the cryptography needs to be loaded, in a thread; every later one is judged at
-    once, in about 0.2 ms.
+    The first token waits for a thread to import the cryptography; every later one is checked at once, in about 0.2 ms.
     """
 
     def __init__(
         self, keys: Callable[[], ServiceAccountKeys] | Verifiers, issuers: Iterable[str], look_up: LookUp | None = None
     ) -> None:
-        """`keys` is called at the first token, Verifiers are asked at each."""
+        """`keys` is a function that is called at the first token, or Verifiers, which are asked at each token."""
         self._look_up = look_up
         self._keys = keys
         self._issuers = frozenset(issuers)
@@ -86,10 +87,10 @@ class SignedTokens(ABC):
 
     @abstractmethod
     def judge(self, claims: bytes, token: str, audiences: tuple[str, ...]) -> TokenIdentity:
-        """Whose a verified token with these claims (JSON) is. Raises AuthenticationError, NotThere."""
+        """Return the identity of a verified token with these claims (JSON). Raises AuthenticationError and NotThere."""
 
     def _judge(self, claims: bytes, token: str, audiences: tuple[str, ...]) -> TokenIdentity | Awaitable[TokenIdentity]:
-        """The same; what the token is about may have come to be on another server a moment ago."""
+        """Return the identity of a verified token; if an object is missing, look for it in storage and try again."""
         try:
             return self.judge(claims, token, audiences)
         except NotThere as missing:
@@ -100,7 +101,7 @@ class SignedTokens(ABC):
     async def _judge_again(
         self, look_up: LookUp, missing: NotThere, claims: bytes, token: str, audiences: tuple[str, ...]
     ) -> TokenIdentity:
-        """Looks up what is missing, one after the other, as long as that makes a difference."""
+        """Look up one missing object after the other, as long as that changes the result."""
         while True:
             looked_up = missing.object
             try:
@@ -117,7 +118,7 @@ class SignedTokens(ABC):
     def authenticate_token(
         self, token: str, audiences: tuple[str, ...]
     ) -> TokenIdentity | Awaitable[TokenIdentity | None] | None:
-        """See TokenAuthenticator. Without `audiences` the API's own are asked for."""
+        """Authenticate a token. See TokenAuthenticator. Without `audiences` the API's own are required."""
         header = _header_of(token, self._issuers)
         if header is None:
             return None
@@ -145,7 +146,7 @@ class SignedTokens(ABC):
     async def _judge_beside(
         self, verifier: TokenVerifier, token: str, key_id: str, audiences: tuple[str, ...]
     ) -> TokenIdentity:
-        """Many keys are tried beside the loop, for one token at a time."""
+        """Verify a token; many keys are tried in a worker thread, for one token at a time."""
         if verifier.candidates(key_id) <= _FEW:
             claims = verifier.verify(token, key_id)
         else:
@@ -156,8 +157,7 @@ class SignedTokens(ABC):
 
 
 class ServiceAccountTokens(SignedTokens):
-    """Knows service accounts by the tokens that are asked for. Their claims are checked against the present state of
-    `objects`."""
+    """Authenticates service accounts by tokens of TokenRequests, checking their claims against present `objects`."""
 
     def __init__(
         self,
@@ -167,9 +167,9 @@ class ServiceAccountTokens(SignedTokens):
         objects: BoundObjects,
         metrics: ServiceAccountMetrics,
         *,
-        clock: Callable[[], float] = times.moment,
+        clock: Callable[[], float] = times.unix_now,
     ) -> None:
-        """`clock` gives seconds since the epoch."""
+        """`clock` returns seconds since the epoch."""
         super().__init__(keys, issuers, objects.look_up)
         self._api_audiences = api_audiences
         self._objects = objects
@@ -189,14 +189,14 @@ _Key: TypeAlias = "tuple[RSAKey | ECKey, JWSRegistry]"
 
 
 class TokenVerifier:
-    """Reads the claims of tokens that one of the keys has signed.
+    """Verifier of token signatures.
 
-    The algorithm is that of the key; what a token's header says must be the same. So no token can choose another
-    (`none`, or HMAC with a public key as the secret), nor bring a key of its own.
+    The key determines the algorithm; the token's header must match. So a token can neither choose another algorithm
+    (`none`, or HMAC with a public key as the secret) nor bring its own key.
     """
 
     def __init__(self, keys: ServiceAccountKeys | Sequence[VerificationKey]) -> None:
-        """Parses the keys and loads the cryptography; takes up to 0.1 s. Raises KeyFileError."""
+        """Parse the keys and import the cryptography; takes up to 0.1 s. Raises KeyFileError."""
         from joserfc import jws
         from joserfc.errors import JoseError
 
@@ -209,18 +209,18 @@ class TokenVerifier:
         self._all = [key for keys in self._keys.values() for key in keys]
 
     def has(self, key_id: str) -> bool:
-        """Whether there is a key of this id; "" stands for any."""
+        """Return True if there is a key of this id; "" means any key."""
         return not key_id or key_id in self._keys
 
     def candidates(self, key_id: str) -> int:
-        """How many keys may have signed a token that names this one; "" stands for any."""
+        """Return the number of keys that may have signed a token with this key id; "" means any key."""
         return len(self._of(key_id))
 
     def _of(self, key_id: str) -> Sequence[_Key]:
         return self._keys.get(key_id, ()) if key_id else self._all
 
     def verify(self, token: str, key_id: str) -> bytes:
-        """The claims, in JSON, of a `token` signed with the key `key_id`, or with any if that is empty.
+        """Return the claims, in JSON, of a `token` signed with the key `key_id`, or with any key if that is empty.
 
         Raises AuthenticationError if none of the keys has signed it.
         """
@@ -252,9 +252,9 @@ _read_issuer: Final = msgspec.json.Decoder(_Issuer).decode
 
 
 def _header_of(token: str, issuers: frozenset[str]) -> _Header | None:
-    """The header of a token that says it is of one of the `issuers`, None if it is of another or no token at all.
+    """Return the header of an unverified token that claims one of the `issuers`; None for another issuer or no token.
 
-    Nobody has looked at the signature yet: what is read here must only serve to find the key.
+    The signature is not checked yet: the header may only be used to find the key.
     """
     if len(token) > MAX_TOKEN:
         return None
@@ -271,7 +271,7 @@ def _header_of(token: str, issuers: frozenset[str]) -> _Header | None:
 
 
 def _decoded(text: str) -> bytes:
-    """The bytes of base64url without padding (RFC 7515, section 2), in its one canonical form. Raises ValueError."""
+    """Decode base64url without padding (RFC 7515, section 2) in its canonical form. Raises ValueError."""
     data = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
     if base64.urlsafe_b64encode(data).rstrip(b"=") != text.encode():
         raise ValueError("not canonical base64url")
@@ -279,7 +279,7 @@ def _decoded(text: str) -> bytes:
 
 
 def read_claims(payload: bytes, claims: type[C]) -> C:
-    """The claims of a verified token. Raises AuthenticationError."""
+    """Return the claims of a verified token. Raises AuthenticationError."""
     try:
         return msgspec.json.decode(payload, type=claims)
     except (ValueError, RecursionError):
@@ -287,7 +287,7 @@ def read_claims(payload: bytes, claims: type[C]) -> C:
 
 
 def _web_key(key: Any, algorithm: str) -> RSAKey | ECKey:
-    """The library's form of a key of the cryptography package, private or public."""
+    """Return a key of the cryptography package, private or public, as the library's type."""
     from joserfc.jwk import ECKey, RSAKey
 
     return ECKey(key, key) if algorithm.startswith("ES") else RSAKey(key, key)

@@ -1,4 +1,4 @@
-"""What is allowed of the form of signed tokens (JWS, RFC 7515)."""
+"""Limits of signed tokens (JWS, RFC 7515) for the library."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ if TYPE_CHECKING:
 
 @lru_cache(maxsize=64)
 def registry_of(algorithm: str, max_header: int, max_payload: int, max_signature: int) -> JWSRegistry:
-    """Allows one algorithm, header fields that nobody knows, and parts of at most so many characters."""
+    """Return a registry that permits one algorithm, unknown header fields, and parts of limited length in
+    characters.
+    """
     from joserfc.jws import JWSRegistry
 
     registry = JWSRegistry(algorithms=[algorithm], strict_check_header=False)

@@ -1,4 +1,4 @@
-"""What is known of a token is known for a while (k8s.io/apiserver `authentication/token/cache`)."""
+"""Cache of token authentication (k8s.io/apiserver `authentication/token/cache`)."""
 
 from __future__ import annotations
 
@@ -18,22 +18,21 @@ from steersman.work.bounded_cache import BoundedCache
 from steersman.work.single_flight import SingleFlight
 
 SUCCESS_SECONDS: Final = 10.0
-"""How long a token that was good is not looked at again: as long it may outlive what it is bound to."""
+"""Seconds for which a valid token is cached; as long it may outlive its bound object."""
 MAX_TOKENS: Final = 16_384
 MOST_WAITING: Final = 1_024
-"""Tokens that are asked about at once: made-up ones are not to fill the memory while nobody answers."""
+"""Limit of concurrent look-ups: invented tokens must not exhaust memory while a webhook does not answer."""
 _RETRY_SECONDS: Final = 1
 LOOKUP_SECONDS: Final = 30.0
-"""How long an answer is waited for on which several requests may depend; whose deadlines do not count for it."""
+"""Seconds allowed for a look-up. Several requests may share it, so that their deadlines do not apply to it."""
 
 
 class CachedTokenAuthenticator:
-    """Asks `authenticator`, and remembers whose the good tokens are. What it raises is not remembered; that it does not
-    know a token is for `unknown_seconds`.
+    """Cache in front of `authenticator`. Errors are not cached; unknown tokens are, for `unknown_seconds`.
 
-    Tokens are kept as keyed digests: no token can be read from memory here, and nobody can compute where one is kept.
-    Of `size` good tokens, and as many others, those that are asked for often are kept. Who asks for a token that is
-    being asked about waits for the same answer.
+    Keys are keyed digests: no token can be read from memory here, and nobody can compute collisions. Up to `size` valid
+    tokens, and as many unknown ones, are cached; frequently used ones stay. Concurrent requests for a token share a
+    look-up.
     """
 
     def __init__(
@@ -52,13 +51,13 @@ class CachedTokenAuthenticator:
         self._secret = os.urandom(32)
         self._known: BoundedCache[bytes, tuple[TokenIdentity, float]] = BoundedCache(size)
         self._unknown: BoundedCache[bytes, float] = BoundedCache(size)
-        """Until when. Apart from the good ones, which nobody is to drive out by tokens that are made up."""
+        """Expiry of unknown tokens, in a cache of their own so that invented tokens do not evict valid ones."""
         self._asked: SingleFlight[bytes, TokenIdentity | None] = SingleFlight()
 
     def authenticate_token(
         self, token: str, audiences: tuple[str, ...]
     ) -> TokenIdentity | Awaitable[TokenIdentity | None] | None:
-        """See TokenAuthenticator. Raises StatusError 429 for a token more than may be asked about at once."""
+        """Authenticate a token. See TokenAuthenticator. Raises StatusError 429 if too many look-ups are in progress."""
         key = self._digest(token, audiences)
         known = self._known[key]
         if known is not None and known[1] > self._clock():
@@ -93,5 +92,5 @@ class CachedTokenAuthenticator:
             self._known.keep(key, (identity, self._clock() + self._seconds))
 
     def _digest(self, token: str, audiences: tuple[str, ...]) -> bytes:
-        """Another one for every token and list of audiences; of many audiences within milliseconds."""
+        """Return a digest of the token and its audiences; of many audiences within milliseconds."""
         return blake2b(msgspec.json.encode((token, audiences)), key=self._secret, digest_size=32).digest()

@@ -1,4 +1,4 @@
-"""Static tokens from a file (`--token-auth-file`), and those the server makes for itself."""
+"""Static tokens from a file (`--token-auth-file`)."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ class TokenFileError(Exception):
 
 
 class StaticTokens:
-    """Knows a fixed set of tokens, each good for all of `audiences` (the API's own).
+    """Authenticator of a fixed set of tokens, each valid for all of `audiences` (the API's own).
 
-    Tokens are kept and looked up as SHA-256 digests, so that how long a look-up takes tells nothing about them.
+    Tokens are stored and looked up as SHA-256 digests, so that timing reveals nothing about them.
     """
 
     def __init__(self, users: Mapping[str, UserInfo], audiences: tuple[str, ...] = ()) -> None:
@@ -32,12 +32,12 @@ class StaticTokens:
             self.add(token, user)
 
     def add(self, token: str, user: UserInfo) -> None:
-        """Knows one more token."""
+        """Add a token."""
         self._identities[sha256(token.encode()).digest()] = TokenIdentity(authenticated(user), self._audiences)
 
     @classmethod
     def load(cls, path: str | Path, audiences: tuple[str, ...] = ()) -> StaticTokens:
-        """Reads a token file. Raises OSError, and TokenFileError for a line that is not as it should be."""
+        """Read a token file. Raises OSError, and TokenFileError for a malformed line."""
         try:
             text = read_private(path).decode()
         except UnicodeDecodeError as error:
@@ -58,10 +58,10 @@ class StaticTokens:
 
 
 def parse_token_file(text: str, path: str) -> dict[str, UserInfo]:
-    """The users by token of a CSV text of `token,user,uid` and optionally `,"group,group"`.
+    """Parse a CSV text of `token,user,uid` and optionally `,"group,group"`; return the users by token.
 
-    `path` is for messages. Lines without a token are left out; of two lines with one token the later counts.
-    Raises TokenFileError for a line of fewer than three columns or one that is not CSV.
+    `path` is for messages. Lines without a token are skipped; of two lines with one token the later counts. Raises
+    TokenFileError for a line with fewer than three columns and for malformed CSV.
     """
     import csv  # with the first file
 

@@ -1,4 +1,4 @@
-"""Whose a bearer token is, as another server says when it is asked by a TokenReview.
+"""Authentication of bearer tokens by another server, by TokenReviews.
 
 Follows k8s.io/apiserver `plugin/pkg/authenticator/token/webhook`.
 """
@@ -19,13 +19,13 @@ from steersman.webhooks.client import WebhookError
 logger = logging.getLogger(__name__)
 
 Review = Callable[[TokenReview], Awaitable[TokenReview]]
-"""Has a review answered. Raises StatusError, WebhookError or DecodeError if it is not."""
+"""Function that sends a review and returns the answer. Raises StatusError, WebhookError or DecodeError."""
 
 
 class ReviewedTokens:
-    """Asks about every token. Without an answer a token is refused; put a CachedTokenAuthenticator before it.
+    """Authenticator that sends a review for every token; use a CachedTokenAuthenticator in front of it.
 
-    `implicit` are the audiences that a token is for whose answer names none.
+    A token is refused if there is no answer. `implicit` are the audiences of a token whose answer names none.
     """
 
     def __init__(self, review: Review, implicit: tuple[str, ...] = ()) -> None:
@@ -33,7 +33,7 @@ class ReviewedTokens:
         self._implicit = implicit
 
     async def authenticate_token(self, token: str, audiences: tuple[str, ...]) -> TokenIdentity | None:
-        """See TokenAuthenticator."""
+        """Authenticate a token. See TokenAuthenticator."""
         try:
             answer = await self._review(TokenReview(spec=TokenReviewSpec(token=token, audiences=list(audiences))))
         except (StatusError, WebhookError, DecodeError) as error:

@@ -1,4 +1,4 @@
-"""Several authenticators as one: the first that knows the user wins."""
+"""Unions of authenticators: the first one that authenticates the user wins."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ T = TypeVar("T")
 
 
 class UnionAuthenticator:
-    """Asks each authenticator in turn; who is recognised is put into `system:authenticated`.
+    """Tries each authenticator in turn, and adds the user to `system:authenticated`.
 
-    One authenticator's refusal does not keep the next from recognising the user, but if none does, the request is
-    refused: only a request without any bad credential may be `anonymous`, if that is given.
+    After a refusal by one authenticator the next may still authenticate the user. If none does, any refusal refuses the
+    request: only a request without invalid credentials may be `anonymous`, if that is given.
     """
 
     def __init__(self, authenticators: Iterable[Authenticator], anonymous: Authenticator | None = None) -> None:
@@ -53,7 +53,7 @@ class UnionAuthenticator:
         credentials: Credentials,
         errors: list[str],
     ) -> UserInfo | None:
-        """The same from an authenticator on whose answer must be waited for."""
+        """Continue with an authenticator whose answer has to be awaited."""
         following = ((lambda each=each: each.authenticate(credentials)) for each in rest)
         user = await _first_known(pending, following, UserInfo, errors)
         if user is not None:
@@ -65,7 +65,7 @@ class UnionAuthenticator:
 
 
 class UnionTokenAuthenticator:
-    """Asks each token authenticator in turn; a refusal counts only if nobody knows the token."""
+    """Tries each token authenticator in turn; a refusal counts only if none of them authenticates the token."""
 
     def __init__(self, authenticators: Iterable[TokenAuthenticator]) -> None:
         self._authenticators = tuple(authenticators)
@@ -97,7 +97,9 @@ async def _first_known(
     kind: type[T],
     errors: list[str],
 ) -> T | None:
-    """What `pending` answers, else the first of the calls that knows; raises AuthenticationError as a union does."""
+    """Return the first result among `pending` and the calls. Raises AuthenticationError after a refusal without a
+    result.
+    """
     answer: T | Awaitable[T | None] | None = pending
     call: Callable[[], T | Awaitable[T | None] | None] | None = None
     while True:

@@ -1,4 +1,4 @@
-"""Who makes a request, as every later decision sees them (k8s.io/apiserver `authentication/user.Info`)."""
+"""The user of a request (k8s.io/apiserver `authentication/user.Info`), and well-known names."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ SERVICE_ACCOUNTS: Final = "system:serviceaccounts"
 SERVICE_ACCOUNT_PREFIX: Final = "system:serviceaccount:"
 
 CREDENTIAL_ID: Final = "authentication.kubernetes.io/credential-id"
-"""The key in `extra` that names the credential used, so that audit logs can tell two of one user apart."""
+"""Key in `extra` with the id of the credential, by which audit logs distinguish the credentials of one user."""
 
 NO_EXTRA: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
 class UserInfo:
-    """A user: `name` and `groups` are what authorizers judge; `uid` and `extra` are passed on as they are."""
+    """A user: authorizers use `name` and `groups`; `uid` and `extra` are passed on unchanged."""
 
     name: str
     uid: str = ""
@@ -33,7 +33,7 @@ class UserInfo:
 
 
 def authenticated(user: UserInfo) -> UserInfo:
-    """`user` in the group of all authenticated users, unless it is anonymous or in one of the two groups already."""
+    """Return `user` in the group of authenticated users, unless it is anonymous or in one of the two groups already."""
     groups = user.groups
     if ALL_AUTHENTICATED in groups or ALL_UNAUTHENTICATED in groups or user.name == ANONYMOUS:
         return user
@@ -41,10 +41,10 @@ def authenticated(user: UserInfo) -> UserInfo:
 
 
 def service_account_username(namespace: str, name: str) -> str:
-    """The user name of a service account: `system:serviceaccount:NAMESPACE:NAME`."""
+    """Return the user name of a service account: `system:serviceaccount:NAMESPACE:NAME`."""
     return f"{SERVICE_ACCOUNT_PREFIX}{namespace}:{name}"
 
 
 def service_account_groups(namespace: str) -> tuple[str, ...]:
-    """The groups that every service account of `namespace` is in."""
+    """Return the groups of every service account in `namespace`."""
     return (SERVICE_ACCOUNTS, f"{SERVICE_ACCOUNTS}:{namespace}")

@@ -1,4 +1,4 @@
-"""Bearer tokens that a webhook knows (`--authentication-token-webhook-config-file`), asked by TokenReviews."""
+"""Bearer tokens authenticated by a webhook (`--authentication-token-webhook-config-file`), by TokenReviews."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Final
 from steersman.api.authentication.v1 import TokenReview
 from steersman.authentication.token_review import Review
 from steersman.machinery.codec.serializer import encode
-from steersman.webhooks.reviews import check_values, is_large_review, read_review
+from steersman.webhooks.reviews import check_value_count, decode_review, is_large_review
 from steersman.work.offloading import offload_if
 
 GROUP: Final = "authentication.k8s.io"
@@ -17,7 +17,7 @@ VERSIONS: Final = ("v1", "v1beta1")
 BACKOFF: Final = 0.5
 """Seconds before the second attempt."""
 USER_AGENT: Final = "Go-http-client/1.1"
-"""As upstream, whose client of this webhook does not say who it is."""
+"""Upstream's user agent: its client of this webhook has no name of its own."""
 _MAX_VALUES: Final = 1 << 16
 _REGISTERED: Final = frozenset(
     {(f"{GROUP}/{version}", kind) for version in VERSIONS for kind in (KIND, "SelfSubjectReview")} | {("v1", "Status")}
@@ -25,8 +25,10 @@ _REGISTERED: Final = frozenset(
 
 
 def reviews(post: Callable[[bytes], Awaitable[bytes]], version: str) -> Review:
-    """Reviews by a webhook that takes this version of them; `post` is that of a WebhookClient, and large answers are
-    read in the worker threads."""
+    """Return the review function of a webhook for this version of TokenReviews.
+
+    `post` is that of a WebhookClient; large answers are decoded in worker threads.
+    """
 
     async def review(asked: TokenReview) -> TokenReview:
         sent = TokenReview(kind=KIND, api_version=f"{GROUP}/{version}", spec=asked.spec)
@@ -37,5 +39,5 @@ def reviews(post: Callable[[bytes], Awaitable[bytes]], version: str) -> Review:
 
 
 def _read(answer: bytes, version: str) -> TokenReview:
-    check_values(answer, _MAX_VALUES)
-    return read_review(TokenReview, answer, GROUP, version, KIND, _REGISTERED)
+    check_value_count(answer, _MAX_VALUES)
+    return decode_review(TokenReview, answer, GROUP, version, KIND, _REGISTERED)

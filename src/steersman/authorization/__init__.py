@@ -1,1 +1,1 @@
-"""What a user may do: the contract, and one judge in each file."""
+"""Authorization: the interface, and one authorizer per file."""

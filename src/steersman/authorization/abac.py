@@ -1,4 +1,4 @@
-"""ABAC: policies in a file, one a line, that allow users and groups things (kubernetes `pkg/auth/authorizer/abac`)."""
+"""ABAC: policies that allow users and groups certain actions (kubernetes `pkg/auth/authorizer/abac`)."""
 
 from __future__ import annotations
 
@@ -18,8 +18,11 @@ _NO_POLICY: Final = Verdict(Decision.NO_OPINION, "No policy matched.")
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """One line: whoever is `user`, and in `group`, may do this. What is empty is not asked for; with neither the policy
-    is for nobody. In what is done "*" stands for anything, at the end of a path for its rest."""
+    """One line of a policy file: allows users that match `user` and `group` these actions.
+
+    An empty `user` or `group` matches all users, but a policy with neither applies to nobody. In the other fields "*"
+    matches anything; at the end of a path it matches the rest.
+    """
 
     user: str = ""
     group: str = ""
@@ -30,7 +33,7 @@ class Policy:
     non_resource_path: str = ""
 
     def is_for(self, user: UserInfo) -> bool:
-        """Whether it is about this user."""
+        """Return True if the policy applies to `user`."""
         if self.user and self.user != user.name:
             return False
         if self.group and self.group not in user.groups:
@@ -38,7 +41,7 @@ class Policy:
         return bool(self.user or self.group)
 
     def allows(self, attributes: Attributes) -> bool:
-        """Whether it allows an action of somebody whom it is for."""
+        """Return True if the policy allows the action, given that it applies to the user."""
         if self.readonly and not attributes.read_only:
             return False
         path = attributes.path
@@ -54,12 +57,15 @@ class Policy:
 
     @property
     def verbs(self) -> list[str]:
-        """What it allows to do."""
+        """The verbs that the policy allows, or ["*"]."""
         return ["get", "list", "watch"] if self.readonly else [_ANY]
 
 
 class AbacAuthorizer:
-    """Allows what any policy allows. Policies are found by whom they name, so that many for others cost nothing."""
+    """Authorizer that allows an action if any policy does.
+
+    Policies are indexed by user and group, so that policies for others cost nothing.
+    """
 
     def __init__(self, policies: Iterable[Policy]) -> None:
         self._by_user: dict[str, list[tuple[int, Policy]]] = {}
@@ -69,7 +75,7 @@ class AbacAuthorizer:
             by.setdefault(key, []).append((place, policy))
 
     def authorize(self, attributes: Attributes) -> Verdict:
-        """Follows the Authorizer contract."""
+        """Decide about an action, see Authorizer."""
         user = attributes.user
         for _, policy in self._named(user):
             if policy.is_for(user) and policy.allows(attributes):
@@ -77,7 +83,7 @@ class AbacAuthorizer:
         return _NO_POLICY
 
     async def rules_for(self, user: UserInfo, namespace: str) -> ResolvedRules:
-        """Follows the RuleResolver contract, in the order of the file."""
+        """Return the user's rules in the order of the file, see RuleResolver."""
         held = [
             policy
             for _, policy in sorted(self._named(user), key=lambda placed: placed[0])
@@ -97,7 +103,9 @@ class AbacAuthorizer:
         )
 
     def _named(self, user: UserInfo) -> Iterator[tuple[int, Policy]]:
-        """The policies that name the user, or a group and no user, with their places in the file."""
+        """Yield the policies for the user's name or (without a user) for one of its groups, with their positions in the
+        file.
+        """
         yield from self._by_user.get(user.name, ())
         for group in dict.fromkeys(user.groups):
             yield from self._by_group.get(group, ())

@@ -1,5 +1,7 @@
-"""The file of ABAC's policies: one JSON object a line, of abac.authorization.kubernetes.io/v1beta1 or of no version
-(kubernetes `abac.NewFromFile` and `pkg/apis/abac`)."""
+"""Parser of ABAC policy files: one JSON object per line (kubernetes `abac.NewFromFile` and `pkg/apis/abac`).
+
+An object is of abac.authorization.kubernetes.io/v1beta1, or of the old version without kind and apiVersion.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,7 @@ _KIND: Final = "Policy"
 _ANY: Final = "*"
 _LONGEST_LINE: Final = 64 << 10
 _MOST: Final = 64 << 20
-"""Bytes of a file."""
+"""Limit of a file's size in bytes."""
 
 
 class _Subject(Wire):
@@ -60,7 +62,7 @@ class PolicyFileError(ValueError):
 
 
 def read_policies(path: Path) -> list[Policy]:
-    """The policies of a file; lines that are empty or begin with `#` are passed over. Raises PolicyFileError."""
+    """Return the policies of a file; empty lines and lines with a leading `#` are skipped. Raises PolicyFileError."""
     try:
         lines = read_bounded(path, _MOST).split(b"\n")
     except OSError as error:
@@ -86,7 +88,7 @@ def read_policies(path: Path) -> list[Policy]:
 
 
 def _read(line: bytes) -> tuple[Policy, bool]:
-    """The policy of a line, and whether it says what it is. Raises DecodeError."""
+    """Return the policy of a line, and True if the line has a kind and an apiVersion. Raises DecodeError."""
     given = read_document(line, _KINDS, strict=False, default=(_V0, _KIND))
     has_version = bool(given.kind and given.api_version)
     return (_of_v0(given) if isinstance(given, _PolicyV0) else _of_v1beta1(given.spec)), has_version
@@ -94,7 +96,7 @@ def _read(line: bytes) -> tuple[Policy, bool]:
 
 def _of_v1beta1(spec: _PolicySpec) -> Policy:
     user, group = spec.user, spec.group
-    if _ANY in (user, group):  # all who are authenticated
+    if _ANY in (user, group):  # all authenticated users
         user, group = "", ALL_AUTHENTICATED
     return Policy(
         user,
@@ -108,7 +110,7 @@ def _of_v1beta1(spec: _PolicySpec) -> Policy:
 
 
 def _of_v0(given: _PolicyV0) -> Policy:
-    """What is not said stands for anything there; groups of the API were not told apart yet."""
+    """Convert a policy of the old version: empty fields match anything, and it has no API groups."""
     user, group = given.user, given.group
     if _ANY in (user, group) or not (user or group):
         user, group = "", ALL_AUTHENTICATED

@@ -1,6 +1,6 @@
-"""Who may do what, as another server says when it is asked by a SubjectAccessReview.
+"""Authorizer that asks another server by SubjectAccessReviews.
 
-Follows k8s.io/apiserver `plugin/pkg/authorizer/webhook`, with the bounds of DelegatingAuthorizationOptions.
+Follows k8s.io/apiserver `plugin/pkg/authorizer/webhook`, with the limits of DelegatingAuthorizationOptions.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ ALLOW_SECONDS: Final = 10.0
 DENY_SECONDS: Final = 10.0
 MAX_VERDICTS: Final = 8192
 MAX_LENGTH: Final = 10_000
-"""Characters of what a client says it wants to do; of what is longer the verdict is not kept."""
+"""Limit of an action's length in characters (namespace, verb, name and so on) up to which its verdict is cached."""
 
 _EQUALITIES: Final = {fields.EQUALS: "In", fields.NOT_EQUALS: "NotIn"}
 _OPERATORS: Final = {
@@ -44,21 +44,23 @@ _OPERATORS: Final = {
     labels.EXISTS: "Exists",
     labels.DOES_NOT_EXIST: "DoesNotExist",
 }
-"""Of selectors in reviews; there are no others, and what is left out only makes the question broader."""
+"""Selector operators in reviews. Other requirements are left out, which only makes the question broader."""
 
 _NO_OPINION: Final = Verdict(Decision.NO_OPINION)
 _UNKNOWN_RULES: Final = ResolvedRules(incomplete=True, error="webhook authorizer does not support user rule resolution")
 
 Review = Callable[[SubjectAccessReview], Awaitable[SubjectAccessReview]]
-"""Has a review answered. Raises StatusError or NoAnswer if it is not."""
+"""Sends a review and returns it with its status. Raises StatusError or NoAnswer."""
 
 
 class NoAnswer(Exception):
-    """There is no answer, or none that can be used; the text says why."""
+    """There is no answer, or no valid one; the text is the reason."""
 
 
 class Matched(Protocol):
-    """What conditions say of a review: whether it is sent at all, or why (`error`) that cannot be said."""
+    """Result of match conditions: True in `matches` if the review is to be sent; `error` if they could not be
+    evaluated.
+    """
 
     @property
     def matches(self) -> bool: ...
@@ -71,9 +73,9 @@ Match = Callable[[SubjectAccessReviewSpec], Awaitable[Matched]]
 
 
 class AccessReviewAuthorizer:
-    """Asks about every action that `match` lets through, and keeps the verdicts for some seconds.
+    """Authorizer that sends a review for every action that `match` accepts, and caches the verdicts for some seconds.
 
-    Without an answer the decision is `on_error`, with an error: nothing is allowed.
+    If there is no answer, the decision is `on_error` with an error, and nothing is allowed.
     """
 
     def __init__(
@@ -102,7 +104,7 @@ class AccessReviewAuthorizer:
         return self._judged(spec, attributes)
 
     async def rules_for(self, user: UserInfo, namespace: str) -> ResolvedRules:
-        """Follows the RuleResolver contract: nothing can be told."""
+        """Return no rules, as a webhook cannot list them."""
         return _UNKNOWN_RULES
 
     async def _asked_if_it_matches(
@@ -136,7 +138,7 @@ class AccessReviewAuthorizer:
 
 
 def review_spec(attributes: Attributes) -> SubjectAccessReviewSpec:
-    """What is asked about an action."""
+    """Return the spec of a SubjectAccessReview about an action."""
     user, action = attributes.user, attributes.action
     spec = SubjectAccessReviewSpec(
         user=user.name,

@@ -1,4 +1,4 @@
-"""Allows everything (`--authorization-mode=AlwaysAllow`)."""
+"""Authorizer that allows everything (`--authorization-mode=AlwaysAllow`)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ ALLOWED: Final = Verdict(Decision.ALLOW)
 
 
 class AlwaysAllowAuthorizer:
-    """Says yes to all; as a rule resolver, that everyone may do everything."""
+    """Allows every action; as a rule resolver it returns rules that allow everything."""
 
     def authorize(self, attributes: Attributes) -> Verdict:
         return ALLOWED

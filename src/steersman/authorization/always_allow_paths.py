@@ -1,4 +1,4 @@
-"""Allows everybody some paths, such as those of health checks (k8s.io/apiserver `authorization/path`)."""
+"""Authorizer that allows everybody certain paths, such as health checks (k8s.io/apiserver `authorization/path`)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _NO_OPINION: Final = Verdict(Decision.NO_OPINION)
 
 
 class AlwaysAllowPathsAuthorizer:
-    """Allows exactly these paths, by any verb; of resources and other paths it has no opinion."""
+    """Allows exactly these paths, with any verb; no opinion about resources and other paths."""
 
     def __init__(self, paths: Iterable[str]) -> None:
         self._paths = frozenset(paths)

@@ -1,4 +1,4 @@
-"""Allows nothing (`--authorization-mode=AlwaysDeny`), but leaves it to the others in the chain to allow."""
+"""Authorizer that allows nothing (`--authorization-mode=AlwaysDeny`), but lets other authorizers of the chain allow."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ REFUSED: Final = Verdict(Decision.NO_OPINION, "Everything is forbidden.")
 
 
 class AlwaysDenyAuthorizer:
-    """Has nothing to allow to anyone."""
+    """Has no opinion about any action; as a rule resolver it returns no rules."""
 
     def authorize(self, attributes: Attributes) -> Verdict:
         return REFUSED

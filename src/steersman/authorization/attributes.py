@@ -1,9 +1,8 @@
-"""What an authorizer judges: who wants to do what to which thing (k8s.io/apiserver `authorizer.Attributes`)."""
+"""Input of an authorizer: user, verb and resource or path of a request (k8s.io/apiserver `authorizer.Attributes`)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final
 
 from msgspec import Struct
@@ -13,13 +12,15 @@ from steersman.machinery.identity.action import Action
 from steersman.machinery.selectors import fields, labels
 
 LONGEST_SELECTOR: Final = 4096
-"""Characters of a selector that is read to judge a request; a longer one counts as one that cannot be read."""
+"""Limit of a selector's length in characters. Longer selectors are not parsed for authorization."""
 TOO_LONG: Final = f"selectors of more than {LONGEST_SELECTOR} characters are not judged"
 
 
 class Selectors(Struct, frozen=True):
-    """What limits a list, watch or deletecollection. A selector that could not be read is empty, or holds what could be
-    read of it, and its error text is kept."""
+    """Selectors of a list, watch or deletecollection.
+
+    A selector that could not be parsed is empty, or has the requirements that could be parsed; its error is the text.
+    """
 
     fields: tuple[fields.Requirement, ...] = ()
     field_error: str = ""
@@ -30,12 +31,12 @@ class Selectors(Struct, frozen=True):
 NO_SELECTORS: Final = Selectors()
 
 
-@dataclass(slots=True)
-class Attributes:
-    """One action of a user to judge. With a `path` it is about that and no resource, and its verb counts alone.
+class Attributes(Struct):
+    """One action of a user, for an authorizer.
 
-    The name of the action is empty where the request names no object, and holds the one of `metadata.name=` in a field
-    selector. `limits` are the selectors, or what reads them when an authorizer asks for them: most do not.
+    With a `path` the action is about a path instead of a resource, and only its verb counts. The action's name is empty
+    if the request names no object; `metadata.name=` in a field selector counts as a name. `limits` are the selectors,
+    or a function that parses them when an authorizer first needs them; most do not.
     """
 
     user: UserInfo
@@ -45,19 +46,19 @@ class Attributes:
 
     @property
     def selectors(self) -> Selectors:
-        """What limits the action."""
+        """The parsed selectors of the action."""
         if not isinstance(self.limits, Selectors):
             self.limits = self.limits()
         return self.limits
 
     @property
     def read_only(self) -> bool:
-        """True for the verbs that change nothing."""
+        """True for the verbs get, list and watch."""
         return self.action.verb in ("get", "list", "watch")
 
 
 def read_selectors(field_selector: str, label_selector: str, *, longest: int | None = None) -> Selectors:
-    """Selectors out of their texts, "" for none; of more than `longest` characters they count as not readable."""
+    """Parse two selectors ("" for none). A selector of more than `longest` characters gets an error instead."""
     field_requirements: tuple[fields.Requirement, ...] = ()
     label_requirements: tuple[labels.Requirement, ...] = ()
     field_error = TOO_LONG if longest is not None and len(field_selector) > longest else ""

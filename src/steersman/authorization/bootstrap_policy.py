@@ -1,7 +1,7 @@
-"""The roles and bindings every cluster starts with, as data (`bootstrap_policy.json`).
+"""Default roles and bindings of every cluster, read from `bootstrap_policy.json`.
 
-They are what kube-apiserver 1.36 writes at its first start. The roles of Kubernetes' own components and controllers
-are among them; `admin`, `edit` and `view` have no rules here, a controller gathers them by their aggregation rules.
+They are the objects that kube-apiserver 1.36 creates at its first start, with the roles of Kubernetes' own components
+and controllers. `admin`, `edit` and `view` have no rules here: a controller fills them by their aggregation rules.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ _API_VERSION: Final = "rbac.authorization.k8s.io/v1"
 
 
 class BootstrapPolicy(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
-    """The shipped objects, to be brought into the store with the functions of `reconcile`, in this order.
+    """Default objects, to be stored with the functions of `reconcile` in this order.
 
-    Roles and role bindings name their namespace (kube-system, kube-public), which must be there before them.
+    Roles and role bindings have a namespace (kube-system or kube-public), which must exist first.
     """
 
     cluster_roles: tuple[ClusterRole, ...]
@@ -31,7 +31,9 @@ class BootstrapPolicy(msgspec.Struct, frozen=True, rename="camel", forbid_unknow
 
 
 def load_bootstrap_policy() -> BootstrapPolicy:
-    """Reads the shipped objects anew, each with its kind and version; the caller may change them."""
+    """Read the default objects, with kind and apiVersion. Each call returns new objects, which the caller may
+    change.
+    """
     data = Path(__file__).with_name("bootstrap_policy.json").read_bytes()
     policy = msgspec.json.decode(data, type=BootstrapPolicy)
     shipped: Iterator[ClusterRole | ClusterRoleBinding | Role | RoleBinding] = chain(

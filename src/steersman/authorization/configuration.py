@@ -1,7 +1,7 @@
-"""The chain of authorizers as a file describes it (AuthorizationConfiguration of apiserver.config.k8s.io).
+"""Parser and validation of an AuthorizationConfiguration (apiserver.config.k8s.io): a chain of authorizers.
 
-Follows k8s.io/apiserver `apis/apiserver/load` and `validation`, and kubernetes `kubeapiserver/authorizer`.
-Slow to import: match conditions are.
+Follows k8s.io/apiserver `apis/apiserver/load` and `validation`, and kubernetes `kubeapiserver/authorizer`. Slow to
+import, since match conditions are.
 """
 
 from __future__ import annotations
@@ -54,13 +54,13 @@ _IN_FILE: Final = "KubeConfigFile"
 
 
 class ConfigurationError(ValueError):
-    """The configuration cannot be used; the text is upstream's."""
+    """The configuration is invalid; the text is upstream's."""
 
 
 def read_configuration(data: bytes, needed: Collection[str] = ()) -> tuple[Step, ...]:
-    """The chain that a document describes. `needed` are types other than Webhook that must be in it.
+    """Return the chain that a document describes. It must contain the types `needed`, apart from Webhook.
 
-    Files that it names are looked at. Raises ConfigurationError.
+    Checks that the files in it exist. Raises ConfigurationError.
     """
     configuration = AuthorizationConfiguration()
     if data:
@@ -94,7 +94,7 @@ def _default(webhook: WebhookConfiguration) -> None:
 
 
 def _webhook(given: WebhookConfiguration | None) -> Webhook | None:
-    """The same of a valid one."""
+    """Convert a validated webhook configuration; None for None. Raises ConfigurationError for InClusterConfig."""
     if given is None:
         return None
     kept, refused = (

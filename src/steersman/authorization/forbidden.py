@@ -1,4 +1,4 @@
-"""The refusal a client sees: who cannot do what, in the words that people search for."""
+"""Errors for actions that nobody allowed, in Kubernetes' wording."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from steersman.machinery.errors.status import StatusError, forbidden
 
 
 def forbidden_error(attributes: Attributes, reason: str = "") -> StatusError:
-    """403 for an action that nobody allowed; `reason` is the authorizers' own."""
+    """Return a StatusError 403 for an action; `reason` comes from the authorizers."""
     message = forbidden_message(attributes)
     if reason:
         message = f"{message}: {reason}"
@@ -17,17 +17,17 @@ def forbidden_error(attributes: Attributes, reason: str = "") -> StatusError:
 
 
 def refusal(attributes: Attributes, verdict: Verdict) -> StatusError:
-    """403 for an action that was asked about besides that of the request; what went wrong on the way is told too."""
+    """Return a StatusError 403 for a secondary check of a request, with the verdict's error and reason."""
     return forbidden_error(attributes, ": ".join(text for text in (verdict.error, verdict.reason) if text))
 
 
 def forbidden_message(attributes: Attributes) -> str:
-    """`User "u" cannot get resource "pods/log" in API group "" in the namespace "n"`, safe to show as HTML."""
+    """Return `User "u" cannot get resource "pods/log" in API group "" in the namespace "n"`, escaped for HTML."""
     return _unmarked(_message(attributes))
 
 
 def internal_error_text(request_uri: str, error: str) -> str:
-    """The plain text of the 500 that answers a request which could not be judged."""
+    """Return the plain text of a 500 response to a request whose authorization failed with an error."""
     return _unmarked(f"Internal Server Error: {quote(request_uri)}: {error}")
 
 

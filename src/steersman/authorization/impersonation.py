@@ -1,9 +1,9 @@
-"""Acting as somebody else: whether a user may, and who the request is then made by.
+"""Impersonation: checks that a user may act as another, and builds the impersonated user.
 
-Source: KEP-5284 (constrained impersonation) and k8s.io/apiserver `endpoints/filters/impersonation`. There are five
-modes. Four are constrained: besides the right to be somebody (`impersonate:MODE`) they ask for the right to do this
-very action as them (`impersonate-on:MODE:VERB`). The last is the older one, whose right `impersonate` is good for all
-actions.
+Follows KEP-5284 (constrained impersonation) and k8s.io/apiserver `endpoints/filters/impersonation`. There are five
+modes. Four are constrained: besides the right to be the other user (`impersonate:MODE`) they require the right to
+perform the action as that user (`impersonate-on:MODE:VERB`). The last is the legacy mode, whose right `impersonate`
+covers all actions.
 """
 
 from __future__ import annotations
@@ -41,23 +41,23 @@ _ASSOCIATED_NODE_KEYS: Final = "authentication.kubernetes.io/associated-node-key
 _NODE_PREFIX: Final = "system:node:"
 _AUTHENTICATION: Final = "authentication.k8s.io"
 _MANY: Final = 4
-"""From so many groups or extra values on, a right to all of them is asked for first."""
+"""Number of groups or extra values from which a right to all of them ("*") is checked first."""
 _REMEMBERED: Final = 10_000
-"""For how many users the mode that worked last is kept."""
+"""Limit of users for whom the mode that worked last is cached."""
 
 
 class Impersonated(Struct, frozen=True):
-    """Who a request is made by from here on, and the right that allowed it (`constraint`; empty in the legacy mode)."""
+    """The impersonated user, and the right that allowed it (`constraint`; empty in the legacy mode)."""
 
     user: UserInfo
     constraint: str = ""
 
 
 class Impersonation:
-    """Decides who may act as whom.
+    """Checks impersonation in all modes.
 
-    The modes are tried in upstream's order, the one that worked last for a user first; of several refusals the first is
-    told. Nothing that was allowed is kept, so a right that is taken away is gone at once; upstream keeps it for 10 s.
+    The modes are tried in upstream's order, but the mode that worked last for a user comes first. If several refuse,
+    the first refusal is raised. No verdict is cached, so a revoked right has effect at once (upstream caches for 10 s).
     """
 
     def __init__(self, authorizer: Authorizer) -> None:
@@ -71,7 +71,7 @@ class Impersonation:
         self._last: BoundedCache[str, _Mode] = BoundedCache(_REMEMBERED)
 
     async def impersonate(self, wanted: UserInfo, attributes: Attributes) -> Impersonated:
-        """Who the request becomes. `attributes` is the action, with who asks. Raises StatusError: 403."""
+        """Return the impersonated user. `attributes` is the action and its request user. Raises StatusError 403."""
         requestor = attributes.user.name
         last = self._last[requestor]
         refusals = []
@@ -85,7 +85,7 @@ class Impersonation:
             else:
                 self._last.keep(requestor, mode)
                 return impersonated
-        raise refusals[0]  # one at least, of the legacy mode, which is for everybody
+        raise refusals[0]  # not empty, as the legacy mode applies to every user
 
 
 def _as_it_is(attributes: Attributes) -> Attributes:
@@ -93,11 +93,11 @@ def _as_it_is(attributes: Attributes) -> Attributes:
 
 
 class _Mode:
-    """One way to become somebody; without a name the legacy one, which does not ask about the action.
+    """One mode of impersonation; the legacy mode has the name "" and does not check the action.
 
-    `applies` tells from the wanted user and the one who asks whether the mode is for them; `asked_as` changes what the
-    authorizer is asked. Each part of a user needs a right of its own: the name, the uid, each group, each value of
-    `extra`.
+    `applies(wanted, requestor)` returns True if the mode covers the two users. `asked_as` changes the attributes before
+    they are passed to the authorizer. Each part of the user needs a right of its own: name, uid, each group, and each
+    value of `extra`.
     """
 
     def __init__(
@@ -115,7 +115,7 @@ class _Mode:
         self._asked_as = asked_as
 
     async def impersonate(self, wanted: UserInfo, attributes: Attributes) -> Impersonated:
-        """The wanted user in full, with the groups that follow from the name. Raises StatusError: 403."""
+        """Return the wanted user with the groups that its name implies. Raises StatusError 403."""
         requestor = attributes.user
         if self._name:
             await self._check(_of(attributes, verb=f"impersonate-on:{self._name}:{attributes.action.verb}"))
@@ -133,7 +133,7 @@ class _Mode:
         return Impersonated(replace(wanted, groups=groups), self._verb if self._name else "")
 
     async def _check_name(self, wanted: UserInfo, requestor: UserInfo) -> tuple[str, ...]:
-        """The groups that the user has."""
+        """Check the right to the name, and return the user's groups. Raises StatusError 403."""
         groups = wanted.groups
         right = self._right(requestor, self._group, "users", wanted.name)
         node = node_name(wanted.name) if self._name else ""
@@ -187,18 +187,18 @@ class _Mode:
 
 
 def _of(attributes: Attributes, **changes: str) -> Attributes:
-    """The same question about another action, which differs in these."""
-    return replace(attributes, action=msgspec.structs.replace(attributes.action, **changes))
+    """Return a copy of `attributes` with some fields of the action changed."""
+    return msgspec.structs.replace(attributes, action=msgspec.structs.replace(attributes.action, **changes))
 
 
 def node_name(username: str) -> str:
-    """The node that a user name stands for, `system:node:NAME`; empty for other users."""
+    """Return the node name of a user name `system:node:NAME`; "" for other users."""
     name = username.removeprefix(_NODE_PREFIX)
     return "" if name == username or is_dns1123_subdomain(name) else name
 
 
 def service_account(username: str) -> tuple[str, str] | None:
-    """Namespace and name of the service account that a user name stands for; None for other users."""
+    """Return namespace and name of the service account that a user name denotes, or None."""
     parts = username.removeprefix(SERVICE_ACCOUNT_PREFIX).split(":")
     if not username.startswith(SERVICE_ACCOUNT_PREFIX) or len(parts) != 2:
         return None
@@ -207,7 +207,7 @@ def service_account(username: str) -> tuple[str, str] | None:
 
 
 def runs_on(user: UserInfo, node: str) -> bool:
-    """Whether a user is a service account whose token is bound to a pod on that node; no name is that of none."""
+    """Return True if `user` is a service account whose token is bound to a pod on `node`; False for ""."""
     is_account = service_account(user.name) is not None
     return is_account and user.extra.get(NODE_NAME) == (node,) and not is_dns1123_subdomain(node)
 
@@ -233,9 +233,9 @@ def _is_name_alone(wanted: UserInfo) -> bool:
 
 
 def _of_any_node(attributes: Attributes) -> Attributes:
-    """The question without which pod and node it is about: all pods of a daemon have the same right."""
+    """Return the attributes without the pod and node of the user, since all pods of a daemon have the same right."""
     user = replace(attributes.user, extra={_ASSOCIATED_NODE_KEYS: tuple(sorted(attributes.user.extra))})
-    attributes = replace(attributes, user=user)
+    attributes = msgspec.structs.replace(attributes, user=user)
     return _of(attributes, name="*") if attributes.action.verb == "impersonate:associated-node" else attributes
 
 

@@ -1,13 +1,13 @@
-"""The authorization contract: may this user do this? (k8s.io/apiserver `authorization/authorizer`)
+"""Interface of authorizers (k8s.io/apiserver `authorization/authorizer`).
 
-Most authorizers answer from memory, so `authorize` is a plain call whose answer may be an awaitable: only one that asks
-somebody else (a webhook) makes its caller wait. A caller writes
+Most authorizers answer from memory. Therefore `authorize` is a plain function whose result may be an awaitable: only an
+authorizer that asks another server (a webhook) makes its caller wait. A caller writes
 
     verdict = authorizer.authorize(attributes)
     if not isinstance(verdict, Verdict):
         verdict = await verdict
 
-or, where speed does not matter, `await decide(authorizer, attributes)`.
+or, if speed does not matter, `await decide(authorizer, attributes)`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,9 @@ from steersman.authorization.attributes import Attributes
 
 
 class Decision(Enum):
-    """What an authorizer says. A DENY ends the chain; at its end DENY and NO_OPINION are both a refusal."""
+    """Decision of an authorizer. A DENY ends the chain. At the chain's end DENY and NO_OPINION both refuse the
+    request.
+    """
 
     ALLOW = "allow"
     DENY = "deny"
@@ -32,9 +34,9 @@ class Decision(Enum):
 
 
 class Verdict(Struct, frozen=True):
-    """A decision, why, and what went wrong on the way (empty: nothing).
+    """A decision with its reason and error ("" for none).
 
-    An error does not undo an ALLOW; together with anything else the request ends with 500.
+    With an error ALLOW still allows the request; otherwise the request ends with status 500.
     """
 
     decision: Decision
@@ -51,17 +53,17 @@ class Verdict(Struct, frozen=True):
 
 
 class Authorizer(Protocol):
-    """One judge of actions."""
+    """Decides whether actions are allowed."""
 
     def authorize(self, attributes: Attributes) -> Verdict | Awaitable[Verdict]:
-        """Judges one action. Raises nothing: what goes wrong is in the verdict."""
+        """Decide about one action. Raises nothing: errors are part of the verdict."""
         ...
 
 
 class ResolvedRules(Struct, frozen=True):
-    """What a user may do in a namespace (`SubjectRulesReviewStatus`).
+    """Rules of a user in a namespace (`SubjectRulesReviewStatus`).
 
-    `incomplete` tells that there may be more; `error` holds what could not be evaluated.
+    `incomplete` is True if there may be more rules; `error` is the text of errors while they were resolved.
     """
 
     resource_rules: tuple[PolicyRule, ...] = ()
@@ -71,14 +73,14 @@ class ResolvedRules(Struct, frozen=True):
 
 
 class RuleResolver(Protocol):
-    """Lists what a user may do, for SelfSubjectRulesReview."""
+    """Lists the rules of a user, for SelfSubjectRulesReview."""
 
     async def rules_for(self, user: UserInfo, namespace: str) -> ResolvedRules:
-        """The rules that hold for `user` in `namespace`; those that cannot be found are in `error`."""
+        """Return the rules that apply to `user` in `namespace`; failures are in the result's `error`."""
         ...
 
 
 async def decide(authorizer: Authorizer, attributes: Attributes) -> Verdict:
-    """The authorizer's verdict, waited for if need be."""
+    """Return the authorizer's verdict, awaiting it if necessary."""
     verdict = authorizer.authorize(attributes)
     return verdict if isinstance(verdict, Verdict) else await verdict

@@ -1,6 +1,7 @@
-"""Match conditions of authorization webhooks: expressions over a SubjectAccessReview that say whether one is asked.
+"""Match conditions of authorization webhooks: CEL expressions over a SubjectAccessReview.
 
-Follows k8s.io/apiserver `authorization/cel`. Slow to import: expressions are.
+A webhook is only asked if all its conditions are true. Follows k8s.io/apiserver `authorization/cel`. Slow to import,
+since the expression compiler is.
 """
 
 from __future__ import annotations
@@ -29,14 +30,14 @@ from steersman.cel.steps import ProgramError
 from steersman.cel.values import CostLimitExceeded, EvaluationError
 from steersman.machinery.errors.field import FieldError, Path, duplicate, internal, invalid, required, too_many
 from steersman.machinery.go.strings import trim_space
-from steersman.work.offloading import is_hurried, offload, takes_long
+from steersman.work.offloading import can_move_to_thread, ensure_offloaded, offload
 
 MOST: Final = 64
-"""Conditions of one webhook."""
+"""Limit of conditions per webhook."""
 _LIMIT: Final = 1_000_000
-"""What one condition may cost."""
+"""Cost limit of one condition."""
 _ALLOWANCE: Final = 5_000
-"""Cost of an expression on the loop, at most: some milliseconds."""
+"""Cost limit of one condition on the event loop, about some milliseconds."""
 
 _UNLIMITED: Final = -1
 _TEXTS: Final = declared_list(declared.STRING, _UNLIMITED)
@@ -77,8 +78,11 @@ def _environment() -> Environment:
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """What conditions say of a review. `error`, if it is not empty, is why nothing can be said; `has_failed` tells that
-    one of them had no value, which does not count where another does not hold."""
+    """Result of evaluating match conditions.
+
+    `matches` is True if all are true. A non-empty `error` means that the result is unknown. `has_failed` is True if a
+    condition could not be evaluated, even if another condition is false and so decides the result.
+    """
 
     matches: bool
     error: str = ""
@@ -97,23 +101,23 @@ class _Compiled:
 
 
 class MatchConditions:
-    """The conditions of one webhook; all are to be right (`match_condition_errors`)."""
+    """The match conditions of one webhook; they must be valid (`match_condition_errors`)."""
 
     def __init__(self, expressions: Sequence[str]) -> None:
         self._conditions: Final = tuple(_compiled(each) for each in expressions)
 
     async def match(self, spec: SubjectAccessReviewSpec) -> Match:
-        """Return what the conditions say of a review."""
+        """Evaluate the conditions for a review's spec, in a worker thread if they are costly."""
         return await offload(self._judged, {_REQUEST: _plain(spec)})
 
     def _judged(self, variables: Mapping[str, Any]) -> Match:
-        limit = _ALLOWANCE if is_hurried() else _LIMIT
+        limit = _ALLOWANCE if can_move_to_thread() else _LIMIT
         errors: list[str] = []
         for condition in self._conditions:
             assert condition.program is not None
             value, _ = condition.program.outcome(variables, limit)
             if isinstance(value, CostLimitExceeded) and limit < _LIMIT:
-                takes_long()
+                ensure_offloaded()
             if isinstance(value, EvaluationError | CostLimitExceeded):
                 errors.append(f"cel evaluation error: expression '{condition.text}' resulted in error: {value}")
             elif value is False:
@@ -122,7 +126,7 @@ class MatchConditions:
 
 
 def match_condition_errors(expressions: Sequence[str], path: Path) -> Iterator[FieldError]:
-    """What is wrong with conditions; `path` is that of `matchConditions`."""
+    """Yield the errors of conditions; `path` is the path of `matchConditions`."""
     if len(expressions) > MOST:
         yield too_many(path, len(expressions), MOST)
         return
@@ -158,7 +162,7 @@ def _compiled(text: str) -> _Compiled:
 
 
 def _plain(spec: SubjectAccessReviewSpec) -> dict[str, Any]:
-    """A review as expressions see it: with all texts, empty ones too."""
+    """Return a spec as a JSON value for expressions; empty strings are included."""
     plain: dict[str, Any] = {"user": spec.user, "uid": spec.uid, "groups": spec.groups, "extra": spec.extra}
     if (resource := spec.resource_attributes) is not None:
         plain["resourceAttributes"] = _plain_resource(resource)

@@ -1,4 +1,4 @@
-"""What is counted of authorizers, under upstream's names; durations are in seconds.
+"""Metrics of authorization, with upstream's names; durations are in seconds.
 
 Follows k8s.io/apiserver `authorization/metrics`, `authorization/cel` and `authorizer/webhook/metrics`.
 """
@@ -14,14 +14,14 @@ from steersman.machinery.metrics import Computed, Counter, Histogram, Labels, Re
 
 _OF_CONDITIONS: Final = (0.001, 0.005, 0.01, 0.025, 0.1, 0.2, 0.25)
 _OF_CALLS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
-_ALLOW: Final = Decision.ALLOW  # looking them up in the class costs more than comparing
+_ALLOW: Final = Decision.ALLOW  # a module constant, since reading an enum member costs more than the comparison
 _DENY: Final = Decision.DENY
 _NAMES: Final = ("name", "result")
 _TYPES: Final = ("type", "name")
 
 
 class Tally:
-    """How often one authorizer has allowed and denied: plain numbers, as every request counts."""
+    """Numbers of allowed and denied requests of one authorizer: plain integers, as every request increments one."""
 
     __slots__ = ("allowed", "denied")
 
@@ -31,7 +31,7 @@ class Tally:
 
 
 class AuthorizationMetrics:
-    """Counts what each authorizer decides."""
+    """Metrics of all authorizers."""
 
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
@@ -48,7 +48,7 @@ class AuthorizationMetrics:
         self._webhooks: WebhookMetrics | None = None
 
     def tally(self, type: str, name: str) -> Tally:
-        """That of an authorizer, by its type and name."""
+        """Return the tally of an authorizer by type and name; creates it if missing."""
         return self._tallies.setdefault((type, name), Tally())
 
     def _decisions(self) -> Iterator[tuple[Labels, float]]:
@@ -60,14 +60,14 @@ class AuthorizationMetrics:
 
     @property
     def webhooks(self) -> WebhookMetrics:
-        """Those of webhooks, which are there from the first one on."""
+        """The metrics of webhooks, registered at the first access."""
         if self._webhooks is None:
             self._webhooks = WebhookMetrics(self._registry)
         return self._webhooks
 
 
 class WebhookMetrics:
-    """Counts the round trips to webhooks, and what their match conditions say."""
+    """Metrics of webhook calls and of their match conditions."""
 
     def __init__(self, registry: Registry) -> None:
         self.evaluations: Final = Counter(
@@ -112,14 +112,14 @@ class WebhookMetrics:
 
 
 class Counted:
-    """An authorizer whose decisions are counted."""
+    """Wrapper of an authorizer that counts its decisions."""
 
     def __init__(self, authorizer: Authorizer, tally: Tally) -> None:
         self._authorize = authorizer.authorize
         self._tally = tally
 
     def authorize(self, attributes: Attributes) -> Verdict | Awaitable[Verdict]:
-        """Follows the Authorizer contract."""
+        """Decide about an action and count the decision, see Authorizer."""
         verdict = self._authorize(attributes)
         if not isinstance(verdict, Verdict):
             return self._waited(verdict)

@@ -1,4 +1,4 @@
-"""Which node a user is (kubernetes `pkg/auth/nodeidentifier`)."""
+"""Recognition of node users (kubernetes `pkg/auth/nodeidentifier`)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ PREFIX: Final = "system:node:"
 
 
 def node_name(user: UserInfo) -> str | None:
-    """The name of the node that `user` is the kubelet of, "" for one without a name; None for who is no node."""
+    """Return the node of which `user` is the kubelet, or None for other users. Returns "" if the node's name is
+    empty.
+    """
     name = user.name
     if not name.startswith(PREFIX) or NODES not in user.groups:
         return None

@@ -1,8 +1,9 @@
-"""RBAC: what the roles bound to a user, or to one of their groups, allow (rbac.authorization.k8s.io/v1).
+"""RBAC authorizer: allows the actions of the roles that are bound to a user or its groups
+(rbac.authorization.k8s.io/v1).
 
-The index is fed with every role and binding and answers from memory. It finds the bindings of a user by the user's
-name and groups, so a decision does not grow dearer with the number of bindings; what it found it remembers until the
-next change. Many bindings of one user, and large roles, are looked through in the worker threads.
+The index receives every role and binding and answers from memory. It finds a user's bindings by the user's name and
+groups, so that the total number of bindings does not slow a decision down. Results are cached until the next change.
+Users with many bindings or large roles are evaluated in worker threads.
 """
 
 from __future__ import annotations
@@ -36,27 +37,29 @@ from steersman.authorization.rule_index import Names
 from steersman.machinery.large_work.sizes import MAX_VALUES
 from steersman.work.bounded_cache import BoundedCache
 from steersman.work.offloading import offload_if
-from steersman.work.yielding import unhurried
+from steersman.work.yielding import time_sliced
 
 __all__ = ("GROUP", "RbacAuthorizer", "RoleNotFound")
 
 T = TypeVar("T")
 
 _MAX_KEY: Final = 512
-"""Characters of a request's attributes up to which its judgement is remembered."""
+"""Limit of a cached key in characters."""
 _MAX_REMEMBERED: Final = 32_768
-"""What remembered judgements may weigh together, an ordinary one 1; when it is more, all are forgotten (they take
-microseconds to find again)."""
+"""Limit of the total weight of cached judgements; an ordinary judgement weighs 1.
+
+If the limit is exceeded, all are dropped, since recomputing one takes microseconds.
+"""
 _MANY_GROUPS: Final = 2_000
-"""Groups of a user whose bindings are found between two looks at the clock."""
+"""Number of groups whose bindings are looked up in one time slice."""
 _FEW: Final = 100
-"""Bindings of a user up to which they are looked through on the loop."""
+"""Limit of a user's bindings for evaluation on the event loop."""
 _FEW_VALUES: Final = 4_000
-"""Values of their roles up to which it is done there, some 5 ms of work when they are first asked about."""
+"""Limit of the values in a user's roles for evaluation on the event loop: some 5 ms for the first request."""
 _MAX_ERRORS: Final = 64 << 10
-"""Characters of errors that are told."""
+"""Limit of error texts in a verdict, in characters."""
 _MAX_LISTED: Final = 4 << 20
-"""Characters of rules that are listed; they are of at most MAX_VALUES values."""
+"""Limit of listed rules in characters; their values are limited by MAX_VALUES."""
 _TOO_MANY_RULES: Final = (
     f"rbac authorizer does not list rules of more than {MAX_VALUES} values or {_MAX_LISTED} characters"
 )
@@ -67,7 +70,7 @@ _Key = tuple[str | tuple[str, ...], ...]
 
 
 class _Allowance(Struct, frozen=True):
-    """The objects for which a grant allows a kind of request; None: all."""
+    """The object names for which a grant allows a kind of request; None for all names."""
 
     names: Names
     verdict: Verdict
@@ -75,13 +78,13 @@ class _Allowance(Struct, frozen=True):
 
 
 class _Judgement(Struct, frozen=True):
-    """What holds for one kind of request: who allows it for which objects, and the verdict if nobody does."""
+    """Cached result for one kind of request: the allowances, and the verdict for objects without an allowance."""
 
     allowances: tuple[_Allowance, ...]
     refusal: Verdict
 
     def allowance(self, name: str) -> _Allowance | None:
-        """What allows it for an object."""
+        """Return the first allowance that covers an object name, or None."""
         for allowance in self.allowances:
             if allowance.names is None or name in allowance.names:
                 return allowance
@@ -89,13 +92,13 @@ class _Judgement(Struct, frozen=True):
 
     @property
     def weight(self) -> int:
-        """How much memory it takes, in units of an ordinary one."""
+        """Memory usage in units of an ordinary judgement."""
         names = sum(1 + len(each.names or ()) // 8 for each in self.allowances)
         return 1 + names // 2 + len(self.refusal.reason) // 512
 
 
 class RbacAuthorizer:
-    """Judges by roles and bindings, with which it is kept up to date by the `set_` methods (None: deleted)."""
+    """RBAC authorizer. The `set_` and `put_` methods keep its roles and bindings current (None: deleted)."""
 
     def __init__(self) -> None:
         self._roles: dict[tuple[str, str], Role] = {}
@@ -103,9 +106,9 @@ class RbacAuthorizer:
         self._by_namespace: dict[str, Bindings] = {}
         self._judgements: BoundedCache[_Key, _Judgement] = BoundedCache(_MAX_REMEMBERED, _MAX_REMEMBERED)
         self._generation = 0
-        """Grows with every change."""
+        """Counter that every change increments."""
 
-    # What there is
+    # Updates
 
     def set_cluster_role(self, name: str, role: ClusterRole | None) -> None:
         self.put_role("", name, None if role is None else RoleRules(role.rules or ()))
@@ -120,12 +123,15 @@ class RbacAuthorizer:
         self.set_binding(namespace, name, binding)
 
     def set_binding(self, namespace: str, name: str, binding: RoleBinding | ClusterRoleBinding | None) -> None:
-        """Sets a binding of either kind; `namespace` is empty for a ClusterRoleBinding."""
+        """Set a binding of either kind; `namespace` is "" for a ClusterRoleBinding."""
         found = None if binding is None else Binding(namespace, name, binding.role_ref, binding.subjects)
         self.put_binding(namespace, name, found)
 
     def put_role(self, namespace: str, name: str, rules: RoleRules | None, unread: Event | None = None) -> None:
-        """Sets a role (of the cluster: without namespace). With `unread` it is known already to say something else."""
+        """Set a role; `namespace` is "" for a ClusterRole.
+
+        `unread` is given if a newer version of the role exists but is not parsed yet; the event is set when it is.
+        """
         role = self._role(namespace, name)
         role.rules = rules
         role.unread = unread
@@ -133,7 +139,7 @@ class RbacAuthorizer:
         self._forget()
 
     def put_binding(self, namespace: str, name: str, binding: Binding | None, unread: Event | None = None) -> None:
-        """Sets a binding. With `unread` it is known already to say something else."""
+        """Set a binding. See `put_role` for `unread`."""
         bindings = self._by_namespace.setdefault(namespace, Bindings())
         previous = self._bindings.pop((namespace, name), None)
         if previous is not None:
@@ -154,12 +160,12 @@ class RbacAuthorizer:
         self._forget()
 
     def role_is_unread(self, namespace: str, name: str, unread: Event) -> None:
-        """A role has changed, and what it says is put as soon as `unread` is set. Until then it gives nothing."""
+        """Mark a role as changed: it grants nothing until the new version is parsed and `unread` is set."""
         self._role(namespace, name).unread = unread
         self._forget()
 
     def binding_is_unread(self, namespace: str, name: str, unread: Event) -> None:
-        """The same of a binding."""
+        """Mark a binding as changed: it grants nothing until the new version is parsed and `unread` is set."""
         self._by_namespace.setdefault(namespace, Bindings()).unread[name] = unread
         binding = self._bindings.get((namespace, name))
         if binding is not None:
@@ -170,7 +176,7 @@ class RbacAuthorizer:
         return self._roles.setdefault((namespace, name), Role())
 
     def _release(self, namespace: str, name: str, role: Role) -> None:
-        """Forgets a place where nothing is and to which nobody refers."""
+        """Remove the entry of a role that does not exist and has no bindings."""
         if role.rules is None and role.unread is None and not role.bindings:
             del self._roles[namespace, name]
 
@@ -187,7 +193,7 @@ class RbacAuthorizer:
         self._generation += 1
         self._judgements.forget()
 
-    # Judging
+    # Decisions
 
     def authorize(self, attributes: Attributes) -> Verdict | Awaitable[Verdict]:
         user, action, path = attributes.user, attributes.action, attributes.path
@@ -216,10 +222,10 @@ class RbacAuthorizer:
         return judgement.refusal
 
     async def _judge_beside(self, key: _Key, attributes: Attributes) -> Verdict:
-        """The verdict where many bindings or large roles are to be looked through, or are yet to be read.
+        """Decide with offloaded work, for many bindings, large roles, or bindings and roles that are not parsed yet.
 
-        A right that was taken away meanwhile does not count. One that is given is waited for only if nothing else
-        allows the request.
+        A right that is revoked meanwhile does not count. The method waits for unparsed bindings and roles only if
+        nothing else allows the request.
         """
 
         def judged(grants: Iterable[Grant]) -> _Judgement:
@@ -243,7 +249,7 @@ class RbacAuthorizer:
                 return allowance.verdict
 
     def _remember(self, key: _Key, judgement: _Judgement) -> None:
-        if sum(map(len, key)) > _MAX_KEY:  # what a client writes into a URL is not to fill the memory
+        if sum(map(len, key)) > _MAX_KEY:  # client-supplied URLs must not fill the memory
             return
         self._judgements.keep(key, judgement, judgement.weight)
 
@@ -253,12 +259,14 @@ class RbacAuthorizer:
         return held
 
     async def _all_held(self, user: UserInfo, namespace: str) -> Held:
-        """The same for a user of any number of groups; reviews may name tens of thousands."""
+        """Return the bindings of a user with any number of groups, in time slices; reviews may name tens of
+        thousands.
+        """
         if len(user.groups) <= _MANY_GROUPS:
             return self._held(user, namespace)
         held = self._nothing_held(namespace)
         held.find([("User", user.name)])
-        async for start in unhurried(range(0, len(user.groups), _MANY_GROUPS)):
+        async for start in time_sliced(range(0, len(user.groups), _MANY_GROUPS)):
             held.find([("Group", group) for group in islice(user.groups, start, start + _MANY_GROUPS)])
         return held
 
@@ -267,7 +275,7 @@ class RbacAuthorizer:
         return Held((cluster, self._by_namespace.get(namespace)) if namespace else (cluster,))
 
     def _few_grants(self, user: UserInfo, namespace: str) -> list[Grant] | None:
-        """What a user has been given, if it is known and soon looked through."""
+        """Return the grants of a user if all are parsed and there are few; otherwise None."""
         if len(user.groups) > _MANY_GROUPS:
             return None
         held = self._held(user, namespace)
@@ -285,15 +293,15 @@ class RbacAuthorizer:
     # Listing
 
     async def rules_for(self, user: UserInfo, namespace: str) -> ResolvedRules:
-        """Follows the RuleResolver contract; an empty namespace asks for what holds in the whole cluster."""
+        """Return the rules of a user in a namespace ("" for cluster-wide rules only), see RuleResolver."""
         return await self._found(user, namespace, _listed)
 
     async def policy_rules_for(self, user: UserInfo, namespace: str) -> tuple[list[tuple[PolicyRule, ...]], str]:
-        """All rules that hold for `user` in `namespace`, role by role, and what could not be found of them."""
+        """Return the rules of every role that is bound to `user` in `namespace`, and the text of errors."""
         return await self._found(user, namespace, _roles_of)
 
     async def _found(self, user: UserInfo, namespace: str, find: Callable[[Iterable[Grant]], T]) -> T:
-        """What `find` finds in the grants of a user, when they have all been read."""
+        """Return the result of `find` for the grants of a user, after all of them have been parsed."""
         grants = self._few_grants(user, namespace)
         if grants is not None:
             return find(grants)
@@ -304,7 +312,7 @@ class RbacAuthorizer:
         return found
 
     async def rules_of(self, role_ref: RoleRef, namespace: str) -> tuple[PolicyRule, ...]:
-        """The rules a binding in `namespace` (empty: a ClusterRoleBinding) gets from the role it refers to.
+        """Return the rules of the role that a binding in `namespace` ("" for a ClusterRoleBinding) refers to.
 
         Raises RoleNotFound, and ValueError for a reference to another kind.
         """
@@ -320,7 +328,7 @@ class RbacAuthorizer:
 
 
 def _of_the_read(held: Held, find: Callable[[Iterable[Grant]], T]) -> tuple[T, list[Event]]:
-    """What `find` finds in grants that have been read, and what tells when the others have."""
+    """Return the result of `find` for the parsed grants, and the events that will be set when the others are parsed."""
     unread = list(held.unread)
 
     def read() -> Iterator[Grant]:
@@ -339,7 +347,7 @@ async def _all_set(events: Iterable[Event]) -> None:
 
 
 def _judged(grants: Iterable[Grant], attributes: Attributes) -> _Judgement:
-    """Follows a user's grants for one kind of request: the cluster's first, then the namespace's."""
+    """Evaluate a user's grants for one kind of request, cluster-wide grants first."""
     allowances: list[_Allowance] = []
     lacking: list[Grant] = []
     for grant in grants:
@@ -352,7 +360,7 @@ def _judged(grants: Iterable[Grant], attributes: Attributes) -> _Judgement:
                 reason = f"RBAC: allowed by {grant.binding.describe(grant.place)}"
                 verdict = Verdict(Decision.ALLOW, reason)
             allowances.append(_Allowance(names, verdict, grant))
-            if names is None:  # nothing after it can be needed
+            if names is None:  # further grants cannot matter
                 return _Judgement(tuple(allowances), _NO_OPINION)
     error = _error_of(lacking)
     refusal = Verdict(Decision.NO_OPINION, f"RBAC: {error}") if error else _NO_OPINION
@@ -360,7 +368,7 @@ def _judged(grants: Iterable[Grant], attributes: Attributes) -> _Judgement:
 
 
 def _allowed_names(rules: RoleRules, attributes: Attributes) -> Sequence[Names]:
-    """The objects for which a role allows such requests, in few sets; None alone for all."""
+    """Return the object names for which a role allows the request, as a few sets; (None,) for all names."""
     a = attributes.action
     if attributes.path is not None:
         return (None,) if any(True for _ in rules.index.on_url(a.verb, attributes.path)) else ()
@@ -370,7 +378,7 @@ def _allowed_names(rules: RoleRules, attributes: Attributes) -> Sequence[Names]:
 
 
 def _error_of(lacking: Iterable[Grant], *more: str) -> str:
-    """Why grants give nothing, as far as it is told."""
+    """Return the text of errors for grants without rules, up to `_MAX_ERRORS` characters, and of `more`."""
     texts: dict[str, None] = {}
     size = 0
     for grant in lacking:
@@ -383,7 +391,7 @@ def _error_of(lacking: Iterable[Grant], *more: str) -> str:
 
 
 def _listed(grants: Iterable[Grant]) -> ResolvedRules:
-    """The rules of all grants, each as often as it is given, as long as there are not too many."""
+    """Return the rules of all grants up to the limits; a rule that is granted several times is repeated."""
     on_resources: list[PolicyRule] = []
     on_urls: list[PolicyRule] = []
     lacking: list[Grant] = []
@@ -411,7 +419,7 @@ def _size_of(rule: PolicyRule) -> int:
 
 
 def _roles_of(grants: Iterable[Grant]) -> tuple[list[tuple[PolicyRule, ...]], str]:
-    """The rules of each role that is given, once, and what is wrong with the others."""
+    """Return the rules of each granted role once, and the errors of the missing roles."""
     found: dict[RoleRules, None] = {}
     lacking: list[Grant] = []
     for grant in grants:

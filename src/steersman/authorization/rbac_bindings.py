@@ -1,11 +1,11 @@
-"""Roles and bindings as the RBAC authorizer keeps them: found by whom they are for, and looked through in any thread.
+"""Roles and bindings as the RBAC authorizer stores them, indexed by subject.
 
-Whoever may write in one namespace chooses how many bindings there are of anybody there, how many subjects each has,
-and how large the roles are. `Held` is what there is for a user at one moment; it costs little to take, on the loop, and
-what it leads to is found out in the worker threads where that is much.
+Anyone with write access to one namespace decides how many bindings a subject has there, how many subjects each binding
+has, and how large roles are. `Held` is a snapshot of a user's bindings: it is cheap to take on the event loop, and
+expensive snapshots are evaluated in worker threads.
 
-A large role or binding that has been written is read in the worker threads. Until then it is `unread`: what it said
-before counts no more, and who needs it waits.
+Large roles and bindings are parsed in worker threads after a change. Until then they are `unread`: the old version
+grants nothing any more, and requests that need the new one wait.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ from steersman.machinery.errors.field import quote
 GROUP: Final = "rbac.authorization.k8s.io"
 
 _WIDE: Final = 1_000
-"""Subjects from which on a binding is not entered under each of them but asked itself."""
+"""Number of subjects from which a binding is not indexed but checked for each user."""
 _ORDERED: Final = 2_000
-"""Bindings up to which they are put in order, which is to be one short step; upstream has them in none."""
+"""Limit of bindings that are sorted by name, so that sorting is quick; upstream does not sort."""
 
 SubjectKey = tuple[str, str]
 """("User" or "Group", name)."""
 
 
 class RoleNotFound(LookupError):
-    """A binding refers to a role that is not there. `resource` is roles or clusterroles."""
+    """The role that a binding refers to does not exist. `resource` is roles or clusterroles."""
 
     def __init__(self, resource: str, name: str) -> None:
         super().__init__(f"{resource.removesuffix('s')}.{GROUP} {quote(name)} not found")
@@ -42,9 +42,9 @@ class RoleNotFound(LookupError):
 
 
 class RoleRules:
-    """A role's rules, and the same to be found. Made of the rules alone, so in any thread.
+    """A role's rules and their index. Depends on the rules alone, so any thread may create it.
 
-    `values` is how many values say the rules, which is about how many steps the first questions to them take.
+    `values` is the number of values in the rules, which is about the number of steps of the first look-ups.
     """
 
     __slots__ = ("index", "rules", "values")
@@ -56,13 +56,13 @@ class RoleRules:
 
 
 def values_of(rule: PolicyRule) -> int:
-    """How many values say a rule."""
+    """Return the number of values in a rule."""
     count = len(rule.verbs or ()) + len(rule.api_groups) + len(rule.resources)
     return 1 + count + len(rule.resource_names) + len(rule.non_resource_urls)
 
 
 class Role:
-    """The place of a role, there or not, that bindings refer to. `bindings` is how many do."""
+    """Entry of a role, existing or not, to which bindings refer; `bindings` is the number of bindings."""
 
     __slots__ = ("bindings", "rules", "unread")
 
@@ -73,11 +73,11 @@ class Role:
 
 
 class Binding:
-    """A binding of either kind; `namespace` is empty for a ClusterRoleBinding.
+    """A binding of either kind; `namespace` is "" for a ClusterRoleBinding.
 
-    `keys` are those whom it is for, each with the place of the first subject that says so. `role` is where its rules
-    are, None for a reference to another kind; `counts` is False once it is deleted or replaced. Made, but for `role`,
-    of what is stored alone, so in any thread.
+    `keys` maps the users and groups to the position of their first subject. `role` is the entry of the role, or None
+    for a reference to another kind. `counts` is False once the binding is deleted or replaced. Apart from `role`
+    everything depends on the stored object alone, so any thread may create a Binding.
     """
 
     __slots__ = ("counts", "keys", "name", "namespace", "role", "role_ref", "subjects", "unread")
@@ -99,11 +99,11 @@ class Binding:
 
     @property
     def is_wide(self) -> bool:
-        """Whether it is for so many that entering it under each would take long."""
+        """True if the binding has so many subjects that indexing them would take long."""
         return len(self.keys) > _WIDE
 
     def describe(self, place: int) -> str:
-        """What an audit log reads of a right this binding gives to the subject at `place`."""
+        """Return the audit log's description of the right that the binding gives to the subject at `place`."""
         kind = "RoleBinding" if self.namespace else "ClusterRoleBinding"
         name = f"{self.name}/{self.namespace}" if self.namespace else self.name
         subject = self.subjects[place]
@@ -115,7 +115,7 @@ class Binding:
 
 
 def role_error(role_ref: RoleRef) -> LookupError | ValueError:
-    """What is wrong with a reference to a role that is not there, or to another kind."""
+    """Return the error for a reference to a missing role or to another kind."""
     if role_ref.kind == "ClusterRole":
         return RoleNotFound("clusterroles", role_ref.name)
     if role_ref.kind == "Role":
@@ -124,7 +124,7 @@ def role_error(role_ref: RoleRef) -> LookupError | ValueError:
 
 
 class Bindings:
-    """The bindings of one namespace, or of the cluster, by whom they are for."""
+    """The bindings of one namespace, or the cluster's, indexed by subject."""
 
     __slots__ = ("_by_subject", "_wide", "unread")
 
@@ -137,7 +137,7 @@ class Bindings:
         return bool(self._by_subject or self._wide or self.unread)
 
     def add(self, binding: Binding) -> None:
-        """Enters a binding whose name is not there."""
+        """Add a binding; its name must not exist yet."""
         if binding.is_wide:
             self._wide[binding.name] = binding
             return
@@ -145,7 +145,7 @@ class Bindings:
             self._by_subject.setdefault(key, {})[binding.name] = (binding, place)
 
     def remove(self, binding: Binding) -> None:
-        """Forgets a binding that is there."""
+        """Remove an existing binding."""
         if binding.is_wide:
             del self._wide[binding.name]
             return
@@ -156,7 +156,7 @@ class Bindings:
                 del self._by_subject[key]
 
     def of(self, keys: Iterable[SubjectKey]) -> list[tuple[Binding, int]]:
-        """The bindings that are entered under any of `keys`, each with a place; some perhaps twice."""
+        """Return (binding, position of the subject) for all indexed bindings of `keys`, perhaps with duplicates."""
         found: list[tuple[Binding, int]] = []
         for key in keys:
             if (of_key := self._by_subject.get(key)) is not None:
@@ -165,34 +165,34 @@ class Bindings:
 
     @property
     def wide(self) -> tuple[Binding, ...]:
-        """The bindings that are to be asked."""
+        """The bindings that are not indexed."""
         return tuple(self._wide.values())
 
 
 class Grant(Struct, frozen=True):
-    """One binding that is for a user, by its subject at `place`, and the rules it gives; None: they are not there."""
+    """A binding that covers a user by its subject at `place`, and the role's rules; None if the role does not exist."""
 
     binding: Binding
     place: int
     rules: RoleRules | None
 
     def holds(self) -> bool:
-        """Whether it is as it was."""
+        """Return True if neither the binding nor its role has changed."""
         binding, role = self.binding, self.binding.role
         return binding.counts and role is not None and role.rules is self.rules
 
     @property
     def unread(self) -> Event | None:
-        """Set if it is no more known what the binding or its role says."""
+        """Event to wait for if a newer version of the binding or its role is not parsed yet; otherwise None."""
         role = self.binding.role
         return self.binding.unread or (None if role is None else role.unread)
 
 
 class Held:
-    """The bindings that are for a user at one moment: those of the cluster, then those of a namespace.
+    """Snapshot of a user's bindings: the cluster's, then a namespace's.
 
-    `unread` are bindings of these that may be for the user or not. `effort` is about how many steps it takes to know
-    the grants.
+    `unread` are events of bindings in both that are not parsed yet and may cover the user. `effort` is about the number
+    of steps that computing the grants takes.
     """
 
     __slots__ = ("_bindings", "_keys", "_parts", "effort", "unread")
@@ -208,7 +208,7 @@ class Held:
             self.unread += each.unread.values()
 
     def find(self, keys: Sequence[SubjectKey]) -> None:
-        """Adds what there is for the user under `keys`."""
+        """Add the bindings of `keys`."""
         self._keys += keys
         for each, (found, wide) in zip(self._bindings, self._parts, strict=True):
             more = each.of(keys)
@@ -216,7 +216,7 @@ class Held:
             self.effort += len(more) + len(wide) * len(keys)
 
     def grants(self) -> Iterator[Grant]:
-        """What they give, by the names of the bindings."""
+        """Yield the grants, sorted by the names of the bindings unless there are too many."""
         for found, wide in self._parts:
             places: dict[Binding, int] = {}
             for binding, place in found:

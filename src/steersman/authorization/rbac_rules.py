@@ -1,8 +1,8 @@
-"""RBAC's policy rules as a calculus: what a rule matches, and whether some rules cover others.
+"""Comparison of RBAC policy rules: rights that one list of rules has and another lacks.
 
-Covering is what keeps users from granting rights that they do not hold themselves (k8s.io/component-helpers
-`auth/rbac/validation`). A rule stands for all combinations of its verbs with its groups, resources and names, and of
-its verbs with its non-resource URLs.
+Used to keep users from granting rights that they do not have themselves (k8s.io/component-helpers
+`auth/rbac/validation`). A rule means all combinations of its verbs with its groups, resources and names, and of its
+verbs with its non-resource URLs.
 """
 
 from __future__ import annotations
@@ -17,29 +17,29 @@ from steersman.authorization.rule_index import IndexedRule, RuleIndex
 from steersman.machinery.errors.field import quote
 
 _MAX_COMBINATIONS: Final = 500_000
-"""Combinations of one comparison that are looked at; a rule of more must be covered by one rule as a whole."""
+"""Limit of combinations in one comparison. Beyond it, a rule must be covered as a whole by a single rule."""
 
 _FEW_COMBINATIONS: Final = 64
-"""Combinations of a rule that are looked at whatever the others have, since it needs about ten values to say them."""
+"""Number of combinations up to which a rule is always expanded, as about ten values are enough to express them."""
 
 _MAX_COMPARED: Final = 5_000_000
-"""Values that are compared to find rules that cover others as a whole."""
+"""Limit of value comparisons in the search for a rule that covers another as a whole."""
 
 _MAX_MISSING: Final = 10_000
-"""Missing combinations after which no more are looked for; what they are wanted for is refused anyway."""
+"""Limit of missing combinations; the search ends there, as the request is refused anyway."""
 
 FULL_AUTHORITY: Final = (
     PolicyRule(verbs=["*"], api_groups=["*"], resources=["*"]),
     PolicyRule(verbs=["*"], non_resource_urls=["*"]),
 )
-"""What a user must hold to write an aggregation rule, since that can gather anything."""
+"""Rights that a user needs to write an aggregation rule, since such a rule can collect any rule."""
 
 
 def uncovered(owner: Iterable[PolicyRule], servant: Iterable[PolicyRule]) -> list[PolicyRule]:
-    """What `servant` allows and `owner` does not: rules of one combination each, nothing if all is covered.
+    """Return the rights of `servant` that `owner` lacks, as rules of one combination each; [] if none is missing.
 
-    Rules with more combinations than may be looked at, or after many were found missing, are returned whole unless
-    one owner rule covers them whole.
+    A rule with more combinations than the limit, or after many missing ones, is returned as a whole unless a single
+    rule of `owner` covers it.
     """
     holdings = RuleIndex(owner)
     whole = _WholeCover(holdings.rules)
@@ -59,7 +59,7 @@ def uncovered(owner: Iterable[PolicyRule], servant: Iterable[PolicyRule]) -> lis
 
 
 def covers(owner: Iterable[PolicyRule], servant: Iterable[PolicyRule]) -> bool:
-    """Whether all that `servant` allows is allowed by `owner`."""
+    """Return True if `owner` allows everything that `servant` allows."""
     return not uncovered(owner, servant)
 
 
@@ -69,7 +69,7 @@ def _combinations(rule: PolicyRule) -> int:
 
 
 def _lacking(holdings: RuleIndex, rule: PolicyRule) -> Iterator[PolicyRule]:
-    """The combinations of `rule` that no single rule held covers, each as a rule of its own."""
+    """Yield a rule for each combination of `rule` that no single rule in `holdings` covers."""
     verbs, names = rule.verbs or (), rule.resource_names
     for group, resource, verb in product(rule.api_groups, rule.resources, verbs):
         _, slash, subresource = resource.partition("/")
@@ -87,16 +87,16 @@ def _lacking(holdings: RuleIndex, rule: PolicyRule) -> Iterator[PolicyRule]:
 
 
 class _WholeCover:
-    """Finds rules that cover all combinations of another, which spares looking at each."""
+    """Search for single rules that cover all combinations of another rule, to avoid expanding them."""
 
     def __init__(self, rules: Sequence[IndexedRule]) -> None:
         self._rules = rules
         self._by_value: list[dict[str | None, list[IndexedRule]]] | None = None
-        """The rules by each of their verbs, of their groups, of their object names, and of their resources."""
+        """Four indexes of the rules: by verb, group, object name and resource."""
         self._left = _MAX_COMPARED
 
     def covers(self, rule: PolicyRule) -> bool:
-        """Whether a single rule does; only those are looked at that have the rarest of the values wanted."""
+        """Return True if a single rule covers `rule`. Compares only rules that have the rarest of the rule's values."""
         if rule.non_resource_urls or not rule.resources:
             return False
         wanted = [set(rule.verbs or ()), set(rule.api_groups), set(rule.resource_names), set(rule.resources)]
@@ -112,7 +112,7 @@ class _WholeCover:
         return False
 
     def _having(self, place: int, value: str | None) -> tuple[Sequence[IndexedRule], ...]:
-        """The rules that have a value: those that have all, and those that have it."""
+        """Return the rules that match any value, and the rules that have this value."""
         if self._by_value is None:
             self._by_value = [{}, {}, {}, {}]
             for rule in self._rules:
@@ -127,9 +127,9 @@ class _WholeCover:
 def escalation(
     user: UserInfo, held: Iterable[PolicyRule], wanted: Iterable[PolicyRule], resolution_error: str = ""
 ) -> str:
-    """Why `user`, who holds `held`, may not grant `wanted`; nothing if they may.
+    """Return the error text if `user`, who has the rules `held`, must not grant `wanted`; "" if the user may.
 
-    `resolution_error` tells what could not be found of what the user holds.
+    `resolution_error` is the text of errors while the user's rules were resolved.
     """
     missing = uncovered(held, wanted)
     if not missing:
@@ -144,7 +144,7 @@ def escalation(
 
 
 def compact(rules: Iterable[PolicyRule]) -> list[PolicyRule]:
-    """The same rights in fewer rules: those on one resource (and one name) have their verbs put together."""
+    """Merge rules for the same single resource (and object name) into one rule with all their verbs."""
     merged: dict[tuple[str, str, str | None], tuple[PolicyRule, list[str]]] = {}
     out: list[PolicyRule] = []
     for rule in rules:
@@ -172,7 +172,7 @@ def _is_simple(rule: PolicyRule) -> bool:
 
 
 def compact_text(rule: PolicyRule) -> str:
-    """A rule in one line: `{APIGroups:["apps"], Resources:["deployments"], Verbs:["get" "list"]}`."""
+    """Return a rule as one line: `{APIGroups:["apps"], Resources:["deployments"], Verbs:["get" "list"]}`."""
     parts = (
         ("APIGroups", rule.api_groups),
         ("Resources", rule.resources),

@@ -1,7 +1,7 @@
-"""Bringing stored roles and bindings up to what the server ships, without taking away what people added.
+"""Reconciliation of stored roles and bindings with the server's defaults, without removing additions of users.
 
-Follows k8s.io/component-helpers `auth/rbac/reconciliation` as kube-apiserver uses it at start: what is missing is
-added, nothing is removed, an object annotated with autoupdate=false is left alone.
+Follows k8s.io/component-helpers `auth/rbac/reconciliation` as kube-apiserver uses it at start: missing parts are added,
+nothing is removed, and objects with the annotation autoupdate=false are left unchanged.
 """
 
 from __future__ import annotations
@@ -33,17 +33,17 @@ T = TypeVar("T")
 
 
 class Operation(Enum):
-    """What is to be done with a stored object."""
+    """Operation to perform on a stored object."""
 
     NONE = "none"
     CREATE = "create"
     UPDATE = "update"
     RECREATE = "recreate"
-    """Delete the stored object (with its uid as precondition) and create the new one: a roleRef cannot change."""
+    """Delete the stored object (with its uid as precondition) and create the new one, as a roleRef cannot change."""
 
 
 class Reconciled(Struct, Generic[T], frozen=True):
-    """What is to be done, and the object to write. `protected` tells that it was wanted and is not allowed."""
+    """The operation, and the object to write. `protected` is True if the annotation forbids a needed change."""
 
     operation: Operation
     object: T
@@ -51,7 +51,7 @@ class Reconciled(Struct, Generic[T], frozen=True):
 
 
 def reconcile_role(existing: AnyRole | None, expected: AnyRole) -> Reconciled[AnyRole]:
-    """What a stored Role or ClusterRole lacks of the expected one; arguments are left as they are."""
+    """Compare a stored Role or ClusterRole (None if missing) with the default. Does not modify the arguments."""
     if existing is None:
         return Reconciled(Operation.CREATE, expected)
     metadata = _with_missing(existing.metadata, expected.metadata)
@@ -71,7 +71,9 @@ def reconcile_role(existing: AnyRole | None, expected: AnyRole) -> Reconciled[An
 
 
 def reconcile_binding(existing: AnyBinding | None, expected: AnyBinding) -> Reconciled[AnyBinding]:
-    """What a stored RoleBinding or ClusterRoleBinding lacks of the expected one; arguments are left as they are."""
+    """Compare a stored RoleBinding or ClusterRoleBinding (None if missing) with the default. Does not modify the
+    arguments.
+    """
     if existing is None:
         return Reconciled(Operation.CREATE, expected)
     if existing.role_ref != expected.role_ref:
@@ -114,7 +116,7 @@ def _merged(expected: Mapping[str, str], existing: Mapping[str, str]) -> dict[st
 
 
 def _aggregation(existing: AggregationRule | None, expected: AggregationRule | None) -> AggregationRule | None:
-    """The stored aggregation with the selectors it lacks; none if none is expected."""
+    """Return the stored aggregation rule with the missing selectors added; None if the default has none."""
     if expected is None or existing is None:
         return expected
     held: list[LabelSelector] = existing.cluster_role_selectors

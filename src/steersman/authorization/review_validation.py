@@ -1,4 +1,4 @@
-"""What makes an access review invalid (kubernetes `pkg/apis/authorization/validation`)."""
+"""Validation of access reviews (kubernetes `pkg/apis/authorization/validation`)."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def _validate_question(
 
 
 def _shown(attributes: NonResourceAttributes) -> dict[str, str]:
-    """The attributes as the reference prints them: its internal type has no JSON names."""
+    """Return the attributes as upstream's error messages print them: the internal type has no JSON names."""
     return {"Path": attributes.path, "Verb": attributes.verb}
 
 
@@ -108,7 +108,9 @@ def _validate_alternatives(
 
 
 def _validate_values(operator: str, values: Sequence[str], path: Path) -> Iterator[FieldError]:
-    """An operator not known here is no error: newer clients may know it, and it can only narrow the question."""
+    """Validate the number of values. An unknown operator is no error: newer clients may know it, and it only
+    narrows.
+    """
     if operator in ("In", "NotIn") and not values:
         yield required(path, "must be specified when `operator` is 'In' or 'NotIn'")
     if operator in ("Exists", "DoesNotExist") and values:

@@ -1,4 +1,4 @@
-"""Access reviews: a review's spec as attributes to judge, and a verdict as the review's status (authorization/v1)."""
+"""Conversion of access reviews (authorization/v1): a spec to attributes, and a verdict to a status."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ _LABEL_OPERATORS: Final = {
 
 R = TypeVar("R")
 _Parsed = tuple[tuple[R, ...], str]
-"""The requirements that could be read, and the error text of those that could not."""
+"""The requirements that could be parsed, and the error text for the others."""
 
 
 def subject_of(spec: SubjectAccessReviewSpec) -> UserInfo:
-    """The user a review asks about."""
+    """Return the user in a review's spec."""
     extra = MappingProxyType({key: tuple(values) for key, values in spec.extra.items()})
     return UserInfo(spec.user, spec.uid, tuple(spec.groups), extra)
 
@@ -49,9 +49,10 @@ def review_attributes(
     resource_attributes: ResourceAttributes | None,
     non_resource_attributes: NonResourceAttributes | None,
 ) -> Attributes:
-    """What a valid review asks about `user`, who is `subject_of` its spec or, for a self review, who sent it.
+    """Return the attributes of a valid review about `user`.
 
-    Selectors of more than LONGEST_SELECTOR characters are ignored, as those of requests are.
+    `user` is `subject_of` the spec or, for a self review, the request user. Selectors of more than LONGEST_SELECTOR
+    characters are ignored, as in requests. Raises ValueError if both kinds of attributes are None.
     """
     if resource_attributes is not None:
         return _resource_attributes(user, resource_attributes)
@@ -61,7 +62,7 @@ def review_attributes(
 
 
 def review_status(verdict: Verdict, attributes: Attributes) -> SubjectAccessReviewStatus:
-    """The status that tells the verdict on `attributes`."""
+    """Return a review's status for the verdict on `attributes`."""
     errors = [verdict.error] if verdict.error else []
     limits = attributes.selectors
     for name, requirements, error in (
@@ -77,7 +78,7 @@ def review_status(verdict: Verdict, attributes: Attributes) -> SubjectAccessRevi
 
 
 def rules_review_status(resolved: ResolvedRules) -> SubjectRulesReviewStatus:
-    """The status of a SelfSubjectRulesReview."""
+    """Return the status of a SelfSubjectRulesReview."""
     return SubjectRulesReviewStatus(
         resource_rules=[
             ResourceRule(
@@ -118,7 +119,7 @@ def _resource_attributes(user: UserInfo, resource: ResourceAttributes) -> Attrib
 
 
 def _is_long(requirements: Iterable[LabelSelectorRequirement | FieldSelectorRequirement]) -> bool:
-    """Whether their text would be longer than that of a selector which is judged."""
+    """Return True if the requirements as text would be longer than LONGEST_SELECTOR."""
     length = 0
     for each in requirements:
         length += len(each.key) + len(each.operator) + len(each.values) + sum(map(len, each.values))
@@ -132,7 +133,7 @@ def _requirements(
     judged: Callable[[Any], _Parsed[R]],
     parsed: Callable[[str], Iterable[R]],
 ) -> _Parsed[R]:
-    """Requirements of a selector, which are `judged` if they are given one by one, or else `parsed` from its text."""
+    """Return a selector's requirements: converted by `judged` if given as a list, else by `parsed` from its text."""
     if selector is None:
         return (), ""
     if selector.requirements:
@@ -146,7 +147,7 @@ def _requirements(
 
 
 def _label_requirements(requirements: Iterable[LabelSelectorRequirement]) -> _Parsed[labels.Requirement]:
-    """Leaving out what is not understood only widens what is asked for: requirements are all to be met."""
+    """Convert label requirements. Leaving out invalid ones only widens the question, as all requirements must hold."""
     found: list[labels.Requirement] = []
     errors: list[str] = []
     for each in requirements:
@@ -175,7 +176,7 @@ def _field_requirements(requirements: Iterable[FieldSelectorRequirement]) -> _Pa
 
 
 def _field_requirement_error(operator: str, values: Sequence[str]) -> str:
-    """Why a requirement cannot be a field selector's term, which compares with one value; nothing if it can."""
+    """Return the error if a requirement is not supported in field selectors, which compare with one value; else ""."""
     if len(values) > 1:
         return "fieldSelectors do not yet support multiple values"
     if operator in ("Exists", "DoesNotExist"):

@@ -1,9 +1,9 @@
-"""Policy rules by what they are about, so that a question is not put to every rule of a role.
+"""Index of policy rules by resource or URL, verb and group.
 
-A role may have some 16,000 rules, and whoever may write one in a namespace chooses them. Rules are found by resource or
-URL at once. Those on one resource are looked through as long as that is less work than telling them apart by verb and
-group would be, and told apart after that; so neither a role of many rules nor a rule of many verbs and groups takes
-more work than its size and the questions do.
+A role may have some 16,000 rules, chosen by anyone with write access to roles in one namespace. Rules are found by
+resource or URL through a dictionary. The rules for one resource are scanned linearly until the total of scanned rules
+exceeds the cost of an index by verb and group; then that index is built. Thus neither a role with many rules nor a rule
+with many verbs and groups costs more than is proportional to its size and the number of queries.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from typing import Final
 from steersman.api.rbac.v1 import PolicyRule
 
 _FEW: Final = 12
-"""Rules, and sets of names, that are looked through however often."""
+"""Number of rules, and of name sets, up to which they are always scanned."""
 
 _NAMES: Final = 2
-"""The place of the object names in the sets of a rule."""
+"""Index of the object names in the sets of a rule."""
 
 Names = frozenset[str] | None
 """The object names that a right is limited to; None for all."""
 
 
 class IndexedRule:
-    """A policy rule as sets; None stands for anything."""
+    """A policy rule as sets; None matches anything."""
 
     __slots__ = ("_rule", "_sets")
 
@@ -35,7 +35,7 @@ class IndexedRule:
 
     @property
     def sets(self) -> tuple[Names, Names, Names]:
-        """Its verbs, its groups, and its object names, which are made at the first look."""
+        """The sets of verbs, API groups and object names, made at the first access."""
         sets = self._sets
         if sets is None:
             rule = self._rule
@@ -45,7 +45,7 @@ class IndexedRule:
 
     @property
     def resources(self) -> Names:
-        """Its resources."""
+        """The set of resources."""
         return _alternatives(self._rule.resources)
 
 
@@ -55,7 +55,7 @@ def _alternatives(values: Iterable[str]) -> frozenset[str] | None:
 
 
 class RuleIndex:
-    """Rules by the resources and URLs that they name."""
+    """Index of rules by their resources and URLs."""
 
     def __init__(self, rules: Iterable[PolicyRule]) -> None:
         self._by_resource: dict[str, _Rules] = {}
@@ -75,9 +75,9 @@ class RuleIndex:
         self._prefix_lengths = sorted({len(prefix) for prefix in self._by_prefix})
 
     def on_resource(self, verb: str, group: str, resource: str, pattern: str = "") -> Sequence[Names]:
-        """The object names that rules about such requests are limited to, in few sets; None alone for all.
+        """Return the object names that matching rules are limited to, as a few sets; (None,) if a rule has no limit.
 
-        `resource` is as in a rule, with its subresource if there is one; `pattern` is "*/" and the subresource then.
+        `resource` is as in a rule: with a subresource it is "resource/subresource", and `pattern` is "*/subresource".
         """
         found: list[Names] = []
         for key in dict.fromkeys(("*", resource, pattern)) if pattern else dict.fromkeys(("*", resource)):
@@ -87,7 +87,7 @@ class RuleIndex:
         return found if len(found) <= _FEW else (_union(found),)
 
     def on_url(self, verb: str, url: str) -> Iterator[Names]:
-        """The object names in each rule about requests for a URL; they limit nothing there."""
+        """Yield an item for each rule that allows `verb` for a URL; object names do not limit non-resource rules."""
         yield from self._found(self._by_url, url, (verb,))
         for length in self._prefix_lengths:
             if length > len(url):
@@ -105,7 +105,7 @@ class RuleIndex:
 
 
 class _Node:
-    """Rules that are alike up to a level: on one resource or URL, then of one verb, then of one group."""
+    """Rules with a common prefix of (resource or URL, verb, group); the level is the next part to compare."""
 
     __slots__ = ("_below", "_effort", "_level", "_looked_at", "_rules")
 
@@ -113,13 +113,13 @@ class _Node:
         self._rules = rules
         self._level = level
         self._looked_at = 0
-        """Rules, those that were looked at twice counted twice."""
+        """Total number of rules that were scanned so far."""
         self._effort = sum(len(rule.sets[level] or "*") for rule in rules) if len(rules) > _FEW else 0
-        """Steps it takes to tell the rules apart."""
+        """Number of steps to build the index of the next level."""
         self._below: dict[str | None, _Node] | list[Names] | None = None
 
     def names(self, wanted: tuple[str, ...]) -> Iterator[Names]:
-        """The object names of the rules for a verb, or for a verb and a group."""
+        """Yield the object names of the rules that match `wanted`: a verb, or a verb and a group."""
         if self._below is None:
             self._looked_at += len(self._rules)
             if len(self._rules) <= _FEW or self._looked_at <= self._effort:
@@ -161,7 +161,7 @@ def _put(index: dict[str, _Rules], key: str, rule: IndexedRule) -> None:
 
 
 def _union(several: Iterable[Names]) -> Names:
-    """All names together; None if one is None."""
+    """Return the union of sets of names; None if one of them is None."""
     found: set[str] = set()
     for names in several:
         if names is None:

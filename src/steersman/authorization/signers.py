@@ -1,6 +1,6 @@
-"""Rights on signers, which are no objects: who may approve, sign or attest in the name of one.
+"""Rights on certificate signers, which are not API objects: approve, sign and attest.
 
-Follows kubernetes `pkg/apis/certificates`: the right on the signer itself, or on all of its domain
+Follows kubernetes `pkg/apis/certificates`: the right is on the signer itself, or on all signers of its domain
 (`resourceNames: ["example.com/*"]`).
 """
 
@@ -13,7 +13,7 @@ from steersman.machinery.identity.action import Action
 
 
 async def may_use_signer(authorizer: Authorizer, user: UserInfo, verb: str, signer_name: str) -> bool:
-    """Whether `user` may `approve`, `sign` or `attest` (the verb) for a signer such as `example.com/name`."""
+    """Return True if `user` may perform `verb` (approve, sign or attest) for a signer such as `example.com/name`."""
     domain = signer_name.partition("/")[0]
     for name in (signer_name, f"{domain}/*"):
         action = Action(verb, "certificates.k8s.io", "*", "signers", name=name)

@@ -1,4 +1,4 @@
-"""The authorizers of a chain as data, wherever they are described: by flags, or in a file."""
+"""Descriptions of the authorizers in a chain, from flags or from a configuration file."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from steersman.machinery.go.strings import to_lower
 
 WEBHOOK: Final = "Webhook"
 MODES: Final = ("ABAC", "AlwaysAllow", "AlwaysDeny", "Node", "RBAC", WEBHOOK)
-"""In the order in which messages list them."""
+"""Authorizer types in the order in which error messages list them."""
 
 
 class Webhook(Struct, frozen=True, kw_only=True):
-    """One webhook: where it is, and how it is asked. Times are in seconds; a verdict with none is not kept."""
+    """Settings of one webhook. Times are in seconds; a TTL of 0 disables caching."""
 
     kubeconfig: str
     version: str = "v1"
@@ -27,7 +27,7 @@ class Webhook(Struct, frozen=True, kw_only=True):
 
 
 class Step(Struct, frozen=True):
-    """One authorizer of the chain: `type` is one of the MODES, `name` that of its metrics."""
+    """One authorizer of the chain: `type` is one of MODES; metrics use `name`."""
 
     type: str
     name: str
@@ -35,5 +35,5 @@ class Step(Struct, frozen=True):
 
 
 def step_of(mode: str) -> Step:
-    """That of a mode which needs no more said."""
+    """Return the step of a mode that has no further settings."""
     return Step(mode, to_lower(mode))

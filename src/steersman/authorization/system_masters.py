@@ -1,4 +1,7 @@
-"""Allows everything to a privileged group; comes first in every chain, so that a broken policy locks nobody out."""
+"""Authorizer that allows everything to a privileged group.
+
+It comes first in every chain, so that a broken policy does not lock everybody out.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ _NO_OPINION: Final = Verdict(Decision.NO_OPINION)
 
 
 class PrivilegedGroupAuthorizer:
-    """Allows everything to the members of one group, `system:masters` unless told otherwise."""
+    """Allows everything to the members of one group, by default `system:masters`."""
 
     def __init__(self, group: str = SYSTEM_MASTERS) -> None:
         self._group = group

@@ -1,4 +1,4 @@
-"""Several authorizers as one: the first that allows or denies decides."""
+"""Chain of authorizers: the first one that allows or denies decides."""
 
 from __future__ import annotations
 
@@ -10,18 +10,19 @@ from steersman.authentication.user import UserInfo
 from steersman.authorization.attributes import Attributes
 from steersman.authorization.interface import Authorizer, Decision, ResolvedRules, RuleResolver, Verdict
 
-_UNDECIDED: Final = Decision.NO_OPINION  # looking it up in the class costs more than comparing
+# a module constant, since reading an enum member costs more than the comparison
+_UNDECIDED: Final = Decision.NO_OPINION
 _NO_OPINION: Final = Verdict(_UNDECIDED)
 
 
 class UnionAuthorizer:
-    """Asks each authorizer in turn until one has an opinion; without any, all their reasons and errors are told."""
+    """Asks each authorizer in order until one allows or denies; otherwise joins all reasons and errors."""
 
     def __init__(self, authorizers: Iterable[Authorizer]) -> None:
         self._authorizers = tuple(authorizers)
 
     def put(self, authorizers: Iterable[Authorizer]) -> None:
-        """Puts others in their place, for what is asked from now on."""
+        """Replace the authorizers for later requests."""
         self._authorizers = tuple(authorizers)
 
     def authorize(self, attributes: Attributes) -> Verdict | Awaitable[Verdict]:
@@ -43,7 +44,7 @@ class UnionAuthorizer:
         attributes: Attributes,
         undecided: list[Verdict],
     ) -> Verdict:
-        """The same from an authorizer on whose answer must be waited for."""
+        """Continue with the awaitable answer of an authorizer, then with the remaining authorizers."""
         verdict = await pending
         while verdict.decision is Decision.NO_OPINION:
             undecided.append(verdict)
@@ -56,13 +57,13 @@ class UnionAuthorizer:
 
 
 class UnionRuleResolver:
-    """The rules of several resolvers, one after the other."""
+    """Concatenation of the rules of several resolvers."""
 
     def __init__(self, resolvers: Iterable[RuleResolver]) -> None:
         self._resolvers = tuple(resolvers)
 
     def put(self, resolvers: Iterable[RuleResolver]) -> None:
-        """Puts others in their place."""
+        """Replace the resolvers for later requests."""
         self._resolvers = tuple(resolvers)
 
     async def rules_for(self, user: UserInfo, namespace: str) -> ResolvedRules:

@@ -1,4 +1,6 @@
-"""Asks a webhook by SubjectAccessReviews, of v1 or v1beta1 (k8s.io/apiserver `plugin/pkg/authorizer/webhook`)."""
+"""Authorization webhook client: SubjectAccessReviews of v1 or v1beta1 (k8s.io/apiserver
+`plugin/pkg/authorizer/webhook`).
+"""
 
 from __future__ import annotations
 
@@ -24,16 +26,16 @@ from steersman.machinery.codec.strict import DecodeError
 from steersman.machinery.errors.status import StatusError
 from steersman.machinery.limited_log import LimitedLog
 from steersman.webhooks.client import WebhookClient, WebhookError
-from steersman.webhooks.reviews import check_values, is_large_review, read_review
+from steersman.webhooks.reviews import check_value_count, decode_review, is_large_review
 from steersman.work.offloading import offload_if
 
-if TYPE_CHECKING:  # expressions take long to import
+if TYPE_CHECKING:  # the expression compiler takes long to import
     from steersman.authorization.match_conditions import Match, MatchConditions
 
 log: Final = LimitedLog(logging.getLogger(__name__))
 
 USER_AGENT: Final = "Go-http-client/1.1"
-"""As upstream, which says no more of itself here."""
+"""User agent of upstream, which sets no other here."""
 BACKOFF: Final = 0.5
 """Seconds before the second attempt."""
 
@@ -44,12 +46,12 @@ _REGISTERED: Final = frozenset(
     {(f"{_GROUP}/{version}", _KIND) for version in ("v1", _V1BETA1)} | {("v1", "Status"), ("v1", "Pod")}
 )
 _MAX_VALUES: Final = 1_000
-"""Values of an answer, of which three count."""
+"""Limit of values in an answer, of which three are used."""
 _TYPE: Final = "Webhook"
 
 
 class _SpecV1beta1(Wire):
-    """In which groups have another name."""
+    """Spec of v1beta1, in which `groups` is called `group`."""
 
     resource_attributes: ResourceAttributes | None = None
     non_resource_attributes: NonResourceAttributes | None = None
@@ -72,8 +74,10 @@ class _ReviewV1beta1(msgspec.Struct, rename="camel"):
 
 
 class WebhookReviews:
-    """Has reviews answered by one webhook, and counts how that goes. `fails_open` says that others are asked where it
-    does not answer."""
+    """Sends reviews to one webhook and counts the results.
+
+    `fails_open` is True if other authorizers decide when the webhook does not answer.
+    """
 
     def __init__(
         self, client: WebhookClient, version: str, name: str, metrics: WebhookMetrics, *, fails_open: bool
@@ -85,7 +89,7 @@ class WebhookReviews:
         self._fails_open = fails_open
 
     async def __call__(self, review: SubjectAccessReview) -> SubjectAccessReview:
-        """The review with its answer. Raises NoAnswer and StatusError."""
+        """Return the review with its status. Raises NoAnswer and StatusError."""
         try:
             return await self._read(await self._client.post(self._body(review.spec), self._attempt))
         except (StatusError, WebhookError, DecodeError) as error:
@@ -97,7 +101,7 @@ class WebhookReviews:
             raise NoAnswer(str(error)) from None
 
     async def _attempt(self, send: Callable[[], Awaitable[bytes]]) -> bytes:
-        """Measures a round trip, to which it belongs that the answer can be read."""
+        """Measure one attempt, which fails too if its answer cannot be decoded."""
         began, result = perf_counter(), "success"
         try:
             data = await send()
@@ -126,16 +130,16 @@ class WebhookReviews:
         return msgspec.json.encode(_ReviewV1beta1(_KIND, version, older)) + b"\n"
 
     async def _read(self, data: bytes) -> SubjectAccessReview:
-        """Return the review in an answer, which is read in the worker threads if it is large. Raises DecodeError."""
+        """Decode an answer; a large one in a worker thread. Raises DecodeError."""
         return await offload_if(is_large_review(data), self._decode, data)
 
     def _decode(self, data: bytes) -> SubjectAccessReview:
-        check_values(data, _MAX_VALUES)
-        return read_review(SubjectAccessReview, data, _GROUP, self._version, _KIND, _REGISTERED)
+        check_value_count(data, _MAX_VALUES)
+        return decode_review(SubjectAccessReview, data, _GROUP, self._version, _KIND, _REGISTERED)
 
 
 def _result_of(error: BaseException) -> str:
-    """Under which result a round trip is counted that failed."""
+    """Return the result label of a failed attempt."""
     if isinstance(error, CancelledError):
         return "canceled"
     if isinstance(error, StatusError):
@@ -146,7 +150,7 @@ def _result_of(error: BaseException) -> str:
 def counted_match(
     conditions: MatchConditions, name: str, metrics: WebhookMetrics
 ) -> Callable[[SubjectAccessReviewSpec], Awaitable[Match]]:
-    """Match conditions of a webhook, with what they say counted; what takes long is done in the worker threads."""
+    """Return the `match` function of conditions with metrics."""
     labels = (_TYPE, name)
 
     async def match(spec: SubjectAccessReviewSpec) -> Match:

@@ -1,1 +1,1 @@
-"""What a server serves, and may serve otherwise in a moment."""
+"""The live table of served resources."""

@@ -1,7 +1,8 @@
-"""The catalogue: every resource that is served, with its storage, its versions, its routes and its place in the order.
+"""The catalogue: every served resource with its storage, versions and routes, and its position in lists.
 
-Resources come and go while the server runs, on its loop: the next request finds what is there. Routes, discovery,
-OpenAPI, metrics and the checks of owners read the catalogue, and whoever keeps something made of it subscribes.
+Resources are added and removed while the server runs, on its event loop, and the next request sees the change. Routes,
+discovery, OpenAPI, metrics and the checks of owner references read the catalogue. Code that caches something derived
+from the catalogue subscribes to changes.
 """
 
 from __future__ import annotations
@@ -23,30 +24,30 @@ from steersman.rest.capabilities import ResourceStorage
 from steersman.rest.resource import Resource
 
 Changed = Callable[[str], None]
-"""Is told the group of which something has changed. Called on the loop; must not block, nor raise."""
+"""Called with the group that has changed, on the event loop; must not block nor raise."""
 Serves = Callable[[str, str, str], bool]
-"""Whether a resource is served in a version: group, version, plural."""
+"""(group, version, plural) -> True if the resource is served in the version."""
 
 _KUBE_VERSION: Final = re.compile(r"v([1-9][0-9]*)(?:(alpha|beta)([1-9][0-9]*))?", re.ASCII)
 _STABILITY: Final = {"": 2, "beta": 1, "alpha": 0}
 
 
 class Priority(Struct, frozen=True):
-    """Where a group version stands in lists, as its APIService has it: higher ones first."""
+    """The position of a group version in lists, as its APIService has it: higher priorities first."""
 
     group: int = 1000
     version: int = 100
 
 
 class Group(Struct, frozen=True):
-    """A group that is served, and its versions, the preferred one first."""
+    """A served group and its versions, the preferred version first."""
 
     name: str
     versions: tuple[str, ...]
 
 
 class CatalogueEntry(Struct, frozen=True):
-    """A resource that is served: what implements it, and the versions it is served in."""
+    """A served resource: its storage, its routes, and the versions in which it is served."""
 
     resource: Resource[Any]
     storage: ResourceStorage
@@ -55,33 +56,38 @@ class CatalogueEntry(Struct, frozen=True):
 
 
 class Catalogue:
-    """See the module. `shared` is what all resources have in common, `mapper` knows what is in the catalogue."""
+    """The live table of served resources; see the module.
+
+    `shared` is common to the handlers of all resources. `mapper` is filled with the resources of the catalogue.
+    """
 
     def __init__(self, shared: Shared, mapper: RESTMapper | None = None) -> None:
         self._shared = shared
         self.mapper = mapper or RESTMapper()
         self.routes: Routes = {}
-        """By template."""
+        """Routes by path template."""
         self.defined: dict[tuple[str, str, str], DefinedRoutes] = {}
-        """By group, version and plural: resources that definitions make."""
+        """Custom resources by group, version and plural."""
         self.roots: dict[str, int] = {}
-        """How many resources there are below the path of a group version, e.g. "/apis/apps/v1"."""
+        """The number of resources below the path of a group version, e.g. "/apis/apps/v1"."""
         self._entries: dict[tuple[str, str], CatalogueEntry] = {}
         self._hidden: set[tuple[str, str]] = set()
-        """Those that nobody has been told of, but the mapper."""
+        """Resources, by group and plural, that only the mapper and the routes know so far, as they are not announced.
+        """
         self._defined: set[str] = set()
-        """The paths of groups in which definitions make all resources."""
+        """Paths of groups that have only custom resources."""
         self._by_version: dict[str, dict[str, dict[str, ServedResource]]] = {}
-        """By group, version and plural."""
+        """Announced resources by group, version and plural."""
         self._declared: dict[str, dict[str, bytes]] = {}
-        """By group and version: group versions that APIServices name, with what discovery says of those that another
-        server answers."""
+        """Group versions that APIServices declare, by group and version, with the APIVersionDiscovery of the group
+        versions that another server answers.
+        """
         self._priorities: dict[tuple[str, str], Priority] = {}
         self._groups: list[Group] | None = None
         self._listed: list[Group] | None = None
         self._subscribers: list[Changed] = []
         self.revision = 0
-        """Another number after each change."""
+        """A number that changes with each change of the catalogue."""
 
     # Changes
 
@@ -93,11 +99,11 @@ class Catalogue:
         serves: Serves = lambda group, version, plural: True,
         announced: bool = True,
     ) -> None:
-        """Serves a resource from its storage from now on, in the versions for which `serves` says so, with those of its
-        verbs that the storage can do.
+        """Serve a resource from its storage from now on, with the verbs that the storage supports.
 
-        What was served under its group and name before is not any more; its storage goes on, for requests that are
-        being answered. What is not `announced` answers requests already; nobody is told of it before `announce`.
+        `serves` selects the versions. A resource that is already served under the same group and plural is replaced;
+        its storage goes on for requests in flight. A resource that is not `announced` answers requests, but subscribers
+        do not learn of it before `announce`.
 
         Raises ValueError if another resource has one of its paths.
         """
@@ -127,14 +133,14 @@ class Catalogue:
                     namespaced=resource.namespaced,
                     warning=each.deprecation_warning,
                 )
-            self.mapper.add(each)  # whoever judges requests finds what they are about, announced or not
+            self.mapper.add(each)  # admission finds the resource of a request, announced or not
         if announced or known is not None:
             self._announce(entry, *([known] if known is not None else []))
         else:
             self._hidden.add(key)
 
     def announce(self, group: str, plural: str) -> None:
-        """Tells of a resource that was not announced when it was put in. Raises KeyError for what is not served."""
+        """Announce a resource that was put in without. Raises KeyError if it is not served."""
         entry = self._entries[group, plural]
         if (group, plural) in self._hidden:
             self._hidden.discard((group, plural))
@@ -144,22 +150,24 @@ class Catalogue:
         plural = entry.resource.plural
         for each in entry.versions:
             self._by_version.setdefault(each.group, {}).setdefault(each.version, {})[plural] = each
-        self._tell(*others, entry)
+        self._notify(*others, entry)
 
     def remove(self, group: str, plural: str) -> ResourceStorage:
-        """Ends serving a resource of this group (that of its stored version); what its storage was.
+        """Stop serving the resource with this group (of its stored version) and plural; return its storage.
 
-        Ending the storage, and with it the watches, is up to who made it. Raises KeyError for what is not served.
+        The owner of the storage has to stop it, and with it the watches. Raises KeyError if the resource is not served.
         """
         entry = self._entries.pop((group, plural))
         is_hidden = (group, plural) in self._hidden
         self._forget(entry)
         if not is_hidden:
-            self._tell(entry)
+            self._notify(entry)
         return entry.storage
 
     def is_defined(self, path: str) -> bool:
-        """Whether definitions alone, or other servers, make the group of a path, e.g. "/apis/example.com/v1"."""
+        """Return True if the group of a path ("/apis/example.com/v1") has only custom resources, or only remote
+        versions.
+        """
         parts = path.split("/", 3)
         if "/".join(parts[:3]) in self._defined:
             return True
@@ -190,8 +198,8 @@ class Catalogue:
                 del self._by_version[each.group]
                 self._defined.discard(f"/apis/{each.group}")
 
-    def prioritize(self, group: str, version: str, priority: Priority | None) -> None:
-        """Says where a group version stands; with None it comes last again, as those of which nothing is said."""
+    def set_priority(self, group: str, version: str, priority: Priority | None) -> None:
+        """Set the position of a group version; None puts it last again, like group versions without a priority."""
         if priority is None:
             self._priorities.pop((group, version), None)
         else:
@@ -199,9 +207,11 @@ class Catalogue:
         self._changed({group})
 
     def declare(self, group: str, version: str, discovery: bytes | None = None) -> None:
-        """Lists a group version from now on, whether resources of it are served here or not. `discovery` is its
-        APIVersionDiscovery in JSON, for one that is answered elsewhere, once that is known; without it, what was said
-        before holds."""
+        """List a group version from now on, whether resources of it are served here or not.
+
+        `discovery` is its APIVersionDiscovery in JSON, for a group version that another server answers, once it is
+        known. None keeps the earlier document.
+        """
         versions = self._declared.setdefault(group, {})
         before = versions.get(version)
         discovery = (before or b"") if discovery is None else discovery
@@ -210,7 +220,7 @@ class Catalogue:
             self._changed({group})
 
     def undeclare(self, group: str, version: str) -> None:
-        """Ends what `declare` began; nothing happens if it did not."""
+        """Undo `declare`; does nothing for a group version that was not declared."""
         versions = self._declared.get(group, {})
         before = versions.pop(version, None)
         if before is None:
@@ -221,20 +231,20 @@ class Catalogue:
             self._changed({group})
 
     def _has(self, group: str, version: str) -> bool:
-        """Whether resources of a group version are served here."""
+        """Return True if resources of a group version are served here."""
         return version in self._by_version.get(group, {})
 
     def subscribe(self, changed: Changed) -> None:
-        """Tells of the groups there are, and from then on of every change."""
+        """Call `changed` for every current group, and from then on for each change of a group."""
         self._subscribers.append(changed)
         for group in {**self._by_version, **self._declared}:
             changed(group)
 
-    def tell_anew(self, group: str) -> None:
-        """Says that what discovery tells of a group is not what it was (`Resource.told_verbs`)."""
+    def notify_changed(self, group: str) -> None:
+        """Notify subscribers that the discovery of a group has changed without the catalogue (`Resource.discovery_verbs`)."""
         self._changed({group})
 
-    def _tell(self, *entries: CatalogueEntry) -> None:
+    def _notify(self, *entries: CatalogueEntry) -> None:
         self._changed({each.group for entry in entries for each in entry.versions})
 
     def _changed(self, groups: set[str]) -> None:
@@ -244,30 +254,30 @@ class Catalogue:
             for group in groups:
                 changed(group)
 
-    # What there is
+    # Queries
 
     def entry(self, group: str, plural: str) -> CatalogueEntry | None:
-        """A resource by the group of its stored version, None if it is not served."""
+        """Return the entry of a resource by the group of its stored version, None if it is not served."""
         return self._entries.get((group, plural))
 
     def served(self) -> Iterator[ServedResource]:
-        """Every resource in every version it is served in."""
+        """Yield every resource in every version in which it is served."""
         for key, entry in self._entries.items():
             if key not in self._hidden:
                 yield from entry.versions
 
     def groups(self) -> Sequence[Group]:
-        """The groups in their order, each with its versions in theirs."""
+        """Return the groups in the order of discovery, each with its versions in order."""
         if self._groups is None:
             self._groups = sorted((self._group(name) for name in self._by_version), key=self._group_order)
         return self._groups
 
     def group(self, name: str) -> Group | None:
-        """One group, None if nothing of it is served."""
+        """Return a group, None if nothing of it is served."""
         return self._group(name) if name in self._by_version else None
 
     def listed_groups(self) -> Sequence[Group]:
-        """The same with the group versions that were declared: what clients are shown in plain discovery."""
+        """Return the groups with declared group versions included, as plain discovery shows them."""
         if not self._declared:
             return self.groups()
         if self._listed is None:
@@ -276,19 +286,19 @@ class Catalogue:
         return self._listed
 
     def listed_group(self, name: str) -> Group | None:
-        """One of them."""
+        """Return a group with its declared versions included, None if there is no such group."""
         return self._listed_group(name) if name in self._by_version or name in self._declared else None
 
     def remote_discovery(self, group: str) -> Mapping[str, bytes]:
-        """By version: what discovery says of those of a group that other servers answer, in JSON."""
+        """Return, by version, the APIVersionDiscovery JSON of the group versions that other servers answer."""
         return {version: text for version, text in self._declared.get(group, {}).items() if text}
 
     def find(self, group: str, version: str, plural: str) -> ServedResource | None:
-        """A resource in a version it is served in."""
+        """Return a resource in a version, None if it is not served in it."""
         return self._by_version.get(group, {}).get(version, {}).get(plural)
 
     def resources(self, group: str, version: str) -> list[ServedResource]:
-        """What is served in a group version, by name."""
+        """Return the resources of a group version, sorted by plural."""
         found = self._by_version.get(group, {}).get(version, {})
         return [found[plural] for plural in sorted(found)]
 
@@ -314,7 +324,7 @@ _DEFAULT: Final = Priority()
 
 
 def version_order(version: str) -> tuple[Any, ...]:
-    """A key that sorts versions as Kubernetes does: stable ones first, the highest first, then all others by name."""
+    """Return a sort key that orders versions as Kubernetes does: stable first, highest first, then all others by name."""
     found = _KUBE_VERSION.fullmatch(version)
     if found is None:
         return 1, version

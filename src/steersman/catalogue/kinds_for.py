@@ -1,8 +1,8 @@
-"""Which kinds rules of admission are about, by the names of their resources (`KindsFor` of client-go's RESTMapper, and
-apiserver `admission/plugin/policy/validating` typechecking.go).
+"""The kinds to which the rules of admission policies apply, by resource names.
 
-A name is the plural or the singular of a resource, in any case, or what client-go guesses for the list of a kind. A
-rule without a group is about those of every group.
+Follows `KindsFor` of client-go's RESTMapper, and apiserver `admission/plugin/policy/validating` typechecking.go. A name
+is the plural or the singular of a resource, in any case, or client-go's guess for the name of a list kind. A rule
+without a group applies to resources of every group.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from steersman.machinery.go.strings import to_lower
 from steersman.machinery.identity.schema import GroupVersionKind
 
 MAX_TYPES: Final = 10
-"""Kinds that are looked for; the rule that leads to so many ends the search."""
+"""The most kinds that are searched; the rule that reaches this number ends the search."""
 
 
 class Rule(Protocol):
-    """A rule of a policy, as far as it says which resources it is about."""
+    """The part of a policy rule that names the resources to which it applies."""
 
     api_groups: list[str]
     api_versions: list[str]
@@ -34,7 +34,7 @@ class Rule(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ListedVersion:
-    """What discovery has of a group version: resources served here, or the APIVersionDiscovery of another server."""
+    """A group version in discovery: resources served here, or the APIVersionDiscovery of another server."""
 
     group: str
     version: str
@@ -43,7 +43,7 @@ class ListedVersion:
 
 
 def listed_versions(catalogue: Catalogue) -> list[ListedVersion]:
-    """All group versions in the order of discovery."""
+    """Return all group versions in the order of discovery."""
     return [
         ListedVersion(
             group.name,
@@ -57,7 +57,7 @@ def listed_versions(catalogue: Catalogue) -> list[ListedVersion]:
 
 
 class ResourceKinds:
-    """The kinds of all resources that discovery told of at one time. Made of many resources it takes long."""
+    """The kinds of all resources in a snapshot of discovery. For many resources, construction takes long."""
 
     def __init__(self, versions: Iterable[ListedVersion]) -> None:
         self._by_name: Final[dict[str, list[GroupVersionKind]]] = {}
@@ -65,21 +65,22 @@ class ResourceKinds:
             for name, kind in _names(each).items():
                 self._by_name.setdefault(name, []).append(GroupVersionKind(each.group, each.version, kind))
 
-    def of_rules(self, rules: Iterable[Rule]) -> list[GroupVersionKind]:
-        """The kinds that objects may be of which rules are about, by group, version and kind; none of a rule with a
-        wildcard."""
+    def kinds_for(self, rules: Iterable[Rule]) -> list[GroupVersionKind]:
+        """Return the kinds to which `rules` apply, sorted by group, version and kind; a rule with a wildcard gives
+        none.
+        """
         found: set[GroupVersionKind] = set()
         for rule in rules:
-            for number, kind in enumerate(self._of_rule(rule), 1):
+            for number, kind in enumerate(self._kinds_for_rule(rule), 1):
                 found.add(kind)
                 if number == MAX_TYPES:
                     return _in_order(found)
         return _in_order(found)
 
-    def _of_rule(self, rule: Rule) -> Iterator[GroupVersionKind]:
-        """As often as names in the rule lead to it, by these names.
+    def _kinds_for_rule(self, rule: Rule) -> Iterator[GroupVersionKind]:
+        """Yield the kinds of a rule sorted by the names that lead to them, each as often as a name leads to it.
 
-        The names are looked up one by one, and not each with every group and version that the rule has.
+        Names are looked up one by one, not in combination with every group and version of the rule.
         """
         if any("*" in each for each in (*rule.api_groups, *rule.api_versions)):
             return
@@ -130,7 +131,7 @@ _REMOTE: Final = msgspec.json.Decoder(_RemoteVersion)
 
 
 def _names(listed: ListedVersion) -> dict[str, str]:
-    """Kinds by the names that lead to them in one group version."""
+    """Return the kinds of one group version by the names that lead to them."""
     found: dict[str, str] = {}
     for plural, one, kind in _resources(listed):
         found[one] = found[plural] = kind
@@ -139,18 +140,18 @@ def _names(listed: ListedVersion) -> dict[str, str]:
 
 
 def _guessed(kind: str) -> dict[str, str]:
-    """What client-go takes for the names of a kind of lists."""
+    """Return the names that client-go guesses for a list kind."""
     name = to_lower(kind)
     return {name: kind, f"{name}s": kind}
 
 
 def _resources(listed: ListedVersion) -> Iterator[tuple[str, str, str]]:
-    """Plural, singular and kind of each resource."""
+    """Yield plural, singular and kind of each resource."""
     if not listed.remote:
         for each in listed.served:
             yield each.resource.plural, singular(each.resource), each.kind
         return
-    for told in _REMOTE.decode(listed.remote).resources:
-        if told.response_kind is not None:
-            kind = told.response_kind.kind
-            yield told.resource, told.singular_resource or to_lower(kind), kind
+    for remote in _REMOTE.decode(listed.remote).resources:
+        if remote.response_kind is not None:
+            kind = remote.response_kind.kind
+            yield remote.resource, remote.singular_resource or to_lower(kind), kind

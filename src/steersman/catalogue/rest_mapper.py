@@ -1,5 +1,7 @@
-"""Which resources serve objects of a kind, and which serve the same objects (upstream's RESTMapper and
-EquivalentResourceMapper)."""
+"""The map from kinds to resources, and from a resource to those that serve the same objects.
+
+Follows upstream's RESTMapper and EquivalentResourceMapper.
+"""
 
 from __future__ import annotations
 
@@ -10,44 +12,44 @@ from steersman.machinery.identity.schema import GroupVersionKind
 
 
 class RESTMapper:
-    """Filled by a Catalogue, asked by what has to be made before there is one: admission plugins."""
+    """The mapper of a Catalogue, separate so that admission plugins, which are made before the catalogue, can use it."""
 
     def __init__(self) -> None:
         self._by_kind: dict[GroupVersionKind, list[ServedResource]] = {}
         self._by_resource: dict[tuple[str, str, str], ServedResource] = {}
-        """By group, version and plural."""
+        """Resources by group, version and plural."""
         self.revision = 0
-        """Another number after each change."""
+        """A number that changes with each change of the mapper."""
 
-    def of_kind(self, gvk: GroupVersionKind) -> Sequence[ServedResource]:
-        """The resources whose objects are of a kind (upstream's RESTMapping)."""
+    def resources_for(self, gvk: GroupVersionKind) -> Sequence[ServedResource]:
+        """Return the resources that serve objects of a kind (upstream's RESTMapping)."""
         return self._by_kind.get(gvk, ())
 
-    def plural_of(self, gvk: GroupVersionKind) -> str | None:
-        """The plural of the resource whose objects are of a kind, None if none is served."""
-        found = self.of_kind(gvk)
+    def plural_for(self, gvk: GroupVersionKind) -> str | None:
+        """Return the plural of the resource that serves a kind, None if there is none."""
+        found = self.resources_for(gvk)
         return found[0].resource.plural if found else None
 
-    def of_resource(self, group: str, version: str, plural: str) -> ServedResource | None:
-        """A resource in a version it is served in."""
+    def get(self, group: str, version: str, plural: str) -> ServedResource | None:
+        """Return a resource in a version, None if it is not served in it."""
         return self._by_resource.get((group, version, plural))
 
     def equivalents(self, group: str, version: str, plural: str) -> Sequence[ServedResource]:
-        """The same objects in the other versions, or groups, that serve them."""
-        own = self.of_resource(group, version, plural)
+        """Return the resources that serve the same objects in other versions or groups."""
+        own = self.get(group, version, plural)
         if own is None:
             return ()
-        found = (self.of_resource(each.group, each.version, plural) for each in own.resource.versions)
+        found = (self.get(each.group, each.version, plural) for each in own.resource.versions)
         return [each for each in found if each is not None and each.form is not own.form]
 
     def add(self, served: ServedResource) -> None:
-        """A resource is served from now on."""
+        """Add a resource that is now served."""
         self._by_kind.setdefault(served.form.gvk, []).append(served)
         self._by_resource[served.group, served.version, served.resource.plural] = served
         self.revision += 1
 
     def remove(self, served: ServedResource) -> None:
-        """A resource is served no more."""
+        """Remove a resource that is no longer served."""
         gvk = served.form.gvk
         found = self._by_kind[gvk]
         found.remove(served)

@@ -1,7 +1,7 @@
-"""The Common Expression Language: compiling expressions, estimating what they cost, evaluating them.
+"""The Common Expression Language: compiling expressions, estimating their costs, and evaluating them.
 
-`Environment` says what expressions may use. `compile_expression` reads and checks one; `Expression` tells its type, its
-estimated cost and makes the `Program` that evaluates it. The package knows nothing of resources: variables with their
-types, and what is known of their sizes, come from whoever compiles. It is slow to import, so import it where an
-expression is first met.
+`Environment` defines what expressions may use. `compile_expression` parses and checks an expression. `Expression` has
+its type and its estimated cost, and creates the `Program` that evaluates it. The package does not depend on API
+resources: the caller supplies the variables with their types, and estimates of their sizes. The import is slow, so
+import the package where the first expression is compiled.
 """

@@ -1,4 +1,4 @@
-"""How parts of values are reached, and which signature of a function their types choose."""
+"""Access to parts of values, and the choice of an overload of a function by the types of its arguments."""
 
 from __future__ import annotations
 
@@ -21,13 +21,14 @@ from steersman.cel.values import (
 
 
 def find_field(container: Any, field: str) -> tuple[Any, Any] | None:
-    """The entry of a map or an object; None if there is none, and of anything else."""
+    """Return the entry of a map or an object; None if there is none, and for other values."""
     return find_key(container, field) if is_map(container) else None
 
 
 def find_item(container: Any, key: Any) -> tuple[Any, Any] | None:
-    """The element of a list or a map; None if there is none, and of anything else. Raises EvaluationError for what
-    cannot be an index."""
+    """Return the element of a list or a map; None if there is none, and for other values. Raises EvaluationError for a
+    value that cannot be an index.
+    """
     if isinstance(container, list | tuple):
         kind = type(key)
         if kind is float:
@@ -41,7 +42,7 @@ def find_item(container: Any, key: Any) -> tuple[Any, Any] | None:
 
 
 def iterate(container: Any, *, two: bool) -> Iterable[tuple[Any, Any]]:
-    """What the variables of a loop become. Raises EvaluationError."""
+    """Return the values of the variables of a loop. Raises EvaluationError."""
     if isinstance(container, list | tuple):
         return enumerate(container) if two else ((value, None) for value in container)
     if is_map(container):
@@ -76,7 +77,7 @@ _GO_NAMES: Final = {
 
 
 def dispatch(function: str, overloads: list[Overload], args: list[Expr]) -> Callable[..., Any]:
-    """One function for the signatures that can be meant."""
+    """Return one function for all overloads that may apply."""
     calls = {overload.call for overload in overloads}
     first = overloads[0]
     is_safe = function in _OPERATORS or not any(_is_open(arg) for arg in args)
@@ -97,11 +98,11 @@ def dispatch(function: str, overloads: list[Overload], args: list[Expr]) -> Call
 
 
 def _is_open(node: Expr) -> bool:
-    """Whether only the value tells of what type it is."""
+    """Return True if the type is only known from the value."""
     pending = [node.type]
     while pending:
         type = pending.pop()
-        # times, too: those of a namespace are declared as such and come as texts
+        # includes times, because those of a namespace are declared as such but are strings
         if type.kind in (Kind.DYN, Kind.ANY, Kind.TYPE_PARAM, Kind.TIMESTAMP):
             return True
         pending.extend(type.params)
@@ -109,7 +110,7 @@ def _is_open(node: Expr) -> bool:
 
 
 _GUARDING_THEMSELVES: Final = frozenset({"startsWith", "endsWith", "contains", "matches"})
-"""Functions of the language that upstream does not tell the arguments of."""
+"""Functions of the language whose errors do not list the argument types, as upstream."""
 
 _OPERATORS: Final = frozenset(
     {
@@ -133,4 +134,4 @@ _OPERATORS: Final = frozenset(
         MAP_INSERT,
     }
 )
-"""Functions that look at their arguments themselves."""
+"""Functions that check their arguments themselves."""

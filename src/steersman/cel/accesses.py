@@ -1,4 +1,4 @@
-"""Steps that read variables, fields and items, and what each access costs."""
+"""Steps that read variables, fields and items, and the cost of each access."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _NO_INDEX: Final = {
 def of_variable(node: Ident) -> Step:
     if node.constant is not None:
         if node.constant.kind is Kind.STRUCT or node.constant.name != node.name:
-            # As upstream: the checker knows more names of types than there are values for.
+            # As upstream, the checker knows names of types that have no value.
             raise ProgramError(f"reference to undefined type: {node.name}")
         return Constant(node.constant)
     name = node.name
@@ -38,7 +38,7 @@ def of_variable(node: Ident) -> Step:
         frame.charge(1)
         kind = type(value)
         if kind is EvaluationError:
-            # Kept over many turns of a loop, it would keep the way it took each time.
+            # Without this, an error that is kept over many iterations of a loop would collect the traceback of each.
             raise value.with_traceback(None)
         if kind is Lazy:
             return value.get(frame)

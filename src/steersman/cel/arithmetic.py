@@ -1,4 +1,4 @@
-"""What CEL's operators and conversions do to values."""
+"""CEL's operators and conversions of values."""
 
 from __future__ import annotations
 
@@ -41,38 +41,40 @@ _WHOLE: Final = frozenset({int, UInt})
 _SUBTRACTABLE: Final = _NUMBERS | {Timestamp, Duration}
 _ADDABLE: Final = _SUBTRACTABLE | {str, bytes, list, tuple}
 _RECEIVERS: Final = frozenset({str, Timestamp, Duration})
-"""What has functions of its own: an operator that it has not is not named."""
+"""Types with functions of their own. Errors do not name an operator that these types do not support."""
 
 _INT_OVERFLOW: Final = "integer overflow"
 _UINT_OVERFLOW: Final = "unsigned integer overflow"
 MAX_CONCATENATED: Final = 16 * 1024 * 1024
-"""Length up to which strings, bytes and lists are put together; costs keep expressions far below it."""
+"""The maximum length of concatenated strings, bytes and lists; cost limits keep expressions far below it."""
 _ITEMS_OF_A_STEP: Final = 4
-"""Items of a list that are copied in the time of a step."""
+"""The items of a list that are copied in the time of one step."""
 
 
 def _refused(function: str, kind: type, able: frozenset[type]) -> EvaluationError:
-    """An operator that does not fit its operands; named if it never fits the left one."""
+    """Return the error of an operator that does not fit its operands. It is named if it never supports the left
+    operand.
+    """
     is_named = kind not in able and kind not in _RECEIVERS
     return EvaluationError(f"no such overload: {function}") if is_named else no_such_overload()
 
 
 def to_int(value: int) -> int:
-    """A signed number. Raises EvaluationError if it is out of range."""
+    """Return a signed number. Raises EvaluationError if it is out of range."""
     if not MIN_INT <= value <= MAX_INT:
         raise EvaluationError(_INT_OVERFLOW)
     return value
 
 
 def to_uint(value: int) -> UInt:
-    """An unsigned number. Raises EvaluationError if it is out of range."""
+    """Return an unsigned number. Raises EvaluationError if it is out of range."""
     if not 0 <= value <= MAX_UINT:
         raise EvaluationError(_UINT_OVERFLOW)
     return UInt(value)
 
 
 def add(left: Any, right: Any) -> Any:
-    """`left + right`."""
+    """Return `left + right`."""
     kind, other = type(left), type(right)
     if kind is other:
         if kind is int:
@@ -101,7 +103,7 @@ def add(left: Any, right: Any) -> Any:
 
 
 def subtract(left: Any, right: Any) -> Any:
-    """`left - right`."""
+    """Return `left - right`."""
     kind, other = type(left), type(right)
     if kind is other:
         if kind is int:
@@ -118,7 +120,7 @@ def subtract(left: Any, right: Any) -> Any:
 
 
 def multiply(left: Any, right: Any) -> Any:
-    """`left * right`."""
+    """Return `left * right`."""
     kind = type(left)
     if kind is type(right):
         if kind is int:
@@ -131,7 +133,7 @@ def multiply(left: Any, right: Any) -> Any:
 
 
 def divide(left: Any, right: Any) -> Any:
-    """`left / right`; whole numbers are rounded towards zero."""
+    """Return `left / right`; integers are rounded towards zero."""
     kind = type(left)
     if kind is not type(right):
         raise _refused("_/_", kind, _NUMBERS)
@@ -152,7 +154,7 @@ def divide(left: Any, right: Any) -> Any:
 
 
 def modulo(left: Any, right: Any) -> Any:
-    """`left % right`, with the sign of the left."""
+    """Return `left % right`, with the sign of `left`."""
     kind = type(left)
     if kind is not type(right) or (kind is not int and kind is not UInt):
         raise _refused("_%_", kind, _WHOLE)
@@ -165,7 +167,7 @@ def modulo(left: Any, right: Any) -> Any:
 
 
 def negate(value: Any) -> Any:
-    """`-value`."""
+    """Return `-value`."""
     if type(value) is int:
         return to_int(-value)
     if type(value) is float:
@@ -176,14 +178,14 @@ def negate(value: Any) -> Any:
 
 
 def compare(left: Any, right: Any) -> int:
-    """-1, 0 or 1. Raises EvaluationError for what has no order."""
+    """Return -1, 0 or 1. Raises EvaluationError for values without an order."""
     kind, other = type(left), type(right)
     if kind in _NUMBERS and other in _NUMBERS:
         return compare_numbers(left, right)
     if kind is not other:
         raise no_such_overload()
     if kind in (str, bytes, bool):
-        # Upstream compares strings by their UTF-8, which is the order of code points.
+        # Upstream compares the UTF-8 of strings, whose order is that of the code points.
         return bool(left > right) - bool(left < right)
     if kind in (Timestamp, Duration):
         return bool(left.nanos > right.nanos) - bool(left.nanos < right.nanos)
@@ -197,22 +199,22 @@ def _compare(left: Any, right: Any, function: str) -> int:
 
 
 def less(left: Any, right: Any) -> bool:
-    """`left < right`."""
+    """Return `left < right`."""
     return _compare(left, right, "_<_") < 0
 
 
 def less_equals(left: Any, right: Any) -> bool:
-    """`left <= right`."""
+    """Return `left <= right`."""
     return _compare(left, right, "_<=_") <= 0
 
 
 def greater(left: Any, right: Any) -> bool:
-    """`left > right`."""
+    """Return `left > right`."""
     return _compare(left, right, "_>_") > 0
 
 
 def greater_equals(left: Any, right: Any) -> bool:
-    """`left >= right`."""
+    """Return `left >= right`."""
     return _compare(left, right, "_>=_") >= 0
 
 
@@ -231,7 +233,7 @@ _FALSE: Final = frozenset({"0", "f", "F", "false", "FALSE", "False"})
 
 
 def convert_int(value: Any) -> Any:
-    """`int(value)`."""
+    """Return `int(value)`."""
     match value:
         case bool():
             raise _cannot(value, "int")
@@ -253,7 +255,7 @@ def convert_int(value: Any) -> Any:
 
 
 def convert_uint(value: Any) -> Any:
-    """`uint(value)`."""
+    """Return `uint(value)`."""
     match value:
         case bool():
             raise _cannot(value, "uint")
@@ -269,7 +271,7 @@ def convert_uint(value: Any) -> Any:
 
 
 def convert_double(value: Any) -> Any:
-    """`double(value)`."""
+    """Return `double(value)`."""
     match value:
         case bool():
             raise _cannot(value, "double")
@@ -284,7 +286,7 @@ def convert_double(value: Any) -> Any:
 
 
 def convert_bool(value: Any) -> Any:
-    """`bool(value)`."""
+    """Return `bool(value)`."""
     if isinstance(value, bool):
         return value
     if isinstance(value, str):
@@ -296,7 +298,7 @@ def convert_bool(value: Any) -> Any:
 
 
 def convert_bytes(value: Any) -> Any:
-    """`bytes(value)`."""
+    """Return `bytes(value)`."""
     if isinstance(value, bytes):
         return value
     if isinstance(value, str):
@@ -305,7 +307,7 @@ def convert_bytes(value: Any) -> Any:
 
 
 def convert_string(value: Any) -> Any:
-    """`string(value)`."""
+    """Return `string(value)`."""
     match value:
         case str():
             return value
@@ -330,7 +332,7 @@ def convert_string(value: Any) -> Any:
 
 
 def convert_timestamp(value: Any) -> Any:
-    """`timestamp(value)`."""
+    """Return `timestamp(value)`."""
     if isinstance(value, Timestamp):
         return value
     if type(value) is int:
@@ -343,7 +345,7 @@ def convert_timestamp(value: Any) -> Any:
 
 
 def convert_duration(value: Any) -> Any:
-    """`duration(value)`."""
+    """Return `duration(value)`."""
     if isinstance(value, Duration):
         return value
     if isinstance(value, str):

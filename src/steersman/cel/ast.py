@@ -1,7 +1,7 @@
-"""The syntax tree of a CEL expression, after macros were expanded.
+"""The syntax tree of a CEL expression after the expansion of macros.
 
-Every node has the offset of the character it starts at, in code points, which errors are reported at. The checker
-fills in `type`, and for calls the identifiers of the overloads that can be meant.
+Every node has the offset of its first character, in code points, for error messages. The checker sets `type`, and for
+calls also the IDs of the overloads that may apply.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ from typing import Any, Final
 from steersman.cel.types import ERROR, Type
 
 NO_OFFSET: Final = -1
-"""The offset of what stands nowhere in the text."""
+"""The offset of nodes that are not in the text."""
 
 UNREAD_OFFSET: Final = -2
-"""The offset of an operand that was not understood: before the first column of the text."""
+"""The offset of an operand that could not be parsed: before the first column of the text."""
 
 ACCUMULATOR: Final = "@result"
-"""The variable that holds what a comprehension has come to; no text can name it."""
+"""The variable with the intermediate result of a comprehension; no text can name it."""
 UNUSED_VARIABLE: Final = "#unused"
-"""The iteration variable of a comprehension over nothing, which is how `cel.bind` is expressed."""
+"""The iteration variable of a comprehension over an empty list, which implements `cel.bind`."""
 
 
 class Operator:
-    """Names of the functions that operators stand for."""
+    """Names of the functions that implement operators."""
 
     CONDITIONAL: Final = "_?_:_"
     AND: Final = "_&&_"
@@ -53,7 +53,7 @@ class Operator:
 
 @dataclass(slots=True, eq=False)
 class Expr:
-    """Any node."""
+    """The base class of nodes."""
 
     offset: int
     type: Type = dataclasses.field(default=ERROR, init=False)
@@ -62,7 +62,7 @@ class Expr:
 
 @dataclass(slots=True, eq=False)
 class Unspecified(Expr):
-    """What stands in for something that could not be read; an error was reported."""
+    """A placeholder for a part that could not be parsed; an error has been reported."""
 
 
 @dataclass(slots=True, eq=False)
@@ -74,22 +74,22 @@ class Literal(Expr):
 
 @dataclass(slots=True, eq=False)
 class Ident(Expr):
-    """A name. After checking, the full name of what was found."""
+    """A name. After checking, it is the full name of the declaration that was found."""
 
     name: str
     constant: Type | None = dataclasses.field(default=None, init=False)
-    """The type the name denotes, if it denotes one."""
+    """The type that the name denotes, if it denotes one."""
 
 
 @dataclass(slots=True, eq=False)
 class Select(Expr):
-    """`operand.field`, or with `test_only` whether there is such a field: `has(operand.field)`."""
+    """The selection `operand.field`, or the test for a field with `test_only`: `has(operand.field)`."""
 
     operand: Expr
     field: str
     test_only: bool = False
     resolved: Ident | None = dataclasses.field(default=None, init=False)
-    """The variable or type with the whole as its name, if there is one: then nothing is selected."""
+    """The variable or type that has the whole selection as its name, if there is one; then nothing is selected."""
 
 
 @dataclass(slots=True, eq=False)
@@ -103,7 +103,7 @@ class Call(Expr):
 
 @dataclass(slots=True, eq=False)
 class CreateList(Expr):
-    """`[elements]`; those whose indices are in `optional` are optional values."""
+    """A list `[elements]`; the elements whose indices are in `optional` are optional values."""
 
     elements: list[Expr]
     optional: frozenset[int] = frozenset()
@@ -111,7 +111,7 @@ class CreateList(Expr):
 
 @dataclass(slots=True, eq=False)
 class Entry:
-    """`key: value` of a map."""
+    """An entry `key: value` of a map."""
 
     offset: int
     key: Expr
@@ -121,14 +121,14 @@ class Entry:
 
 @dataclass(slots=True, eq=False)
 class CreateMap(Expr):
-    """`{entries}`."""
+    """A map `{entries}`."""
 
     entries: list[Entry]
 
 
 @dataclass(slots=True, eq=False)
 class FieldInit:
-    """`name: value` of an object."""
+    """An entry `name: value` of an object."""
 
     offset: int
     name: str
@@ -138,7 +138,7 @@ class FieldInit:
 
 @dataclass(slots=True, eq=False)
 class CreateStruct(Expr):
-    """`type_name{fields}`."""
+    """An object `type_name{fields}`."""
 
     type_name: str
     fields: list[FieldInit]
@@ -146,10 +146,10 @@ class CreateStruct(Expr):
 
 @dataclass(slots=True, eq=False)
 class Comprehension(Expr):
-    """A loop: what macros such as `all` and `map` become.
+    """A loop, to which macros such as `all` and `map` are expanded.
 
-    `accumulator` starts as `init`; for each element of `range`, while `condition` holds, it becomes `step`; at the end
-    `result` is evaluated. With two variables the first is index or key, the second the value.
+    `accumulator` starts with `init`. For each element of `range`, while `condition` is true, it is set to `step`.
+    Finally `result` is evaluated. With two variables, the first is the index or key, and the second is the value.
     """
 
     range: Expr
@@ -163,7 +163,7 @@ class Comprehension(Expr):
 
     @property
     def is_bind(self) -> bool:
-        """Whether it only gives a name to a value, and never loops."""
+        """True if the comprehension only names a value and never loops."""
         return (
             isinstance(self.range, CreateList)
             and not self.range.elements
@@ -174,7 +174,7 @@ class Comprehension(Expr):
 
 
 def children(node: Expr) -> Iterator[Expr]:
-    """The parts of a node, in the order in which they are visited."""
+    """Yield the parts of a node, in the order in which they are visited."""
     match node:
         case Select():
             if node.resolved is None:
@@ -203,7 +203,7 @@ def children(node: Expr) -> Iterator[Expr]:
 
 
 def descendants(root: Expr) -> Iterator[Expr]:
-    """The node and all below it, each before its parts."""
+    """Yield the node and all nodes below it, each before its parts."""
     pending = [root]
     while pending:
         node = pending.pop()
@@ -212,7 +212,7 @@ def descendants(root: Expr) -> Iterator[Expr]:
 
 
 def qualified_name(node: Expr) -> str | None:
-    """`a.b.c`, if the node is a name or selections from one; None for anything else."""
+    """Return `a.b.c` if the node is a name or selections from one, and None otherwise."""
     parts = []
     while isinstance(node, Select) and not node.test_only:
         parts.append(node.field)
@@ -224,15 +224,15 @@ def qualified_name(node: Expr) -> str | None:
 
 
 class TooLarge(Exception):
-    """Macros would make a tree of more nodes than are handled."""
+    """Macros would create a tree with more nodes than supported."""
 
 
 MAX_COPIED: Final = 5_000
-"""Nodes that may be copied at once. A macro within a macro within a macro doubles them each time."""
+"""The most nodes that may be copied at once. Their number doubles for each level of nested macros."""
 
 
 def copy_expr(node: Expr) -> Expr:
-    """The same once more, for a macro that uses an argument twice. Raises TooLarge."""
+    """Return a copy of a node, for a macro that uses an argument twice. Raises TooLarge."""
     for count, _ in enumerate(descendants(node)):
         if count >= MAX_COPIED:
             raise TooLarge

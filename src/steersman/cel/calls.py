@@ -1,4 +1,4 @@
-"""Steps that call functions, whose arguments are all evaluated first, and what a call costs."""
+"""Steps that call functions after evaluating all arguments, and the cost of a call."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def call_of(plan: Plan, environment: Environment, costs: CallCosts, node: Call) 
         return unary
 
     def function(frame: Frame) -> Any:
-        # All arguments are evaluated, and the call is paid for, also if one of them fails.
+        # All arguments are evaluated and the call is charged even if one of them fails.
         values = []
         failure: EvaluationError | None = None
         for arg in args:
@@ -90,7 +90,7 @@ def _check_pattern(step: Step) -> None:
 
 
 def _membership(argument: Step, values: list[Any], call: Callable[..., Any]) -> Step:
-    """Return a step that looks for its argument among constants; it costs nothing beyond the argument."""
+    """Return a step that searches constants for its argument; it costs nothing beyond the argument."""
     if not values:
         return Constant(False)
     if all(type(value) is str for value in values):

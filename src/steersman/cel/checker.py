@@ -1,4 +1,4 @@
-"""Which types the parts of an expression have, and which functions are called (CEL language definition, "Gradual
+"""Determining the types of the parts of an expression and the overloads of its calls (CEL language definition, "Gradual
 Type Checking"). Messages are those of the reference implementation.
 """
 
@@ -28,11 +28,11 @@ from steersman.cel.unification import Bindings, join, substitute
 from steersman.cel.values import type_of_value
 
 MAX_TYPE_SIZE: Final = 5000
-"""How many types the type of a literal may be made of; upstream has no limit."""
+"""The most types of which the type of a literal may consist; upstream has no limit."""
 
 
 def check(tree: Expr, environment: Environment, errors: Errors) -> list[Expr]:
-    """Fills in the types of all nodes; what does not fit together is reported to `errors`. The nodes, from the top."""
+    """Set the types of all nodes, and report mismatches to `errors`. Return the nodes, from the top."""
     checker = _Checker(environment, errors)
     checker.check(tree)
     bindings = checker.bindings
@@ -52,7 +52,7 @@ class _Checker:
         self.bindings = Bindings()
 
     def check(self, node: Expr) -> None:
-        """Gives a node its type, and before that those below it."""
+        """Check a node after the nodes below it, and set its type."""
         match node:
             case Literal():
                 node.type = type_of_value(node.value)
@@ -103,7 +103,7 @@ class _Checker:
         node.type = types.BOOL if node.test_only else substitute(self.bindings, selected)
 
     def _field(self, node: Expr, operand: Expr, name: str, *, optional: bool) -> Type:
-        """The type of a field of what `operand` is."""
+        """Return the type of a field of `operand`."""
         self.check(operand)
         target = substitute(self.bindings, operand.type)
         if target.is_optional:
@@ -148,7 +148,7 @@ class _Checker:
             self.check(argument)
         target = node.target
         if target is not None:
-            # a.b.c() is the function a.b.c, or c of a.b.
+            # a.b.c() is a call of the function a.b.c, or of c on a.b.
             prefix = qualified_name(target)
             found = None if prefix is None else self._environment.function(f"{prefix}.{node.function}")
             if found is not None:
@@ -176,7 +176,7 @@ class _Checker:
             if overload.member is (target is None):
                 continue
             if len(overload.args) != len(given) or not all(map(_may_be, given, overload.args)):
-                # Type variables are numbered as if the signature had been tried.
+                # The numbers of type variables are those after an attempt with the signature.
                 self._fresh += len(overload.parameters)
                 continue
             wanted, returned = self._instantiate(overload)
@@ -206,7 +206,7 @@ class _Checker:
         node.overloads = (overload.id,)
 
     def _instantiate(self, overload: Overload) -> tuple[tuple[Type, ...], Type]:
-        """The signature with fresh type variables in the place of its type parameters."""
+        """Return the signature with new type variables in place of its type parameters."""
         if not overload.parameters:
             return overload.args, overload.result
         fresh = Bindings()
@@ -227,7 +227,7 @@ class _Checker:
         self._set_composed(node, list_of(self._new_variable() if element is None else element))
 
     def _unwrapped(self, node: Expr) -> Type:
-        """The type of what an optional value may hold."""
+        """Return the type of the value in an optional."""
         if node.type.is_optional:
             return node.type.params[0]
         if not node.type.is_dyn:
@@ -248,8 +248,8 @@ class _Checker:
         self._set_composed(node, map_of(key, value))
 
     def _set_composed(self, node: Expr, type: Type) -> None:
-        """Sets the type of a literal. A name bound to it can be used in larger literals, and that again: the type
-        doubles each time.
+        """Set the type of a literal. A name for it can be used in larger literals, and so on, which doubles the size of
+        the type each time.
         """
         node.type = type
         if type.size > MAX_TYPE_SIZE:
@@ -302,7 +302,7 @@ class _Checker:
         node.type = substitute(self.bindings, node.result.type)
 
     def _iterated(self, node: Comprehension) -> tuple[Type, Type]:
-        """The types of a loop's variables."""
+        """Return the types of a loop's variables."""
         over = substitute(self.bindings, node.range.type)
         match over.kind:
             case Kind.LIST:
@@ -329,7 +329,7 @@ class _Checker:
         self._errors.report(node.offset, f"expected type '{format_type(wanted)}' but found '{format_type(found)}'")
 
     def _join(self, previous: Type | None, current: Type) -> Type:
-        """The type of all elements of a literal, of which one more is `current`."""
+        """Return the type of all elements of a literal after another one of type `current`."""
         if previous is None:
             return current
         return join(previous, current) if self._is_assignable(previous, current) else types.DYN
@@ -338,7 +338,7 @@ class _Checker:
         return self._are_assignable((left,), (right,))
 
     def _are_assignable(self, left: tuple[Type, ...] | list[Type], right: tuple[Type, ...]) -> bool:
-        """Whether types agree, in which case what was learned of type variables is kept."""
+        """Return True if the types match, and keep the resulting bindings of type variables in this case."""
         if all(each.is_concrete for each in left) and all(each.is_concrete for each in right):
             return self.bindings.are_assignable(left, right)
         tried = self.bindings.copy()
@@ -352,7 +352,7 @@ _ANYTHING: Final = frozenset({Kind.DYN, Kind.ANY, Kind.ERROR, Kind.NULL, Kind.TY
 
 
 def _may_be(given: Type, wanted: Type) -> bool:
-    """Whether a type can agree with another as far as their kinds and names tell."""
+    """Return False if the kinds and names of two types show that they cannot match."""
     if given.kind in _ANYTHING or wanted.kind in _ANYTHING:
         return True
     return given.kind is wanted.kind and given.name == wanted.name

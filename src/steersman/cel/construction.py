@@ -1,4 +1,4 @@
-"""Steps that make lists, maps and objects."""
+"""Steps that create lists, maps and objects."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def new_object(plan: Plan, environment: Environment, node: CreateStruct) -> Step
                 value = value.value
             values[field] = value
         if constructed is None:
-            # As upstream: types with fields are declared for reading, and nothing makes objects of them.
+            # As upstream, types with fields are only declared for reading, and nothing creates their objects.
             raise EvaluationError(f"unknown type '{name}'")
         frame.charge(STRUCT_COST)
         return constructed.make(values)

@@ -1,4 +1,4 @@
-"""Steps that decide whether, how often and with which names others are taken: operators of logic, loops, bindings."""
+"""Steps that control whether, how often and with which names others run: logical operators, loops and bindings."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def loop_of(plan: Plan, node: Comprehension) -> Step:
         variables = frame.variables
         outer = {name: variables[name] for name in (first, second, accumulator) if name in variables}
         start = init(frame)
-        # What is gathered is added to in place.
+        # Collected values are appended in place.
         if isinstance(start, list):
             start = [*start]
         elif isinstance(start, Map):
@@ -140,7 +140,7 @@ def binding_of(plan: Plan, node: Comprehension) -> Step:
 
 
 def appending_of(plan: Plan, node: Call) -> Step:
-    """Adding one element to what a loop gathers: in place, as nothing else can see it."""
+    """Return a step that appends an element to a loop's list, in place because nothing else can see the list."""
     elements = node.args[1]
     assert isinstance(elements, CreateList)
     element = plan(elements.elements[0])
@@ -168,7 +168,7 @@ def is_append(node: Call) -> bool:
 
 
 def _restore(variables: dict[str, Any], outer: dict[str, Any], names: tuple[str, ...]) -> None:
-    """Lets names stand for what they stood for before a loop used them."""
+    """Restore the values that names had before a loop used them."""
     for name in names:
         if name in outer:
             variables[name] = outer[name]

@@ -1,6 +1,6 @@
-"""What evaluating an expression may cost at most and at least, from its syntax tree (cel-go `checker.Cost`).
+"""Estimates of the least and the highest cost of an expression, from its syntax tree (cel-go `checker.Cost`).
 
-Estimates decide which expressions are accepted, so they follow the reference implementation also in what seems odd.
+Estimates decide which expressions are accepted, so they follow the reference implementation even where it seems odd.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _SCALARS: Final = frozenset({Kind.BOOL, Kind.DOUBLE, Kind.DURATION, Kind.INT, Ki
 
 
 class _Entries(NamedTuple):
-    """How large keys or indices, and values, of a list or map may be."""
+    """The sizes of the keys or indices and of the values of a list or map."""
 
     kind: Kind
     key: Range
@@ -54,7 +54,7 @@ class _Entries(NamedTuple):
 
 
 class _Local(NamedTuple):
-    """What is known of a variable of a comprehension."""
+    """The facts about a variable of a comprehension."""
 
     path: Path
     size: Range | None
@@ -63,7 +63,7 @@ class _Local(NamedTuple):
 
 @allows_nesting
 def estimate_cost(tree: Expr, overloads: Mapping[str, Overload], estimator: Estimator) -> Range:
-    """The cost of a checked expression."""
+    """Return the estimated cost of a checked expression."""
     return _Coster(overloads, estimator).cost(tree)
 
 
@@ -214,7 +214,7 @@ class _Coster:
     def _function(
         self, node: Call, overload: str, target: CostNode | None, args: list[CostNode], costs: list[Range]
     ) -> CallEstimate:
-        """The cost of one signature of a call, with that of its arguments."""
+        """Return the cost of one overload of a call, including its arguments."""
         declared = self._overloads.get(overload)
         estimate: CallEstimate | None = None
         if declared is not None and declared.estimate is not None:
@@ -244,14 +244,14 @@ class _Coster:
             self._entries[id(node)] = _Entries(first.kind, first.key.union(second.key), first.value.union(second.value))
 
     def _standard(self, node: Call, overload: str, target: CostNode | None, args: list[CostNode]) -> CallEstimate:
-        """The language's rules; what is not named costs 1."""
+        """Return the estimate by the language's rules; functions without a rule cost 1."""
         known = [UNKNOWN if arg.computed_size is None else arg.computed_size for arg in args]
         match overload, len(args):
             case ("starts_with_string" | "ends_with_string", 1):
                 return CallEstimate(known[0].scaled(STRING_FACTOR))
             case ("string_to_bytes", 1):
                 size = known[0]
-                # Of the largest size the product overflows, as it does in the reference implementation.
+                # The product overflows for the largest size, as in the reference implementation.
                 return CallEstimate(size.scaled(STRING_FACTOR), Range(size.min, size.max * 4 & UNBOUNDED))
             case ("bytes_to_string", 1):
                 return CallEstimate(known[0].scaled(STRING_FACTOR), Range(known[0].min // 4, known[0].max))
@@ -315,7 +315,7 @@ class _Coster:
         return UNKNOWN if size is None else size
 
     def _size(self, node: Expr) -> Range | None:
-        """How large the value may be, as far as it is known."""
+        """Return the size of the value, if known."""
         computed = self._sizes.get(id(node))
         if computed is not None:
             return computed

@@ -1,4 +1,4 @@
-"""Types with the limits that a schema sets: how long strings and how large lists may be."""
+"""Types with the limits of a schema for the lengths of strings and the sizes of lists."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ from steersman.cel.types import Type
 
 
 class DeclaredType(Struct, frozen=True, eq=False):
-    """A type as a schema declares it (apiserver `cel.DeclType`).
+    """A type as declared by a schema (apiserver `cel.DeclType`).
 
-    `max_elements` bounds the length of a string or bytes and the size of a list or map. It is 0 for what has no size.
+    `max_elements` is the maximum length of a string or bytes, or the maximum size of a list or map. It is 0 for other
+    types.
     """
 
     type: Type
@@ -24,11 +25,13 @@ class DeclaredType(Struct, frozen=True, eq=False):
     fields: Mapping[str, DeclaredType] | None = None
 
     def limited(self, maximum: int) -> DeclaredType:
-        """The same with another limit."""
+        """Return the same type with another limit."""
         return DeclaredType(self.type, maximum, self.key, self.element, self.fields)
 
     def at(self, path: tuple[str, ...]) -> DeclaredType | None:
-        """What is declared below it; None if nothing is. Items, keys and values are `@items`, `@keys`, `@values`."""
+        """Return the type at a path below this one, None if there is none. Items, keys and values are `@items`, `@keys`
+        and `@values`.
+        """
         declared: DeclaredType | None = self
         for name in path:
             if declared is None:
@@ -42,7 +45,7 @@ class DeclaredType(Struct, frozen=True, eq=False):
         return declared
 
     def objects(self) -> Iterator[DeclaredType]:
-        """The types with fields among it and all below it."""
+        """Yield the types with fields among this one and all below it."""
         if self.fields is not None:
             yield self
             for each in self.fields.values():
@@ -63,15 +66,15 @@ DYN: Final = DeclaredType(types.DYN)
 
 
 def declared_list(element: DeclaredType, maximum: int) -> DeclaredType:
-    """A list of at most `maximum` elements."""
+    """Return a list type with at most `maximum` elements."""
     return DeclaredType(types.list_of(element.type), maximum, element=element)
 
 
 def declared_map(key: DeclaredType, element: DeclaredType, maximum: int) -> DeclaredType:
-    """A map of at most `maximum` entries."""
+    """Return a map type with at most `maximum` entries."""
     return DeclaredType(types.map_of(key.type, element.type), maximum, key=key, element=element)
 
 
 def declared_object(name: str, fields: Mapping[str, DeclaredType]) -> DeclaredType:
-    """A type with fields. Names that are reserved in CEL are given as `__name__`."""
+    """Return a type with fields. Reserved names of CEL must be given as `__name__`."""
     return DeclaredType(types.object_type(name), fields=fields)

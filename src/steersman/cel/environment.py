@@ -1,4 +1,4 @@
-"""What expressions may use: variables, functions, types and macros, and how an expression is compiled against them."""
+"""The variables, functions, types and macros that expressions may use."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from steersman.cel.sizes import CallEstimate, CostNode, Estimator
 from steersman.cel.types import Kind, Type
 
 CallCost = Callable[[list[Any], Any], int]
-"""What a call has cost, by its arguments (a target first) and its result."""
+"""Returns the cost of a call from its arguments, with the target first, and its result."""
 EstimateCost = Callable[[Estimator, CostNode | None, list[CostNode]], CallEstimate | None]
-"""What a call may cost, by its target and its arguments; None leaves it to the general rules."""
+"""Returns the estimated cost of a call from its target and its arguments, None to use the general rules."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Overload:
-    """One signature of a function. The first of `args` is the target if it is called on one.
+    """One signature of a function. For a member function, the first of `args` is the target.
 
-    `call` takes the arguments as values and returns a value or raises `EvaluationError`; None for what the evaluator
-    does itself. `estimate` and `cost` come before the environment's own rules.
+    `call` takes the arguments as values, and returns a value or raises `EvaluationError`; it is None for functions that
+    the evaluator implements itself. `estimate` and `cost` take precedence over the environment's own rules.
     """
 
     id: str
@@ -37,7 +37,7 @@ class Overload:
     estimate: EstimateCost | None = None
     cost: CallCost | None = None
     checks_arguments: bool = True
-    """Whether arguments whose types are only known as they come are held against the signature."""
+    """True if arguments whose types are only known at run time are checked against the signature."""
     parameters: tuple[Type, ...] = field(init=False)
     """The type parameters of the signature."""
 
@@ -58,12 +58,12 @@ Functions = Mapping[str, tuple[Overload, ...]]
 """Overloads by the name of their function, in the order in which they are tried."""
 
 Validator = Callable[[list[Expr], Callable[[int, str], None]], None]
-"""Looks for more errors in an expression whose types agree: in its nodes, from the top."""
+"""Looks for further errors in an expression without type errors, in its nodes from the top."""
 
 
 @dataclass(frozen=True, slots=True)
 class Library:
-    """Functions, macros, names of types and validators that belong together."""
+    """A set of functions, macros, type names and validators."""
 
     functions: Functions = field(default_factory=dict)
     macros: Mapping[MacroKey, Macro] = field(default_factory=dict)
@@ -73,8 +73,9 @@ class Library:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Constructed:
-    """A type that expressions can make objects of: the types of its fields by their names, None of those that it has
-    not, and what makes a value of fields, which may raise EvaluationError."""
+    """A type whose objects expressions can create. `field_type` returns the type of a field, None if there is no such
+    field. `make` creates the value from the fields, and may raise EvaluationError.
+    """
 
     type: Type
     field_type: Callable[[str], Type | None]
@@ -82,11 +83,11 @@ class Constructed:
 
 
 Constructors = Callable[[str], Constructed | None]
-"""Finds such types by their names."""
+"""Finds such a type by its name."""
 
 
 class Environment:
-    """Libraries and variables, merged once and then used for many expressions."""
+    """Libraries and variables, which are merged once and then used for many expressions."""
 
     def __init__(
         self,
@@ -97,13 +98,13 @@ class Environment:
         self.macros: Final[dict[MacroKey, Macro]] = {}
         self.variables: Final[dict[str, Type]] = {}
         self.declared: Final[dict[str, DeclaredType]] = {}
-        """Variables of which more is declared than the type."""
+        """Variables with declared limits in addition to the type."""
         self.type_names: Final[dict[str, Type]] = {}
         self.objects: Final[dict[str, DeclaredType]] = {}
         """Types with fields, by their names."""
         self.validators: Final[list[Validator]] = []
         self.constructors: Final[Constructors | None] = None
-        """Finds types with fields that are not declared but made up by their names."""
+        """Finds types with fields that are not declared but derived from their names."""
         for library in libraries:
             for name, overloads in library.functions.items():
                 self.functions[name] = (*self.functions.get(name, ()), *overloads)
@@ -113,7 +114,7 @@ class Environment:
         for name, variable in (variables or {}).items():
             self._add_variable(name, variable)
         if self.objects:
-            # As upstream: where types are declared, two of the language's have a short name, too.
+            # As upstream, two types of the language also have a short name where types are declared.
             self.type_names.update(duration=types.DURATION, timestamp=types.TIMESTAMP)
         self.overloads: Final = {each.id: each for overloads in self.functions.values() for each in overloads}
 
@@ -127,13 +128,14 @@ class Environment:
             self.objects[each.type.name] = each
 
     def extended(self, variables: Mapping[str, Type | DeclaredType], libraries: Iterable[Library] = ()) -> Environment:
-        """The same with more variables and libraries."""
+        """Return an environment with further variables and libraries."""
         own = Library(self.functions, self.macros, tuple(self.type_names.values()), tuple(self.validators))
         return Environment((own, *libraries), {**self.variables, **self.declared, **variables})
 
     def about(self, variables: Mapping[str, Type], objects: Mapping[str, DeclaredType]) -> Environment:
-        """The same with other variables, whose types with fields are all in `objects`: nothing is merged or looked
-        through, so that one may be made for each of many places in a large schema."""
+        """Return an environment with other variables, whose types with fields are all in `objects`. Nothing is merged
+        or searched, so an environment can be created for each of many positions of a large schema.
+        """
         other = copy(self)
         vars(other).update(
             variables={**self.variables, **variables},
@@ -143,7 +145,7 @@ class Environment:
         return other
 
     def constructing(self, constructors: Constructors, library: Library) -> Environment:
-        """The same with types that objects can be made of, and the functions that belong to them."""
+        """Return an environment with types whose objects can be created, and the functions that belong to them."""
         other = copy(self)
         functions = {**self.functions, **library.functions}
         vars(other).update(
@@ -154,15 +156,15 @@ class Environment:
         return other
 
     def constructed(self, name: str) -> Constructed | None:
-        """The type of this name that objects can be made of; None if there is none."""
+        """Return the type of this name whose objects can be created; None if there is none."""
         return None if self.constructors is None else self.constructors(name)
 
     def is_object(self, type_name: str) -> bool:
-        """Whether it is the name of a type with fields."""
+        """Return True for the name of a type with fields."""
         return type_name in self.objects or self.constructed(type_name) is not None
 
     def name(self, name: str) -> tuple[str, Type, Type | None] | None:
-        """What a name stands for: its full form, its type and, for the name of a type, that type."""
+        """Return the meaning of a name: its full form, its type and, for the name of a type, that type."""
         if name.startswith("."):
             name = name[1:]
         variable = self.variables.get(name)
@@ -179,14 +181,14 @@ class Environment:
         return None if denoted is None else (name, types.type_of(denoted), denoted)
 
     def function(self, name: str) -> tuple[str, tuple[Overload, ...]] | None:
-        """A function's full name and its overloads."""
+        """Return a function's full name and its overloads."""
         if name.startswith("."):
             name = name[1:]
         overloads = self.functions.get(name)
         return None if overloads is None else (name, overloads)
 
     def field_type(self, type_name: str, name: str) -> Type | None:
-        """The type of a field of an object type; None if it has no such field."""
+        """Return the type of a field of an object type; None if it has no such field."""
         made = self.constructed(type_name)
         if made is not None:
             return made.field_type(name)

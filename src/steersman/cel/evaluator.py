@@ -1,7 +1,8 @@
-"""A checked expression as functions that call each other, and what calling them costs (cel-go `interpreter`).
+"""Compiling a checked expression to functions that call each other, and the costs of calling them (cel-go
+`interpreter`).
 
-Each node becomes a function of the `Frame` of one evaluation. Errors are raised, and caught only by the operators that
-can do without the operand that failed.
+Each node becomes a function of the `Frame` of one evaluation. Errors are raised, and only caught by the operators that
+may not need the failed operand.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from steersman.work.offloading import expect_offloading
 
 
 class Program:
-    """An expression ready to be evaluated, again and again."""
+    """An expression that is ready to be evaluated any number of times."""
 
     @allows_nesting
     def __init__(self, tree: Expr, environment: Environment, costs: CallCosts) -> None:
@@ -41,9 +42,9 @@ class Program:
 
     @allows_nesting
     def evaluate(self, variables: Mapping[str, Any], limit: int) -> tuple[Any, int]:
-        """The value, and what it cost.
+        """Return the value and its cost.
 
-        Raises EvaluationError, or CostLimitExceeded if it costs more than `limit`.
+        Raises EvaluationError, and CostLimitExceeded if the cost is above `limit`.
         """
         expect_offloading()
         frame = Frame(dict(variables), limit)
@@ -52,15 +53,15 @@ class Program:
     def outcome(
         self, variables: Mapping[str, Any], limit: int, begin: Callable[[Frame], None] | None = None
     ) -> tuple[Any, int]:
-        """The value, or the EvaluationError or CostLimitExceeded in its place; and what it cost in any case.
+        """Return the value, or instead of it the EvaluationError or CostLimitExceeded, and the cost in any case.
 
-        `begin` is told of the evaluation, whose limit it may change while that goes on.
+        `begin` is called with the frame of the evaluation, whose limit it may change during the evaluation.
         """
         expect_offloading()
         try:
             return self._outcome(variables, limit, begin)
         except RecursionError:
-            if HERE.worker is not None:  # the evaluation that this is a part of has no more room either
+            if HERE.worker is not None:  # the evaluation that contains this one has no more stack either
                 raise
             return EvaluationError("evaluation nests too deeply"), limit
 
@@ -77,7 +78,7 @@ class Program:
             return error, frame.cost
 
     def _run(self, frame: Frame) -> Any:
-        outer, HERE.worker = HERE.worker, frame  # as `counted_by`, which would cost a microsecond
+        outer, HERE.worker = HERE.worker, frame  # like `counted_by`, which would take a microsecond
         try:
             return self._step(frame)
         finally:
@@ -85,7 +86,7 @@ class Program:
 
 
 class _Planner:
-    """Makes the step of each node of an expression."""
+    """Creates the step of each node of an expression."""
 
     def __init__(self, environment: Environment, costs: CallCosts) -> None:
         self._environment: Final = environment

@@ -1,4 +1,4 @@
-"""From the text of an expression to what can be evaluated."""
+"""Compiling the text of an expression."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from steersman.cel.types import Type
 
 
 class Expression(Struct, frozen=True, eq=False):
-    """An expression that was found right."""
+    """An expression without errors."""
 
     text: str
     tree: Expr
@@ -26,21 +26,21 @@ class Expression(Struct, frozen=True, eq=False):
 
     @property
     def type(self) -> Type:
-        """What it comes to."""
+        """The type of the result."""
         return self.tree.type
 
     def estimate(self, estimator: Estimator) -> Range:
-        """What evaluating it may cost."""
+        """Return the estimated cost of an evaluation."""
         return estimate_cost(self.tree, self.environment.overloads, estimator)
 
     def program(self, costs: CallCosts) -> Program:
-        """What evaluates it. Raises ProgramError if a constant part has no value."""
+        """Return a program that evaluates the expression. Raises ProgramError if a constant part has no value."""
         return Program(self.tree, self.environment, costs)
 
 
 @allows_nesting
 def compile_expression(text: str, environment: Environment) -> Expression:
-    """Reads and checks an expression. Raises CompileError with all that is wrong."""
+    """Parse and check an expression. Raises CompileError with all errors."""
     errors = Errors(Source(text))
     tree = parse(text, environment.macros, errors)
     if errors:

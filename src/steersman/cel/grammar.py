@@ -1,6 +1,6 @@
-"""CEL's grammar as data, in the shape that decides what errors in a text are like.
+"""CEL's grammar as data, in the shape of the reference implementation's, which determines its syntax errors.
 
-Each rule becomes a net of places, by which looking ahead and going on after an error find what can come next.
+Each rule becomes a graph of states, in which lookahead and error recovery find the tokens that may follow.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from typing import Final, Protocol
 from steersman.cel.lexer import BYTES, EOF, ESC_IDENTIFIER, IDENTIFIER, NUM_FLOAT, NUM_INT, NUM_UINT, STRING, SYMBOLS
 
 EPSILON: Final = -2
-"""In a set of tokens: the end of the rule can be reached."""
+"""A member of token sets: the end of the rule can be reached."""
 
 Tokens = frozenset[int]
 
 
 class State:
-    """A place in a rule: ways on by a token, by nothing, or through another rule."""
+    """A state in a rule. It is left by a token, without one, or by another rule."""
 
     __slots__ = ("calls", "is_loop_back", "is_stop", "moves", "rule")
 
@@ -26,13 +26,13 @@ class State:
         self.rule: Final = rule
         self.moves: list[tuple[Tokens | None, State]] = []
         self.calls: tuple[str, State] | None = None
-        """The rule that is read here, and the place after it."""
+        """The rule that is parsed here, and the state after it."""
         self.is_stop = False
         self.is_loop_back = False
 
 
 class Failure(Exception):
-    """A rule cannot go on."""
+    """A rule cannot be continued."""
 
     def __init__(self, position: int, message: str) -> None:
         super().__init__(message)
@@ -41,59 +41,59 @@ class Failure(Exception):
 
 
 class Reader(Protocol):
-    """What reads a text along the grammar."""
+    """The interface of a parser that follows the grammar."""
 
     state: State
-    """The place in the grammar."""
+    """The current state in the grammar."""
     strength: int
-    """How strongly operators must bind to be read in this rule."""
+    """The least precedence of the operators that are parsed in this rule."""
     position: int
     kind: int
-    """Of the token at `position`."""
+    """The kind of the token at `position`."""
 
     def read_rule(self, name: str, strength: int) -> None:
-        """Reads a rule."""
+        """Parse a rule."""
 
     def match(self, kinds: Tokens) -> None:
-        """Takes a token of one of some kinds."""
+        """Consume a token of one of some kinds."""
 
     def synchronize(self) -> None:
-        """Looks whether what comes next can be right here."""
+        """Check whether the next token may be valid here."""
 
     def predict(self, decision: State) -> int:
-        """Which way to go from a place."""
+        """Return the alternative to take from a state."""
 
     def mark(self) -> tuple[int, int]:
-        """How far the text was understood."""
+        """Return a mark of the progress of parsing."""
 
     def reset(self, mark: tuple[int, int]) -> None:
-        """Takes what was understood since a mark as not there."""
+        """Discard the progress since a mark."""
 
     def supply_token(self, kind: int) -> None:
-        """Takes a token as read that is not there."""
+        """Add a missing token to the parsed ones."""
 
     def supply_rule(self, name: str) -> None:
-        """Takes what a rule reads as read."""
+        """Add the tokens of a missing rule to the parsed ones."""
 
     def no_viable(self, start: int, position: int) -> str:
-        """What to say if no alternative goes on."""
+        """Return the message for the case that no alternative continues."""
 
 
 class Element:
-    """A part of a rule. `entry` is the place before it, once it is built."""
+    """A part of a rule. `entry` is the state before it, after `build`."""
 
     entry: State
 
     def build(self, rule: str, following: State) -> State:
-        """Makes the places of the part, the last leading to `following`; the first one."""
+        """Create the states of the part, the last of which leads to `following`. Return the first one."""
         raise NotImplementedError
 
     def read(self, reader: Reader) -> None:
-        """Reads the part. Raises Failure."""
+        """Parse the part. Raises Failure."""
         raise NotImplementedError
 
     def supply(self, reader: Reader) -> None:
-        """Takes the part as read that was not reached; nothing if it may be missing."""
+        """Treat a part that was not reached as parsed. Does nothing if it is optional."""
 
 
 class _Match(Element):
@@ -116,7 +116,7 @@ class _Match(Element):
 
 
 class _Rule(Element):
-    """Another rule; `strength` is how strongly operators must bind to be read within it."""
+    """Another rule. `strength` is the least precedence of the operators that are parsed within it."""
 
     def __init__(self, name: str, strength: int = 0) -> None:
         self.name: Final = name
@@ -158,7 +158,7 @@ class _Sequence(Element):
 
 
 class _Entry(_Sequence):
-    """A name or key and its value: none at all without the colon."""
+    """A name or key with its value, which is discarded as a whole if the colon is missing."""
 
     def read(self, reader: Reader) -> None:
         mark = reader.mark()
@@ -171,7 +171,7 @@ class _Entry(_Sequence):
 
 
 class _Choice(Element):
-    """One of several parts. `looks_ahead` if one token does not always tell which."""
+    """One of several parts. `looks_ahead` is True if one token is not always enough to choose."""
 
     def __init__(self, *parts: Element, looks_ahead: bool = True) -> None:
         self.parts: Final = parts
@@ -223,7 +223,7 @@ class _Option(Element):
 
 
 class _Repeat(Element):
-    """A part that comes any number of times, or with `at_least_once` once or more."""
+    """A part that occurs any number of times, or with `at_least_once` once or more."""
 
     def __init__(self, part: Element, *, looks_ahead: bool = False, at_least_once: bool = False) -> None:
         self.part: Final = part
@@ -260,7 +260,7 @@ class _Repeat(Element):
 
 
 class _Operators(Element):
-    """What may follow an operand again and again: operators, by how strongly they bind, and what comes after them."""
+    """A repetition of operators with their precedences, each followed by its right operand, after the first operand."""
 
     def __init__(self, *parts: tuple[int, Element]) -> None:
         self.parts: Final = parts
@@ -305,7 +305,7 @@ def _list_of(part: Element, *, looks_ahead: bool = True) -> Element:
 
 
 def _again(part: Element) -> Element:
-    """The part once more, as places are those of one occurrence."""
+    """Return a copy of a part, because states belong to one occurrence."""
     if isinstance(part, _Sequence):
         return type(part)(*map(_again, part.parts))
     if isinstance(part, _Rule):
@@ -315,7 +315,7 @@ def _again(part: Element) -> Element:
 
 
 def _grammar() -> dict[str, Element]:
-    """The rules, in the shape that decides what errors are like."""
+    """Return the rules, in the shape that determines the syntax errors."""
 
     def name() -> Element:
         return _Match(IDENTIFIER)
@@ -391,7 +391,7 @@ def _grammar() -> dict[str, Element]:
 
 
 class Grammar:
-    """The grammar with the places of its rules."""
+    """The grammar with the states of its rules."""
 
     def __init__(self) -> None:
         self.rules: Final = _grammar()
@@ -403,7 +403,7 @@ class Grammar:
             self.stops[name] = stop
             self.starts[name] = element.build(name, stop)
         self.follows: Final[dict[str, list[State]]] = {name: [] for name in self.rules}
-        """Where it goes on after a rule, wherever it is used."""
+        """The states after a rule, at all of its uses."""
         for state in self._all():
             if state.calls is not None:
                 self.follows[state.calls[0]].append(state.calls[1])
@@ -429,7 +429,7 @@ def grammar() -> Grammar:
 
 @cache
 def first_tokens(state: State) -> Tokens:
-    """The tokens that can come next, with EPSILON if the rule can end before one."""
+    """Return the tokens that may come next, with EPSILON if the rule can end before one."""
     found: set[int] = set()
     _collect(state, found, set())
     return frozenset(found)

@@ -1,4 +1,4 @@
-"""CEL's text as tokens (CEL language definition, "Lexical elements")."""
+"""Splitting CEL's text into tokens (CEL language definition, "Lexical elements")."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ SYMBOLS: Final = {
     "false": 27,
     "null": 28,
 }
-"""Tokens that have one text. The numbers are the order in which messages name what was expected."""
+"""Tokens with a fixed text. Messages list the expected tokens in the order of the numbers."""
 
 EOF: Final = -1
 OPERAND: Final = -3
-"""No token: stands for an operand that could not be read."""
+"""Not a token, but a placeholder for an operand that could not be parsed."""
 MINUS: Final = SYMBOLS["-"]
 TRUE: Final = SYMBOLS["true"]
 FALSE: Final = SYMBOLS["false"]
@@ -86,7 +86,7 @@ _KINDS: Final = {
 
 
 class Token(NamedTuple):
-    """A token; `text` as it is written."""
+    """A token; `text` is its spelling."""
 
     kind: int
     text: str
@@ -94,9 +94,9 @@ class Token(NamedTuple):
 
 
 def tokenize(text: str, report: Callable[[int, str], None]) -> tuple[list[Token], list[tuple[int, int]]]:
-    """The tokens without space and comments, ending in EOF; and from where to where there is none.
+    """Return the tokens without whitespace and comments, ending with EOF, and the ranges of unrecognized text.
 
-    What is no token is reported and left out.
+    Unrecognized text is reported and skipped.
     """
     tokens = []
     unknown = []
@@ -128,7 +128,7 @@ _ESCAPE_PREFIX = re.compile(r"\\(?:[0-3][0-7]?|[xX][0-9a-fA-F]?|u[0-9a-fA-F]{0,3
 
 
 def _skip_unknown(text: str, position: int, report: Callable[[int, str], None]) -> int:
-    """Passes over what was read as the start of a token and did not become one; that, with what broke it."""
+    """Skip text that begins like a token, up to the character that does not fit. Return the offset after that."""
     found = _PREFIX.match(text, position)
     end = position if found is None else found.end()
     if found is not None and text[position] not in "`&|=":

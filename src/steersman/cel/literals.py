@@ -1,4 +1,4 @@
-"""Reading the constants of CEL's text: strings with their escapes, and numbers."""
+"""Parsing the constants of CEL: strings with their escapes, and numbers."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ MAX_INT: Final = 2**63 - 1
 MIN_INT: Final = -(2**63)
 MAX_UINT: Final = 2**64 - 1
 _MAX_DIGITS: Final = 400
-"""Digits up to which a whole number is turned into one; a longer one is too large anyway."""
+"""The most digits of an integer that is converted; a longer one is too large in any case."""
 
 
 class LiteralError(ValueError):
-    """The text is no such constant; the message is the reference implementation's."""
+    """The text is not a valid constant; the message is the reference implementation's."""
 
 
 def read_string(text: str) -> str:
-    """A string from its token, quotes included. Raises LiteralError."""
+    """Parse a string token with its quotes. Raises LiteralError."""
     body, raw = _unquote(text)
     if raw or "\\" not in body:
         return body
@@ -57,7 +57,7 @@ def read_string(text: str) -> str:
 
 
 def read_bytes(text: str) -> bytes:
-    """Bytes from their token, `b` and quotes included; octal and hexadecimal escapes are bytes. Raises LiteralError."""
+    """Parse a bytes token with `b` and quotes; octal and hexadecimal escapes are bytes. Raises LiteralError."""
     body, raw = _unquote(text[1:])
     if raw or "\\" not in body:
         return body.encode()
@@ -83,7 +83,7 @@ def _unquote(text: str) -> tuple[str, bool]:
 
 
 def _escape(body: str, position: int, *, as_bytes: bool) -> tuple[str | int, int]:
-    """What an escape stands for, a character or a number, and where it ends."""
+    """Return the meaning of an escape, a character or a number, and the offset of its end."""
     kind = body[position + 1]
     simple = _SIMPLE.get(kind)
     if simple is not None:
@@ -97,7 +97,7 @@ def _escape(body: str, position: int, *, as_bytes: bool) -> tuple[str | int, int
 
 
 def read_int(text: str) -> int:
-    """A signed 64-bit number, perhaps hexadecimal. Raises LiteralError."""
+    """Parse a signed 64-bit number, which may be hexadecimal. Raises LiteralError."""
     value = _whole(text)
     if not MIN_INT <= value <= MAX_INT:
         raise LiteralError("invalid int literal")
@@ -105,7 +105,7 @@ def read_int(text: str) -> int:
 
 
 def read_uint(text: str) -> int:
-    """An unsigned 64-bit number, its `u` included. Raises LiteralError."""
+    """Parse an unsigned 64-bit number with its `u`. Raises LiteralError."""
     value = _whole(text[:-1])
     if value > MAX_UINT:
         raise LiteralError("invalid uint literal")
@@ -124,7 +124,7 @@ def _whole(text: str) -> int:
 
 
 def read_double(text: str) -> float:
-    """A double. Raises LiteralError if it is too large to be one."""
+    """Parse a double. Raises LiteralError if it is too large."""
     value = float(text)
     if value in (float("inf"), float("-inf")):
         raise LiteralError("invalid double literal")

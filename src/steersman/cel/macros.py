@@ -1,4 +1,4 @@
-"""Macros: calls that are other expressions written shorter (CEL language definition, "Macros")."""
+"""Macros: calls that are expanded to other expressions (CEL language definition, "Macros")."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from steersman.cel.ast import (
 )
 
 MacroKey = tuple[str, int, bool]
-"""The name, the number of arguments, and whether it is called on a target."""
+"""The name, the number of arguments, and whether there is a target."""
 
 Macro = Callable[[int, Expr | None, list[Expr]], Expr | None]
-"""Makes the expression of a call's offset, target and arguments; None if it is an ordinary call after all."""
+"""Returns the expansion of a call from its offset, target and arguments, None if it is an ordinary call after all."""
 
 
 class MacroError(Exception):
@@ -37,7 +37,7 @@ class MacroError(Exception):
 def expand(
     macros: Mapping[MacroKey, Macro], offset: int, function: str, target: Expr | None, arguments: list[Expr]
 ) -> Expr | None:
-    """What a call is short for; None if it is a call. Raises MacroError."""
+    """Return the expansion of a call, None if it is not a macro. Raises MacroError."""
     macro = macros.get((function, len(arguments), target is not None))
     return None if macro is None else macro(offset, target, arguments)
 
@@ -63,7 +63,7 @@ _OVERWRITES: Final = "iteration variable overwrites accumulator variable"
 
 
 def variable_name(argument: Expr, wrong: str = _NO_NAME) -> str:
-    """The name that an argument is. Raises MacroError."""
+    """Return the name of an argument that is an identifier. Raises MacroError."""
     if not isinstance(argument, Ident):
         raise MacroError(argument.offset, wrong)
     return argument.name
@@ -141,7 +141,7 @@ def _exists_one(count: int) -> Macro:
 def _gathered(
     offset: int, target: Expr | None, variables: tuple[str, str], init: Expr, condition: Expr | None, step: Expr
 ) -> Expr:
-    """A loop that adds to a list or map, for elements that satisfy a condition."""
+    """Return a loop that adds to a list or map, for elements that satisfy a condition."""
     if condition is not None:
         step = _call(offset, Operator.CONDITIONAL, condition, step, _accumulated(offset))
     return _loop(offset, target, variables, init, Literal(offset, True), step)
@@ -152,7 +152,7 @@ def _appended(offset: int, element: Expr) -> Expr:
 
 
 def make_map(offset: int, target: Expr | None, args: list[Expr]) -> Expr:
-    """`target.map(x, transform)`, or with a condition before the transformation."""
+    """Return `target.map(x, transform)`, which may have a condition before the transformation."""
     variables = _iteration_variable(args[0], _NO_IDENTIFIER), ""
     condition = args[1] if len(args) == 3 else None
     return _gathered(offset, target, variables, CreateList(offset, []), condition, _appended(offset, args[-1]))
@@ -170,7 +170,7 @@ def _transform_list(offset: int, target: Expr | None, args: list[Expr]) -> Expr:
 
 
 MAP_INSERT: Final = "cel.@mapInsert"
-"""The function that adds entries to the map that a loop makes."""
+"""The function that adds entries to the map of a loop."""
 
 
 def _transform_map(offset: int, target: Expr | None, args: list[Expr]) -> Expr:
@@ -196,7 +196,7 @@ STANDARD_MACROS: Final[Mapping[MacroKey, Macro]] = {
     ("map", 3, True): make_map,
     ("filter", 2, True): _filter,
 }
-"""The language's own."""
+"""The macros of the language."""
 
 TWO_VARIABLE_MACROS: Final[Mapping[MacroKey, Macro]] = {
     ("all", 3, True): _all(2),
@@ -210,4 +210,4 @@ TWO_VARIABLE_MACROS: Final[Mapping[MacroKey, Macro]] = {
     ("transformMapEntry", 3, True): _transform_map_entry,
     ("transformMapEntry", 4, True): _transform_map_entry,
 }
-"""Loops with index or key beside the value (cel-go's extension "comprev2")."""
+"""Loops with the index or key in addition to the value (cel-go's extension "comprev2")."""

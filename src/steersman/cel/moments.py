@@ -1,4 +1,4 @@
-"""Timestamps and durations of CEL: reading, printing, and their parts in a time zone."""
+"""Timestamps and durations of CEL: parsing, formatting, and their parts in a time zone."""
 
 from __future__ import annotations
 
@@ -24,21 +24,21 @@ _MAX_TEXT: Final = 128
 
 
 def timestamp(nanos: int) -> Timestamp:
-    """A moment. Raises EvaluationError if it is out of range."""
+    """Return a timestamp. Raises EvaluationError if it is out of range."""
     if not MIN_SECONDS <= nanos // SECOND <= MAX_SECONDS:
         raise EvaluationError("timestamp overflow")
     return Timestamp(nanos)
 
 
 def duration(nanos: int) -> Duration:
-    """A length of time. Raises EvaluationError if it is out of range."""
+    """Return a duration. Raises EvaluationError if it is out of range."""
     if not -(2**63) <= nanos < 2**63:
         raise EvaluationError("integer overflow")
     return Duration(nanos)
 
 
 def read_timestamp(text: str) -> Timestamp:
-    """A moment as RFC 3339 writes it. Raises EvaluationError."""
+    """Parse a timestamp in RFC 3339 format. Raises EvaluationError."""
     match = None if len(text) > _MAX_TEXT else _RFC3339.fullmatch(text)
     wrong = EvaluationError("type conversion error from 'string' to 'google.protobuf.Timestamp'")
     if match is None:
@@ -62,7 +62,7 @@ def read_timestamp(text: str) -> Timestamp:
 
 
 def read_duration(text: str) -> Duration:
-    """A length of time as Go writes it, `1h30m`. Raises EvaluationError."""
+    """Parse a duration in Go's format, such as `1h30m`. Raises EvaluationError."""
     try:
         return Duration(parse_duration(text))
     except DurationError:
@@ -70,7 +70,7 @@ def read_duration(text: str) -> Duration:
 
 
 def timestamp_text(moment: Timestamp) -> str:
-    """RFC 3339 in UTC with as many decimals as it takes."""
+    """Return a timestamp in RFC 3339 format, in UTC, with as many decimals as needed."""
     seconds, nanos = divmod(moment.nanos, SECOND)
     text = (_EPOCH + timedelta(seconds=seconds)).strftime("%Y-%m-%dT%H:%M:%S").rjust(19, "0")
     fraction = f".{nanos:09d}".rstrip("0") if nanos else ""
@@ -78,7 +78,7 @@ def timestamp_text(moment: Timestamp) -> str:
 
 
 def duration_text(length: Duration) -> str:
-    """Seconds with as many decimals as a double of them has."""
+    """Return a duration in seconds, with the decimals of a double."""
     whole, rest = divmod(abs(length.nanos), SECOND)
     value = float(whole) + rest / 1e9
     text = f"{value:.30f}" if value < 1e-4 and value else repr(value)
@@ -89,7 +89,7 @@ def duration_text(length: Duration) -> str:
 
 
 def time_zone(name: str) -> tzinfo:
-    """A zone by its name, or an offset from UTC such as `-08:00`. Raises EvaluationError."""
+    """Return a time zone from its name or an offset from UTC such as `-08:00`. Raises EvaluationError."""
     if ":" not in name:
         if name in ("", "UTC"):
             return UTC
@@ -111,7 +111,7 @@ def _offset(text: str) -> int:
 
 
 def local_time(moment: Timestamp, zone: tzinfo) -> datetime:
-    """Date and time of day at a place, to the second."""
+    """Return the date and time of day in a zone, to the second."""
     try:
         return (_EPOCH + timedelta(seconds=moment.nanos // SECOND)).astimezone(zone)
     except OverflowError:

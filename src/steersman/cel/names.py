@@ -1,4 +1,4 @@
-"""Names of members as expressions write them (apiserver `cel/escaping.go`)."""
+"""The escaping of member names in expressions (apiserver `cel/escaping.go`)."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ RESERVED: Final = frozenset(
         "while",
     }
 )
-"""Words of the language, which no member can be named by in an expression."""
+"""Words of the language, which cannot be used for a member in an expression."""
 
 _PARTS: Final = {"__": "__underscores__", ".": "__dot__", "-": "__dash__", "/": "__slash__"}
 _WRITTEN: Final = {"underscores": "__", "dot": ".", "dash": "-", "slash": "/"}
@@ -39,16 +39,16 @@ _NAME: Final = re.compile("[a-zA-Z_./-][a-zA-Z0-9_./-]*")
 _ESCAPED: Final = re.compile("__|[-./]")
 _ESCAPE: Final = re.compile("__[^_]+__")
 _LONGEST_KEPT: Final = 256
-"""Characters of a name that is remembered: objects may have names of any length."""
+"""The most characters of a cached name, because objects may have names of any length."""
 
 
 def escape(name: str) -> str | None:
-    """The name that stands for a member in expressions; None for one that they cannot name."""
+    """Return the name of a member in expressions; None if they cannot name it."""
     return _escaped(name) if len(name) <= _LONGEST_KEPT else _escaped.__wrapped__(name)
 
 
 def unescape(escaped: str) -> str | None:
-    """The member that a name stands for; None if it stands for none."""
+    """Return the member that a name denotes; None if there is none."""
     return _unescaped(escaped) if len(escaped) <= _LONGEST_KEPT else _unescaped.__wrapped__(escaped)
 
 

@@ -1,4 +1,4 @@
-"""Room for expressions that are nested deeper than Python's own limit on calls has it."""
+"""Support for expressions that are nested more deeply than Python's recursion limit permits."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 _FRAMES: Final = 20_000
-"""Calls within calls that the deepest expression the parser lets through takes, and as many again."""
+"""Twice the depth of calls for the most deeply nested expression that the parser accepts."""
 
 
 class _Here(local):
-    """Whether this thread is within such a call."""
+    """Thread-local state that tells whether the thread is in such a call."""
 
     is_within: bool = False
 
@@ -25,11 +25,11 @@ _here: Final = _Here()
 
 
 def allows_nesting(function: Callable[P, R]) -> Callable[P, R]:
-    """Calls the function once more with a higher limit if it runs into Python's.
+    """Retry the function with a higher recursion limit after a RecursionError.
 
-    The limit also guards C's stack, which decoders of JSON use, so it is only raised for the time of the call. Calls of
-    Python functions by each other do not use that stack. A call within such a call is made once: if each were made
-    again, a chain of them would take as many attempts as it is long.
+    The limit also protects the C stack, which JSON decoders use, so it is only raised during the call. Python functions
+    that call each other do not use that stack. Nested calls are not retried, because a chain of them would otherwise
+    take as many attempts as it is long.
     """
 
     @wraps(function)

@@ -1,6 +1,6 @@
-"""CEL's text as a syntax tree (CEL language definition, "Syntax"), macros expanded.
+"""Parsing CEL's text to a syntax tree (CEL language definition, "Syntax"), with macros expanded.
 
-The parser here reads valid text. For text that is not, `syntax` is asked what is wrong with it.
+This parser is for valid text. The errors of other text are found by `syntax`.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from steersman.cel.values import UInt
 
 MAX_CODE_POINTS: Final = 100_000
 MAX_DEPTH: Final = 250
-"""How deep each rule of the grammar may be nested."""
+"""The maximum nesting depth of each rule of the grammar."""
 
 RESERVED: Final = frozenset(
     {
@@ -91,14 +91,14 @@ class _SyntaxError(Exception):
 
 
 class _TooDeep(Exception):
-    """The text is nested deeper than is read."""
+    """The text is nested too deeply."""
 
     def __init__(self, message: str = f"expression recursion limit exceeded: {MAX_DEPTH}") -> None:
         super().__init__(message)
 
 
 def parse(text: str, macros: Mapping[MacroKey, Macro], errors: Errors) -> Expr:
-    """The tree of an expression; whether it can be used depends on what was reported to `errors`."""
+    """Return the tree of an expression, which can only be used if nothing was reported to `errors`."""
     if len(text) > MAX_CODE_POINTS:
         errors.report(
             NO_OFFSET, f"expression code point size exceeds limit: size: {len(text)}, limit {MAX_CODE_POINTS}"
@@ -114,7 +114,7 @@ def parse(text: str, macros: Mapping[MacroKey, Macro], errors: Errors) -> Expr:
         except _SyntaxError:
             repaired = explain(_blanked(text, unknown), tokens, MAX_DEPTH, syntax_errors)
             found = [(offset, "unsupported ident kind") for offset in repaired.unnamed]
-            # What else is wrong is told beside it, as far as the text can be understood.
+            # Other errors are also reported, as far as the text can be parsed.
             with contextlib.suppress(_SyntaxError):
                 _Parser([*repaired.tokens, tokens[-1]], macros, found).parse()
     except _TooDeep as error:
@@ -130,14 +130,14 @@ def parse(text: str, macros: Mapping[MacroKey, Macro], errors: Errors) -> Expr:
 
 
 def _blanked(text: str, unknown: list[tuple[int, int]]) -> str:
-    """The text without what is no token, which messages leave out; every offset stays as it is."""
+    """Return the text with unrecognized characters marked for omission from messages. Offsets do not change."""
     for start, end in unknown:
         text = text[:start] + MISSING * (end - start) + text[end:]
     return text
 
 
 class _Parser:
-    """One pass over the tokens, a method a rule of the grammar."""
+    """A single pass over the tokens, with a method for each rule of the grammar."""
 
     def __init__(self, tokens: list[Token], macros: Mapping[MacroKey, Macro], found: list[tuple[int, str]]) -> None:
         self._tokens = tokens
@@ -151,7 +151,7 @@ class _Parser:
         self._calc_depth = 0
         self._member_depth = 0
         self._height = 0
-        """Of the operand that was read last: how many operators are within one another in it."""
+        """The height of the tree of the last operand: how many operators are nested in it."""
         self._is_too_high = False
 
     def parse(self) -> Expr:
@@ -163,7 +163,7 @@ class _Parser:
         return tree
 
     def _next(self) -> Token:
-        """Takes a token."""
+        """Consume a token."""
         token = self._tokens[self._position]
         self._position += 1
         self._kind = self._tokens[self._position].kind if token.kind != EOF else EOF
@@ -179,7 +179,7 @@ class _Parser:
         return Unspecified(offset)
 
     def _nested(self, *heights: int) -> None:
-        """Notes how high the tree of an operator and its operands is."""
+        """Record the height of the tree of an operator and its operands."""
         self._height = max(heights) + 1
         if self._height > MAX_DEPTH:
             self._is_too_high = True
@@ -233,7 +233,7 @@ class _Parser:
         while (function := _RELATIONS.get(self._kind)) is not None:
             height = self._height
             operator = self._next()
-            # The right side is a relation of its own in the grammar.
+            # In the grammar, the right side is another relation.
             self._relation_depth += 1
             if self._relation_depth > MAX_DEPTH:
                 raise _TooDeep
@@ -245,7 +245,7 @@ class _Parser:
         return result
 
     def _calc(self, strength: int) -> Expr:
-        """Operands and operators that bind more strongly than `strength`."""
+        """Parse operands and operators with a higher precedence than `strength`."""
         self._calc_depth += 1
         if self._calc_depth > MAX_DEPTH:
             raise _TooDeep
@@ -281,7 +281,7 @@ class _Parser:
             self._next()
             count += 1
         operand = self._member()
-        # An even number of them says nothing; of a sign before a number the last is not the number's then.
+        # An even number of signs cancels out. If a number follows, the last sign is then not a part of it.
         return operand if count % 2 == 0 else Call(first.offset, function, None, [operand])
 
     def _member(self) -> Expr:
@@ -353,7 +353,7 @@ class _Parser:
         return self._literal()
 
     def _named(self) -> Expr:
-        """A variable, a call or an object."""
+        """Parse a variable, a call or an object."""
         start = self._tokens[self._position].offset
         leading = ""
         if self._kind == _DOT:
@@ -377,14 +377,14 @@ class _Parser:
         return Ident(name.offset, leading + name.text)
 
     def _type_name_length(self) -> int:
-        """How many tokens the name of a type has that is followed by a brace; 0 if there is none."""
+        """Return the number of tokens of a type name that is followed by a brace; 0 if there is none."""
         position = self._position + 1
         while self._tokens[position].kind == _DOT and self._tokens[position + 1].kind == IDENTIFIER:
             position += 2
         return position - self._position if self._tokens[position].kind == _LBRACE else 0
 
     def _arguments(self) -> list[Expr]:
-        """Up to the closing parenthesis."""
+        """Parse arguments up to the closing parenthesis."""
         arguments: list[Expr] = []
         height = self._height = 0
         if self._kind != _RPAREN:
@@ -419,7 +419,7 @@ class _Parser:
         return CreateList(bracket.offset, elements, frozenset(optional))
 
     def _more(self, closing: int) -> bool:
-        """Passes a comma; whether another element follows. One comma may stand before the end."""
+        """Consume a comma, and return whether another element follows. One comma is permitted before the end."""
         if self._kind != _COMMA:
             return False
         self._next()
@@ -461,7 +461,7 @@ class _Parser:
                     raise _SyntaxError
                 name = self._next()
                 if name.kind == ESC_IDENTIFIER:
-                    # As the reference implementation has it: at the first of all fields.
+                    # As in the reference implementation, the error is at the first of all fields.
                     self._error(start, "unsupported syntax: '`'")
                 colon = self._expect(_COLON)
                 fields.append(FieldInit(colon.offset, name.text, self._expression(), optional))
@@ -478,7 +478,7 @@ class _Parser:
         token = self._next()
         try:
             match token.kind:
-                case lexer.MINUS:  # A minus is a number's sign here.
+                case lexer.MINUS:  # Here a minus is the sign of a number.
                     number = self._next()
                     if number.kind == NUM_INT:
                         return Literal(token.offset, read_int("-" + number.text))
@@ -512,7 +512,7 @@ class _Parser:
 
 
 def _balanced(function: str, terms: list[Expr], offsets: list[int], low: int, high: int) -> Expr:
-    """A tree of little depth over many terms of one logical operator."""
+    """Return a balanced tree of many terms of one logical operator."""
     middle = (low + high + 1) // 2
     left = terms[middle] if middle == low else _balanced(function, terms, offsets, low, middle - 1)
     right = terms[middle + 1] if middle == high else _balanced(function, terms, offsets, middle + 1, high)

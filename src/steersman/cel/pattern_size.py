@@ -1,8 +1,8 @@
-"""How large a regular expression becomes when it is compiled, judged from its text in time linear in it.
+"""Estimates of the size of a compiled regular expression, computed from its text in linear time.
 
-RE2 holds the interpreter while it compiles: a few hundred characters (`(a{1,1000})` a hundred times) can take it ten
-seconds. Its own bound of memory is looked at too late for that. Go bounds the same things, at other sizes
-(`regexp/syntax/parse.go`: maxHeight, maxSize, maxRunes).
+RE2 holds the GIL while it compiles, which can take ten seconds for a few hundred characters (`(a{1,1000})` a hundred
+times). Its own memory limit takes effect too late. Go has similar limits with other values (`regexp/syntax/parse.go`:
+maxHeight, maxSize, maxRunes).
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ NESTS_TOO_DEEPLY: Final = "expression nests too deeply"
 TOO_LARGE: Final = "expression too large"
 
 _MAX_HEIGHT: Final = 1000
-"""Go's."""
+"""Go's limit."""
 _MAX_SIZE: Final = 60_000
-"""Instructions that RE2 makes of a pattern: it takes about a microsecond for each."""
+"""The most instructions that RE2 creates for a pattern: it takes about a microsecond for each."""
 _CHOICES: Final = 700
-"""How many optional copies, each beside each, take as long as one of them takes for an instruction."""
+"""The number of pairs of optional copies whose compilation takes as long as one instruction."""
 _MAX_READ: Final = 300_000
-"""Instructions that are written in it, each once: it takes RE2 a fifteenth of a microsecond to read one."""
+"""The most instructions in the text, without repetitions: RE2 parses one in a fifteenth of a microsecond."""
 _MUCH: Final = 1 << 40
 _PLAIN: Final = 48
-"""Characters of which nothing can be made that is too large, if none of them repeats a number of times."""
+"""The length up to which a pattern without repetition counts cannot become too large."""
 
 _CLASS_PART: Final = r"\\[pP](?:\{[^{}]*\}|(?s:.))?|\\(?s:.)?|\[:\^?[a-z]*:\]|[^\]\\]"
 _TOKEN: Final = re.compile(
@@ -60,20 +60,21 @@ _UNICODE: Final = {
     "Z": 40,
     "Zs": 40,
 }
-"""Instructions for a class of characters, also of those that are not in it, by its name."""
+"""The instructions for a character class by its name, also if it is negated."""
 _OTHER_UNICODE: Final = 200
 _RANGE: Final = 6
-"""Instructions for a character, escape or end of a range in a class, if it is not ASCII: that takes one."""
+"""The instructions for a non-ASCII character, an escape or an end of a range in a class. An ASCII character takes one.
+"""
 _NEGATED: Final = 26
 _ANY: Final = 10
 _FOLDED: Final = 4
-"""Instructions for a character whose case does not matter."""
+"""The instructions for a case-insensitive character."""
 _LARGEST_REPEAT: Final = 1000
-"""Go's and RE2's, who refuse others."""
+"""The limit of Go and RE2, which reject higher counts."""
 
 
 class _Part:
-    """What has been read of a group: sizes of instructions, optional copies, and height of the tree."""
+    """The parsed part of a group: numbers of instructions and of optional copies, and the height of the tree."""
 
     __slots__ = (
         "branches",
@@ -116,19 +117,20 @@ class _Part:
         self.items = 0
 
     def end(self, outer: _Part) -> None:
-        """Puts the whole group into the one around it."""
+        """Add the whole group to the enclosing one."""
         height = max(self.height, self.last_height) + (self.items > 1) + (self.branches > 0) + self.captures
         outer.add(min(self.size + self.last_size + 2, _MUCH), height, min(self.choices + self.last_choices, _MUCH))
 
 
 def _number(digits: str) -> int:
-    """At most a little more than may be."""
+    """Return a repetition count, which is capped slightly above the limit."""
     return int(digits) if len(digits) < 5 else _LARGEST_REPEAT + 1
 
 
 def too_large_to_read(pattern: str) -> str:
-    """TOO_LARGE or NESTS_TOO_DEEPLY for what takes RE2 long to read, or nothing. What is no regular expression may get
-    either."""
+    """Return TOO_LARGE or NESTS_TOO_DEEPLY for a pattern that takes RE2 long to parse, "" for others. Invalid patterns
+    may get any result.
+    """
     if len(pattern) <= _PLAIN:
         return ""
     if len(pattern) > _MAX_READ:
@@ -140,7 +142,7 @@ def too_large_to_read(pattern: str) -> str:
 
 
 def too_large_to_compile(pattern: str) -> str:
-    """The same of what takes RE2 long to compile."""
+    """Return the same for a pattern that takes RE2 long to compile."""
     if len(pattern) <= _PLAIN and "{" not in pattern:
         return ""
     if len(pattern) > _MAX_READ:
@@ -152,7 +154,7 @@ def too_large_to_compile(pattern: str) -> str:
 
 
 class _Measured(NamedTuple):
-    """`read` is the size of what is written, `size` that of what is compiled."""
+    """The measured sizes: `read` is the size of the text, `size` that of the compiled pattern."""
 
     read: int
     size: int
@@ -160,9 +162,9 @@ class _Measured(NamedTuple):
     choices: int
 
 
-@lru_cache(maxsize=16)  # of one that is read and then compiled
+@lru_cache(maxsize=16)  # for a pattern that is parsed and then compiled
 def _measured(pattern: str) -> _Measured:
-    """Goes no further where the text is too large to be read, or is no regular expression."""
+    """Measure a pattern, up to the point where it is too large to be parsed, or invalid."""
     literal = _FOLDED if "(?" in pattern else 1
     groups = [_Part(0)]
     read = 0
@@ -196,7 +198,7 @@ def _measured(pattern: str) -> _Measured:
 
 
 def _add_text(part: _Part, text: str, each: int) -> int:
-    """Gives its size. A repetition that follows is of the last character."""
+    """Add a literal and return its size. A following repetition only applies to the last character."""
     last = len(text[-1:].encode("utf-8", "replace")) * each
     size = len(text.encode("utf-8", "replace")) * each
     if size > last:

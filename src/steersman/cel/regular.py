@@ -1,4 +1,4 @@
-"""Regular expressions of CEL: RE2, which takes time linear in the text whatever the expression."""
+"""Regular expressions of CEL. RE2 takes time linear in the text for every expression."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from steersman.cel.pattern_size import too_large_to_compile, too_large_to_read
 from steersman.cel.runtime_cost import matching_cost
 from steersman.cel.values import EvaluationError, TextList
 from steersman.cel.work import afford, spend, spend_on_text
-from steersman.work.offloading import takes_long
+from steersman.work.offloading import ensure_offloaded
 
 _MAX_MEMORY = 8 * 1024 * 1024
 _STEPS_OF_A_MATCH: Final = 8
 _LONGEST_KEPT: Final = 4096
-"""Characters of an expression of which many stay compiled; of longer ones few do."""
+"""The most characters of an expression in the large cache of compiled ones; longer ones have a small cache."""
 
 
 _GO_REASONS: Final = {
@@ -30,18 +30,18 @@ _GO_REASONS: Final = {
     "invalid perl operator": "invalid or unsupported Perl syntax",
     "invalid named capture group": "invalid named capture",
 }
-"""Where Go has other words for what is wrong."""
+"""Go's texts of errors where they differ from RE2's."""
 
 
 class PatternError(ValueError):
-    """The text is no regular expression; the message has the form of Go's."""
+    """The text is not a regular expression; the message has Go's format."""
 
 
 _ESCAPE: Final = re.compile(r"\\(?:Q(?s:.*?)(?:\\E|\Z)|(?s:.))")
 
 
 def _refuse_bytes(pattern: Any) -> None:
-    """Raises PatternError for one byte of any text, which RE2 knows and Go does not."""
+    r"""Check that `\C` is not used, which is a single byte in RE2 and unknown to Go. Raises PatternError."""
     if "\\C" in pattern and any(found[0] == "\\C" for found in _ESCAPE.finditer(pattern)):
         raise _refused("invalid escape sequence", "\\C")
 
@@ -51,9 +51,9 @@ def _refused(reason: str, what: str) -> PatternError:
 
 
 def compiled(pattern: str) -> Any:
-    """Return a compiled expression, kept for the next use. Raises PatternError.
+    """Return a compiled expression, which is cached. Raises PatternError.
 
-    Work on the event loop ends (`takes_long`) where it is not compiled yet.
+    On the event loop, the work is moved to a thread (`ensure_offloaded`) if the expression is not compiled yet.
     """
     return compile_pattern(pattern) if len(pattern) <= _LONGEST_KEPT else compile_long_pattern(pattern)
 
@@ -61,19 +61,19 @@ def compiled(pattern: str) -> Any:
 @lru_cache(maxsize=256)
 def compile_pattern(pattern: str) -> Any:
     """Compile a short expression, see `compiled`."""
-    takes_long()
+    ensure_offloaded()
     return compiled_at_once(pattern)
 
 
 @lru_cache(maxsize=8)
 def compile_long_pattern(pattern: str) -> Any:
     """Compile a long expression, see `compiled`."""
-    takes_long()
+    ensure_offloaded()
     return compiled_at_once(pattern)
 
 
 def compiled_at_once(pattern: str) -> Any:
-    """The same for the few expressions of flags, whoever waits meanwhile. Raises PatternError."""
+    """Compile an expression of a flag even if that blocks the event loop. There are only a few. Raises PatternError."""
     if wrong := too_large_to_compile(pattern):
         raise _refused(wrong, pattern)
     _refuse_bytes(pattern)
@@ -81,7 +81,7 @@ def compiled_at_once(pattern: str) -> Any:
 
 
 def _compiled_anew(pattern: str) -> Any:
-    """Raises PatternError, RE2's in Go's words."""
+    """Compile an expression. Raises PatternError with Go's text of RE2's error."""
     try:
         return re2.compile(pattern, _options())
     except re2.error as error:
@@ -92,16 +92,16 @@ def _compiled_anew(pattern: str) -> Any:
 
 
 def check_pattern(pattern: str) -> None:
-    """Raises PatternError for what is no regular expression.
+    """Check that a text is a regular expression. Raises PatternError.
 
-    It is only read: what it would be compiled to may take 50 ms, and more memory than there is for one.
+    It is only parsed, because compiling may take 50 ms, and more memory than a single expression may have.
     """
     if wrong := too_large_to_read(pattern):
         raise _refused(wrong, pattern)
     _refuse_bytes(pattern)
     try:
         re2.Set.SearchSet(_options()).Add(pattern)
-    except re2.error:  # which does not say why
+    except re2.error:  # the error has no reason
         _compiled_anew(pattern)
 
 
@@ -113,7 +113,7 @@ def _options() -> Any:
 
 
 def matches(text: Any, pattern: Any) -> bool:
-    """Whether the expression is found anywhere in the text."""
+    """Return True if the expression matches anywhere in the text."""
     try:
         found = compiled(pattern)
     except PatternError as error:
@@ -123,7 +123,7 @@ def matches(text: Any, pattern: Any) -> bool:
 
 
 def find(text: Any, pattern: Any) -> str:
-    """The first place where the expression matches; empty if there is none."""
+    """Return the first match of the expression, empty if there is none."""
     compiled_pattern = _compiled(pattern)
     _spend_on_search(text, pattern)
     found = compiled_pattern.search(text)
@@ -131,7 +131,7 @@ def find(text: Any, pattern: Any) -> str:
 
 
 def find_all(text: Any, pattern: Any, limit: int = -1) -> TextList:
-    """All places where the expression matches, at most `limit` if it is not negative."""
+    """Return all matches of the expression, at most `limit` if that is not negative."""
     found = TextList()
     if limit == 0:
         return found
@@ -141,7 +141,7 @@ def find_all(text: Any, pattern: Any, limit: int = -1) -> TextList:
     for match in compiled_pattern.finditer(text):
         spend(_STEPS_OF_A_MATCH)
         if match.start() == match.end() == previous:
-            # Go does not count an empty match right behind another one.
+            # Go does not count an empty match directly after another match.
             continue
         previous = match.end()
         found.append(str(match.group()))
@@ -151,8 +151,9 @@ def find_all(text: Any, pattern: Any, limit: int = -1) -> TextList:
 
 
 def _spend_on_search(text: Any, pattern: Any) -> None:
-    """To be called before a search, which may take as long as there are characters in the text times the pattern, in
-    one piece: what costs too much is not begun. Raises CostLimitExceeded."""
+    """Charge the steps of a search before it starts. Its time may be proportional to the length of the text times that
+    of the pattern, without interruption, so a search that costs too much is not started. Raises CostLimitExceeded.
+    """
     afford(matching_cost(text, pattern))
     spend_on_text(len(text))
 

@@ -1,4 +1,4 @@
-"""What calls have cost, once their arguments are known (cel-go `interpreter.CostTracker`)."""
+"""Actual costs of calls, computed from their arguments (cel-go `interpreter.CostTracker`)."""
 
 from __future__ import annotations
 
@@ -12,18 +12,20 @@ from steersman.cel.sizes import REGEX_FACTOR, STRING_FACTOR
 from steersman.cel.values import Optional, size_of_value
 
 CallCosts = Callable[[str, str, list[Any], Any], int | None]
-"""Rules beside the language's: the cost by function, overload ("" if only the values tell), arguments and result."""
+"""Further rules: returns the cost from the function, the overload ("" if it depends on the values), the arguments and
+the result.
+"""
 
 
 def actual_size(value: Any) -> int:
-    """The size that costs are counted by."""
+    """Return the size of a value for costs."""
     if isinstance(value, Optional) and value.has_value:
         return actual_size(value.value)
     return size_of_value(value)
 
 
 def scaled_size(value: Any, factor: float = STRING_FACTOR) -> int:
-    """The size times a factor, rounded up."""
+    """Return the size times a factor, rounded up."""
     return math.ceil(actual_size(value) * factor)
 
 
@@ -62,7 +64,7 @@ _OWN: Final = frozenset(
         "bool",
     }
 )
-"""Functions of the language, for which no library has other rules."""
+"""Functions of the language for which no library has other rules."""
 
 
 def _by_first(args: list[Any], result: Any) -> int:
@@ -82,7 +84,7 @@ def _in_list(args: list[Any], result: Any) -> int:
 
 
 def matching_cost(text: Any, pattern: Any) -> int:
-    """The cost of looking for a regular expression."""
+    """Return the cost of searching for a regular expression."""
     return math.ceil((1.0 + actual_size(text)) * STRING_FACTOR) * math.ceil(actual_size(pattern) * REGEX_FACTOR)
 
 
@@ -117,7 +119,7 @@ def _standard(overload: str) -> Callable[[list[Any], Any], int]:
 
 
 def call_cost(costs: CallCosts, function: str, overload: Overload | None) -> Callable[[list[Any], Any], int]:
-    """The rule for a call; `overload` is None if more than one can be meant."""
+    """Return the rule for a call; `overload` is None if several may apply."""
     if overload is not None and overload.cost is not None:
         return overload.cost
     id = "" if overload is None else overload.id

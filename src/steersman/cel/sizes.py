@@ -1,6 +1,6 @@
-"""How large values may be and what evaluating may cost, as ranges (cel-go `checker.SizeEstimate`, `CostEstimate`).
+"""Ranges of the sizes of values and the costs of evaluation (cel-go `checker.SizeEstimate`, `CostEstimate`).
 
-Numbers are unsigned 64-bit and stay at the largest one instead of overflowing, which also stands for "unknown".
+Numbers are unsigned 64-bit. Instead of overflowing they remain at the largest one, which also means "unknown".
 """
 
 from __future__ import annotations
@@ -14,50 +14,50 @@ from steersman.cel.types import Type
 UNBOUNDED: Final = 2**64 - 1
 
 STRING_FACTOR: Final = 0.1
-"""Cost of passing over one character of a string."""
+"""The cost of processing one character of a string."""
 REGEX_FACTOR: Final = 0.25
-"""Cost of one character of a regular expression."""
+"""The cost of one character of a regular expression."""
 LIST_COST: Final = 10
 MAP_COST: Final = 30
 STRUCT_COST: Final = 40
 
 
 def added(left: int, right: int) -> int:
-    """The sum, at most UNBOUNDED."""
+    """Return the sum, at most UNBOUNDED."""
     return min(left + right, UNBOUNDED)
 
 
 def multiplied(left: int, right: int) -> int:
-    """The product, at most UNBOUNDED."""
+    """Return the product, at most UNBOUNDED."""
     return min(left * right, UNBOUNDED)
 
 
 def scaled(value: int, factor: float) -> int:
-    """The product rounded up, at most UNBOUNDED."""
+    """Return the product, rounded up, at most UNBOUNDED."""
     product = float(value) * factor
     return UNBOUNDED if product >= 2.0**64 else math.ceil(product)
 
 
 class Range(NamedTuple):
-    """From the least to the most: of a size or a cost."""
+    """The range of a size or a cost, from the least to the highest value."""
 
     min: int
     max: int
 
     def plus(self, other: Range) -> Range:
-        """The range of sums."""
+        """Return the range of sums."""
         return Range(min(self.min + other.min, UNBOUNDED), min(self.max + other.max, UNBOUNDED))
 
     def times(self, other: Range) -> Range:
-        """The range of products."""
+        """Return the range of products."""
         return Range(multiplied(self.min, other.min), multiplied(self.max, other.max))
 
     def scaled(self, factor: float) -> Range:
-        """Both ends times a factor, rounded up."""
+        """Return the range with both ends multiplied by a factor, rounded up."""
         return Range(scaled(self.min, factor), scaled(self.max, factor))
 
     def union(self, other: Range) -> Range:
-        """The range that has both in it."""
+        """Return the smallest range that contains both."""
         return Range(min(self.min, other.min), max(self.max, other.max))
 
 
@@ -67,22 +67,22 @@ ONE: Final = Range(1, 1)
 
 
 def fixed(value: int) -> Range:
-    """A size or cost that is known."""
+    """Return the range of a known size or cost."""
     return Range(value, value)
 
 
 class CallEstimate(NamedTuple):
-    """What a call may cost without its arguments, and how large the result may be if that is known."""
+    """The estimated cost of a call without its arguments, and the size of its result if known."""
 
     cost: Range
     result_size: Range | None = None
 
 
 class CostNode(NamedTuple):
-    """An expression as the rules of a function's cost see it.
+    """An expression in a rule for the cost of a function.
 
-    `path` leads to it from a variable: field names, `@items`, `@keys`, `@values`; empty if it comes from none. `expr`
-    is None for what stands for all elements of a list.
+    `path` leads to it from a variable, with field names, `@items`, `@keys` and `@values`; it is empty for other
+    expressions. `expr` is None for a node that represents all elements of a list.
     """
 
     path: tuple[str, ...]
@@ -92,17 +92,17 @@ class CostNode(NamedTuple):
 
 
 class Estimator(Protocol):
-    """What the one who compiles an expression knows of sizes and costs beyond the language."""
+    """The knowledge of the caller of the compiler about sizes and costs beyond the language's rules."""
 
     def size(self, path: tuple[str, ...]) -> Range | None:
-        """The size of what a path leads to."""
+        """Return the size at a path."""
 
     def call(self, function: str, overload: str, target: CostNode | None, args: list[CostNode]) -> CallEstimate | None:
-        """The cost of a call; None leaves it to the language's rules."""
+        """Return the cost of a call, None to use the language's rules."""
 
 
 def size_of(estimator: Estimator, node: CostNode) -> Range:
-    """The size of an expression, as far as it is known."""
+    """Return the size of an expression, if known."""
     if node.computed_size is not None:
         return node.computed_size
     found = estimator.size(node.path) if node.path else None

@@ -1,4 +1,4 @@
-"""The functions every expression may use (CEL language definition, "Standard Definitions")."""
+"""The functions that every expression may use (CEL language definition, "Standard Definitions")."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ Signature = tuple[str, tuple[Type, ...], Type]
 
 
 def overloads(call: Callable[..., Any] | None, *signatures: Signature, member: bool = False) -> tuple[Overload, ...]:
-    """Signatures of one function with one meaning."""
+    """Return overloads of one function with the same implementation."""
     return tuple(Overload(id, args, result, call, member=member) for id, args, result in signatures)
 
 
@@ -73,7 +73,9 @@ def _comparison(name: str, call: Callable[..., Any]) -> tuple[Overload, ...]:
 
 
 def _equals(left: Any, right: Any) -> bool:
-    """`left == right`. As upstream, what libraries add cannot be compared with something else, but may be unequal."""
+    """Return `left == right`. As upstream, values of library types cannot be compared by `==` with values of other
+    types, but by `!=`.
+    """
     is_special = isinstance(left, Extension) and not isinstance(left, Record)
     if is_special and right is not None and type(left) is not type(right):
         raise no_such_overload()
@@ -125,7 +127,9 @@ def _convert(name: str, result: Type, call: Callable[..., Any], *sources: tuple[
 def _time_part(
     ids: tuple[str, str], part: Callable[[datetime], int], of_duration: tuple[str, int] | None = None
 ) -> tuple[Overload, ...]:
-    """A function that tells a part of a moment, at a place or in UTC, perhaps also of a length of time."""
+    """Return the overloads of a function for a part of a timestamp, in UTC or a time zone, and optionally for a part of
+    a duration.
+    """
 
     def here(moment: Any) -> int:
         return part(local_time(moment, time_zone("UTC")))
@@ -344,4 +348,4 @@ STANDARD: Final = Library(
 STRICT_LITERALS: Final = Library(
     validators=(validate_durations, validate_timestamps, validate_patterns, validate_homogeneous_literals)
 )
-"""Finds constants that cannot be right already when an expression is compiled."""
+"""Finds constants that are certain to be invalid when an expression is compiled."""

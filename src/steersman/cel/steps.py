@@ -1,4 +1,4 @@
-"""Steps of a planned expression: functions of the frame of one evaluation."""
+"""Steps of a compiled expression, which are functions of the frame of one evaluation."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from steersman.cel.values import CostLimitExceeded, EvaluationError
 
 
 class Frame:
-    """One evaluation: what variables stand for and what it has cost."""
+    """One evaluation: the values of variables and the cost so far."""
 
     __slots__ = ("_free", "cost", "limit", "variables")
 
@@ -21,18 +21,18 @@ class Frame:
         self._free = limit // _PER_FREE_STEP
 
     def charge(self, cost: int) -> None:
-        """Adds to the cost. Raises CostLimitExceeded."""
+        """Add to the cost. Raises CostLimitExceeded."""
         self.cost += cost
         if self.cost > self.limit:
             raise CostLimitExceeded
 
     def afford(self, cost: int) -> None:
-        """Raises CostLimitExceeded if so much would be too much, and charges it then."""
+        """Check that a cost can still be charged. Raises CostLimitExceeded, after charging it, if not."""
         if self.cost + cost > self.limit:
             self.charge(cost)
 
     def work(self, steps: int) -> None:
-        """Charges for steps that the cost of no call tells, beyond those that are free. Raises CostLimitExceeded."""
+        """Charge for steps that are not covered by the cost of a call, beyond the free ones. Raises CostLimitExceeded."""
         self._free -= steps
         if self._free < 0:
             cost, self._free = -(self._free // _STEPS_OF_A_UNIT), 0
@@ -40,22 +40,22 @@ class Frame:
 
 
 _PER_FREE_STEP: Final = 1_000
-"""Units of the limit of an evaluation that bring one free step: upstream's cost does not count steps either."""
+"""The part of the limit per free step. Steps are free at first because upstream's costs do not include them."""
 _STEPS_OF_A_UNIT: Final = 4
-"""Steps that one unit of cost pays for beyond the free ones: about a microsecond, as other units."""
+"""The steps per unit of cost beyond the free ones: about a microsecond, like other units."""
 
 Step = Callable[[Frame], Any]
-"""Computes the value of a node. Raises EvaluationError, CostLimitExceeded."""
+"""Computes the value of a node. Raises EvaluationError and CostLimitExceeded."""
 Plan = Callable[[Expr], Step]
-"""Makes the step of a node. Raises ProgramError."""
+"""Returns the step of a node. Raises ProgramError."""
 
 
 class ProgramError(ValueError):
-    """A part that is constant has no value: the expression can never be evaluated."""
+    """A constant part has no value, so the expression can never be evaluated."""
 
 
 class Constant:
-    """A step that is known beforehand."""
+    """A step with a constant value."""
 
     __slots__ = ("value",)
 
@@ -67,7 +67,9 @@ class Constant:
 
 
 class Lazy:
-    """The value of a bound name, made once, when it is first asked for, of what names stood for where it was bound."""
+    """The value of a bound name. It is computed once, when first needed, with the variables of the place where it was
+    bound.
+    """
 
     __slots__ = ("_step", "_value", "_variables")
 
@@ -77,7 +79,7 @@ class Lazy:
         self._value: Any = None
 
     def get(self, frame: Frame) -> Any:
-        """The value. Raises EvaluationError."""
+        """Return the value. Raises EvaluationError."""
         if self._step is not None:
             within, frame.variables = frame.variables, self._variables
             try:
@@ -91,7 +93,7 @@ class Lazy:
 
 
 def attempt(step: Step, frame: Frame) -> Any:
-    """The value of a step, or the error it raises."""
+    """Return the value of a step, or the error that it raises."""
     try:
         return step(frame)
     except EvaluationError as error:

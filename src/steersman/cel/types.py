@@ -1,4 +1,4 @@
-"""Types of CEL expressions and of the values they come to (CEL language definition, "Values" and "Type Checking")."""
+"""Types of CEL expressions and their values (CEL language definition, "Values" and "Type Checking")."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from weakref import WeakValueDictionary
 
 
 class Kind(enum.Enum):
-    """What sort of type it is; types of one kind differ in name and parameters."""
+    """The kind of a type. Types of the same kind differ in their names and parameters."""
 
     ANY = "any"
     BOOL = "bool"
@@ -29,14 +29,14 @@ class Kind(enum.Enum):
     TYPE_PARAM = "type_param"
     UINT = "uint"
 
-    # Kinds are compared and looked up for every node: the identity is hash enough, and faster.
+    # Kinds are compared and looked up for every node. Hashing by identity is sufficient and faster.
     __hash__ = object.__hash__
 
 
 class Type:
-    """A type. Of equal kind, name and parameters there is one object, so that types are compared by identity.
+    """A type. There is only one object for each kind, name and parameters, so types are compared by identity.
 
-    `name` is the type's name at run time: what `type(x)` of a value prints, "list" for every list.
+    `name` is the type's name at run time, as printed for `type(x)`: "list" for every list.
     """
 
     __slots__ = ("__weakref__", "is_concrete", "kind", "name", "params", "size")
@@ -45,9 +45,11 @@ class Type:
     name: str
     params: tuple[Type, ...]
     is_concrete: bool
-    """Whether no type parameter is in it, so that there is nothing to substitute."""
+    """True if the type contains no type parameter, so that there is nothing to substitute."""
     size: int
-    """How many types it is written with. Parts are shared: a type may be much larger than the expression it is of."""
+    """The number of types in its text. Parts are shared objects, so a type may be much larger than the expression that
+    has it.
+    """
 
     def __new__(cls, kind: Kind, name: str, params: tuple[Type, ...] = ()) -> Type:
         known = _KNOWN.get((kind, name, params))
@@ -66,7 +68,7 @@ class Type:
         return f"<Type {self.text()}>"
 
     def text(self) -> str:
-        """As a result type is named in messages: `list(string)`, `google.protobuf.Any`."""
+        """Return the name of a result type in messages: `list(string)`, `google.protobuf.Any`."""
         if self.size > MAX_SHOWN:
             return f"{self.name}(...)"
         if self.kind is Kind.TYPE_PARAM:
@@ -77,19 +79,19 @@ class Type:
 
     @property
     def is_dyn(self) -> bool:
-        """Whether only the value tells what it is."""
+        """True if the type is only known from the value."""
         return self.kind is Kind.DYN or self.kind is Kind.ANY
 
     @property
     def is_optional(self) -> bool:
-        """Whether it is `optional_type(T)`."""
+        """True for `optional_type(T)`."""
         return self.kind is Kind.OPAQUE and self.name == OPTIONAL_NAME
 
 
 _KNOWN: Final[WeakValueDictionary[tuple[Kind, str, tuple[Type, ...]], Type]] = WeakValueDictionary()
 
 MAX_SHOWN: Final = 2000
-"""The size up to which a type is written out."""
+"""The size up to which the full text of a type is shown."""
 
 OPTIONAL_NAME: Final = "optional_type"
 
@@ -109,37 +111,37 @@ UINT: Final = Type(Kind.UINT, "uint")
 
 
 def list_of(element: Type) -> Type:
-    """`list(element)`."""
+    """Return `list(element)`."""
     return Type(Kind.LIST, "list", (element,))
 
 
 def map_of(key: Type, value: Type) -> Type:
-    """`map(key, value)`."""
+    """Return `map(key, value)`."""
     return Type(Kind.MAP, "map", (key, value))
 
 
 def optional_of(value: Type) -> Type:
-    """`optional_type(value)`."""
+    """Return `optional_type(value)`."""
     return Type(Kind.OPAQUE, OPTIONAL_NAME, (value,))
 
 
 def opaque(name: str, *params: Type) -> Type:
-    """A type of which only functions know more."""
+    """Return a type whose content only functions can access."""
     return Type(Kind.OPAQUE, name, params)
 
 
 def object_type(name: str) -> Type:
-    """A type with fields; the environment has them."""
+    """Return a type with fields, which are declared in the environment."""
     return Type(Kind.STRUCT, name)
 
 
 def type_of(value: Type) -> Type:
-    """The type of the type `value` itself: `type(int)`."""
+    """Return the type of the type `value` itself: `type(int)`."""
     return Type(Kind.TYPE, "type", (value,))
 
 
 def type_param(name: str) -> Type:
-    """A parameter of a function's overload, filled in at each call."""
+    """Return a type parameter of an overload, which is bound at each call."""
     return Type(Kind.TYPE_PARAM, name)
 
 
@@ -156,7 +158,7 @@ _SHORT_NAMES: Final = {
 
 
 def format_type(type: Type) -> str:
-    """As the checker's messages name a type: `map(string, dyn)`, `timestamp`, `!error!`."""
+    """Return the name of a type in the checker's messages: `map(string, dyn)`, `timestamp`, `!error!`."""
     if type.size > MAX_SHOWN:
         return f"{type.name}(...)"
     short = _SHORT_NAMES.get(type.kind)

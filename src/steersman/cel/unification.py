@@ -1,4 +1,4 @@
-"""Whether types agree, and what type variables stand for then."""
+"""Matching of types, and the resulting bindings of type variables."""
 
 from __future__ import annotations
 
@@ -9,34 +9,34 @@ from steersman.cel import types
 from steersman.cel.types import Kind, Type
 
 _NULLABLE: Final = frozenset({Kind.OPAQUE, Kind.STRUCT, Kind.ANY, Kind.DURATION, Kind.TIMESTAMP, Kind.NULL, Kind.DYN})
-"""What null may stand in for."""
+"""The kinds of types that accept null."""
 _COMPOSED: Final = frozenset({Kind.OPAQUE, Kind.LIST, Kind.MAP})
 
 
 class Bindings:
-    """Type variables and what they stand for."""
+    """Type variables and the types that are bound to them."""
 
     def __init__(self, bound: dict[Type, Type] | None = None) -> None:
         self._bound: Final[dict[Type, Type]] = {} if bound is None else bound
 
     def copy(self) -> Bindings:
-        """The same, to try something out."""
+        """Return a copy, for an attempt."""
         return Bindings(dict(self._bound))
 
     def bind(self, variable: Type, type: Type) -> None:
-        """Says what a variable stands for."""
+        """Bind a variable to a type."""
         self._bound[variable] = type
 
     def find(self, variable: Type) -> Type | None:
-        """What a variable stands for, if that is known."""
+        """Return the type that is bound to a variable, if there is one."""
         return self._bound.get(variable)
 
     def are_assignable(self, left: Sequence[Type], right: Sequence[Type]) -> bool:
-        """Whether each type on the left agrees with the one on the right; binds variables on the way."""
+        """Return True if each type on the left matches the one on the right; binds variables in the process."""
         return len(left) == len(right) and all(map(self.is_assignable, left, right))
 
     def is_assignable(self, left: Type, right: Type) -> bool:
-        """Whether two types agree; binds variables on the way, also if they do not."""
+        """Return True if two types match; binds variables in the process, even if the types do not match."""
         if left is right and left.is_concrete:
             return True
         if right.kind is Kind.TYPE_PARAM:
@@ -60,7 +60,7 @@ class Bindings:
         return left.name == right.name
 
     def _stands_for(self, type: Type, variable: Type) -> tuple[bool, bool]:
-        """Whether the variable may stand for the type, and whether it stood for something before."""
+        """Return whether the variable may be bound to the type, and whether it was bound before."""
         if type == variable:
             return True, True
         bound = self._bound.get(variable)
@@ -79,7 +79,7 @@ class Bindings:
         return True, True
 
     def _occurs(self, variable: Type, within: Type) -> bool:
-        """Whether a type holds the variable, itself or through what others stand for."""
+        """Return True if a type contains the variable, directly or in bound types."""
         seen: set[Type] = set()
         pending = [within]
         while pending:
@@ -99,7 +99,7 @@ def _is_wild(type: Type) -> bool:
 
 
 def join(first: Type, second: Type) -> Type:
-    """The more general of two types that agree."""
+    """Return the more general of two matching types."""
     return first if _is_at_most_as_specific(first, second) else second
 
 
@@ -118,7 +118,7 @@ def _is_at_most_as_specific(first: Type, second: Type) -> bool:
 
 
 def substitute(bindings: Bindings, type: Type, *, unbound_to_dyn: bool = False) -> Type:
-    """The type with variables replaced by what they stand for."""
+    """Return the type with variables replaced by the types that are bound to them."""
     return type if type.is_concrete else _substituted(bindings, type, unbound_to_dyn, {})
 
 

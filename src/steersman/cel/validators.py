@@ -1,4 +1,4 @@
-"""What is looked for in an expression whose types agree: constants that would only fail when it is evaluated."""
+"""Checks of expressions without type errors: constants that would only fail during evaluation."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from steersman.cel.values import EvaluationError
 Report = Callable[[int, str], None]
 
 FORMAT = "format"
-"""The function whose lists may hold values of several types."""
+"""The function whose lists may have values of several types."""
 
 
 def _literal_validator(function: str, check: Callable[[Any], Any]) -> Validator:
@@ -45,7 +45,9 @@ validate_patterns = _literal_validator("matches", _check_pattern)
 
 
 def validate_homogeneous_literals(nodes: list[Expr], report: Report) -> None:
-    """Elements of a list, and keys and values of a map, are of one type; not so in what `format` is given."""
+    """Check that the elements of each list, and the keys and the values of each map, have the same type, except in
+    arguments of `format`.
+    """
     if not any(isinstance(node, CreateList | CreateMap) for node in nodes):
         return
 
@@ -80,7 +82,7 @@ def validate_homogeneous_literals(nodes: list[Expr], report: Report) -> None:
 
 
 def _outside_format(tree: Expr) -> list[Expr]:
-    """All nodes that are not below a call of `format`, each before its parts."""
+    """Return all nodes that are not below a call of `format`, each before its parts."""
     found: list[Expr] = []
     pending = [tree]
     while pending:
@@ -92,7 +94,7 @@ def _outside_format(tree: Expr) -> list[Expr]:
 
 
 def _equivalent(first: Type, second: Type) -> bool:
-    """Whether types are the same; type parameters are whatever their names."""
+    """Return True if two types are the same, ignoring the names of type parameters."""
     if first.kind is not second.kind or len(first.params) != len(second.params):
         return False
     if first.kind is not Kind.TYPE_PARAM and first.name != second.name:

@@ -1,8 +1,8 @@
-"""Values of CEL: what expressions work on and come to.
+"""Values of CEL: the operands and results of expressions.
 
-bool, str, bytes, float and None stand for themselves, int for a signed and `UInt` for an unsigned 64-bit number, list
-and tuple for lists. A dict is a map from strings or an object, as JSON has it; a `Map` has keys of any type. Functions
-that cannot go on raise `EvaluationError`.
+bool, str, bytes, float and None represent themselves, int a signed and `UInt` an unsigned 64-bit number, list and tuple
+are lists. A dict is a map with string keys or an object, as in JSON; a `Map` has keys of any type. Functions raise
+`EvaluationError` if they have no result.
 """
 
 from __future__ import annotations
@@ -25,25 +25,25 @@ class EvaluationError(Exception):
 
 
 class CostLimitExceeded(Exception):
-    """Evaluation cost more than it may. Unlike an error nothing absorbs it."""
+    """The cost of an evaluation is above its limit. In contrast to an EvaluationError, no operator absorbs it."""
 
     def __init__(self) -> None:
         super().__init__("operation cancelled: actual cost limit exceeded")
 
 
 def no_such_overload() -> EvaluationError:
-    """A function was given what it has no signature for."""
+    """Return the error of a call whose arguments fit no overload."""
     return EvaluationError("no such overload")
 
 
 class UInt(int):
-    """An unsigned number. Arithmetic on it gives plain numbers: operators of CEL make it again."""
+    """An unsigned number. Arithmetic returns plain numbers, which CEL's operators convert back."""
 
     __slots__ = ()
 
 
 class Timestamp:
-    """A moment, in nanoseconds since 1970, from year 1 to 9999."""
+    """A time in nanoseconds since 1970, from year 1 to 9999."""
 
     __slots__ = ("nanos",)
 
@@ -58,7 +58,7 @@ class Timestamp:
 
 
 class Duration:
-    """A length of time in nanoseconds, a signed 64-bit number."""
+    """A duration in nanoseconds, as a signed 64-bit number."""
 
     __slots__ = ("nanos",)
 
@@ -82,7 +82,7 @@ class Optional:
         self.has_value: Final = has_value
 
     def get(self) -> Any:
-        """The value. Raises EvaluationError if there is none."""
+        """Return the value. Raises EvaluationError if there is none."""
         if not self.has_value:
             raise EvaluationError("optional.none() dereference")
         return self.value
@@ -92,37 +92,37 @@ NONE: Final = Optional(has_value=False)
 
 
 class Extension:
-    """A value of a type that a library adds. Equal if `==` says so."""
+    """A value of a library's type. `==` determines equality."""
 
     __slots__ = ()
     cel_type: Type
 
 
 class Record(Extension):
-    """A value with fields that an expression has made. They are read where its type is known; elsewhere it has none."""
+    """A value with fields that an expression has created. Its fields can only be read where its type is known."""
 
     __slots__ = ()
 
     def get(self, field: str) -> Any:
-        """The value of a field, None if it is not set."""
+        """Return the value of a field, None if it is not set."""
         raise NotImplementedError
 
     def has(self, field: str) -> bool:
-        """Whether a field is set."""
+        """Return True if a field is set."""
         raise NotImplementedError
 
     @property
     def is_zero(self) -> bool:
-        """Whether nothing is set."""
+        """True if no field is set."""
         return False
 
 
 def _key(value: Any) -> Any:
-    """What finds a key in a Map: equal numbers are one key whatever their type, and no number is a bool."""
+    """Return the lookup key of a key of a Map. Equal numbers are the same key whatever their type, but not bools."""
     kind = type(value)
     if kind is bool:
         return ("bool", value)
-    # What has no order or hash is its own key, and found only by itself.
+    # Keys without an order or hash are only found by the same object.
     return value if kind in _KEY_TYPES else (kind.__name__, id(value))
 
 
@@ -130,7 +130,7 @@ _KEY_TYPES: Final = frozenset({int, str, UInt, float})
 
 
 class Map:
-    """A map whose keys are not all strings, or that an expression made."""
+    """A map with keys other than strings, or one that an expression has created."""
 
     __slots__ = ("_entries",)
 
@@ -144,22 +144,22 @@ class Map:
         return (key for key, _ in self._entries.values())
 
     def items(self) -> Iterator[tuple[Any, Any]]:
-        """Keys with their values, as they were put in."""
+        """Return the keys with their values, in insertion order."""
         return iter(self._entries.values())
 
     def find(self, key: Any) -> tuple[Any, Any] | None:
-        """The entry of a key."""
+        """Return the entry of a key."""
         return self._entries.get(_key(key))
 
     def insert(self, key: Any, value: Any) -> None:
-        """Adds an entry. Raises EvaluationError if the key is taken."""
+        """Add an entry. Raises EvaluationError if the key exists."""
         if self.find(key) is not None:
             raise EvaluationError(f"insert failed: key {print_value(key)} already exists")
         self._entries[_key(key)] = (key, value)
 
 
 def find_key(container: Any, key: Any) -> tuple[Any, Any] | None:
-    """The entry of a map or an object for a key."""
+    """Return the entry for a key of a map or an object."""
     if isinstance(container, dict):
         if type(key) is not str:
             return None
@@ -171,17 +171,17 @@ def find_key(container: Any, key: Any) -> tuple[Any, Any] | None:
 
 
 def is_map(value: Any) -> bool:
-    """Whether it is a map or an object."""
+    """Return True for a map or an object."""
     return isinstance(value, dict | Map | LazyMap)
 
 
 class LazyMap:
-    """A map that makes its values when they are asked for."""
+    """A map that creates its values when they are needed."""
 
     __slots__ = ()
 
     def find(self, key: Any) -> tuple[Any, Any] | None:
-        """The entry of a key."""
+        """Return the entry of a key."""
         raise NotImplementedError
 
     def __iter__(self) -> Iterator[Any]:
@@ -191,33 +191,35 @@ class LazyMap:
         raise NotImplementedError
 
     def items(self) -> Iterator[tuple[Any, Any]]:
-        """Keys with their values."""
+        """Yield the keys with their values."""
         for key in self:
             found = self.find(key)
             if found is not None:
                 yield found
 
     def equals(self, other: Any) -> bool:
-        """Whether it is the same as another value."""
+        """Return True if another value is equal."""
         return is_map(other) and _equal_maps(self, other)
 
 
 class CustomList(list[Any]):
-    """A list that is compared and added to in a way of its own."""
+    """A list with its own comparison and addition."""
 
     __slots__ = ()
 
     def equals(self, other: Any) -> bool:
-        """Whether it is the same as another value."""
+        """Return True if another value is equal."""
         raise NotImplementedError
 
     def plus(self, other: list[Any] | tuple[Any, ...]) -> list[Any]:
-        """What `+` makes of it and another list."""
+        """Return the result of `+` with another list."""
         raise NotImplementedError
 
 
 class TextList(CustomList):
-    """Texts that a function has made of a text: they are held in another way than other lists, which some see."""
+    """The list of strings that a function of strings returns. Upstream represents it differently, which has visible
+    effects.
+    """
 
     __slots__ = ()
 
@@ -229,7 +231,7 @@ class TextList(CustomList):
 
 
 def entries(value: Any) -> Iterable[tuple[Any, Any]]:
-    """Keys of a map with their values."""
+    """Return the keys of a map with their values."""
     items: Iterable[tuple[Any, Any]] = value.items()
     return items
 
@@ -254,7 +256,7 @@ _SIMPLE_TYPES: Final[dict[type, Type]] = {
 
 
 def type_of_value(value: Any) -> Type:
-    """The type of a value at run time: lists and maps do not tell what they hold."""
+    """Return the type of a value at run time, which for lists and maps does not include the types of their content."""
     found = _SIMPLE_TYPES.get(type(value))
     if found is not None:
         return found
@@ -268,7 +270,7 @@ def type_of_value(value: Any) -> Type:
 
 
 def is_instance(value: Any, wanted: Type) -> bool:
-    """Whether a value may be given where a type is declared."""
+    """Return True if a value is acceptable for a declared type."""
     if wanted.kind in (Kind.DYN, Kind.ANY, Kind.TYPE_PARAM):
         return True
     if type_of_value(value).name != wanted.name:
@@ -286,7 +288,9 @@ _IDENTICAL: Final = frozenset({bool, int, UInt, float, str, bytes, Timestamp, Du
 
 
 def compare_numbers(left: Any, right: Any) -> int:
-    """-1, 0 or 1. Next to a double whole numbers are doubles, unless they are out of its range. NaN raises."""
+    """Return -1, 0 or 1. Integers are compared with a double as doubles, unless that is out of their range. Raises
+    EvaluationError for NaN.
+    """
     kind, other = type(left), type(right)
     if (kind is float and math.isnan(left)) or (other is float and math.isnan(right)):
         raise EvaluationError("NaN values cannot be ordered")
@@ -301,9 +305,9 @@ def compare_numbers(left: Any, right: Any) -> int:
 
 
 def equal(left: Any, right: Any) -> bool:
-    """Whether two values are the same; values of different types are not, but for numbers.
+    """Return True if two values are equal. Values of different types are not, except for numbers.
 
-    Raises EvaluationError for values that cannot be compared; in lists and maps, as upstream, they are the same.
+    Raises EvaluationError for values that cannot be compared. Within lists and maps, as upstream, they count as equal.
     """
     kind, other = type(left), type(right)
     if kind is other and kind in _IDENTICAL:
@@ -333,7 +337,7 @@ def equal(left: Any, right: Any) -> bool:
 
 
 def is_equal(left: Any, right: Any) -> bool:
-    """Whether two values are the same and can be compared."""
+    """Return True if two values can be compared and are equal."""
     try:
         return equal(left, right)
     except EvaluationError:
@@ -366,7 +370,7 @@ def _equal_maps(left: Any, right: Any) -> bool:
 
 
 def size_of_value(value: Any) -> int:
-    """The length of a string, bytes, a list or a map; 1 of anything else."""
+    """Return the length of a string, bytes, a list or a map; 1 for other values."""
     if isinstance(value, str | bytes | list | tuple | dict | Map | LazyMap):
         return len(value)
     if isinstance(value, Extension):
@@ -376,7 +380,7 @@ def size_of_value(value: Any) -> int:
 
 
 def format_double(value: float, most_digits: int = 6) -> str:
-    """As Go's `%g` prints a double: with an exponent from `most_digits` digits before the point on."""
+    """Format a double like Go's `%g`: with an exponent from `most_digits` digits before the point on."""
     if math.isnan(value):
         return "NaN"
     if math.isinf(value):
@@ -402,7 +406,7 @@ def format_double(value: float, most_digits: int = 6) -> str:
 
 
 def print_value(value: Any) -> str:
-    """A value as messages show it."""
+    """Return the text of a value in messages."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, float):

@@ -1,9 +1,9 @@
-"""What an evaluation does that the rules of its cost do not tell before it is done.
+"""Accounting for work in an evaluation that the cost rules do not cover in advance.
 
-A call is charged when it has come to an end, and by the size of its arguments alone: comparing two lists of two costs
-the same whatever stands in them, and what stands in them may be the same list twice, forty times over. So whatever goes
-through values, or makes new ones, says with each step how much it does. Beyond what every evaluation may do for nothing
-this is charged too, at once: an evaluation ends there as one that costs too much, on the loop and elsewhere.
+A call is only charged after it has ended, and only by the sizes of its arguments. For example, the cost of comparing
+two lists of two items does not depend on the items, which may be the same list twice, nested forty times. Therefore
+code that visits or creates values reports its steps. Steps beyond a free share are charged at once, so the evaluation
+ends as one that costs too much, both on the event loop and elsewhere.
 """
 
 from __future__ import annotations
@@ -16,21 +16,21 @@ from typing import Final, Protocol
 from steersman.work.threads import give_way
 
 TEXT_OF_A_STEP: Final = 32
-"""Characters that are copied in the time of a step, which is some 0.3 us."""
+"""The characters that are copied in the time of one step, which is about 0.3 us."""
 
 
 class Worker(Protocol):
-    """An evaluation."""
+    """The interface of an evaluation for this."""
 
     def work(self, steps: int) -> None:
-        """Counts steps. Raises CostLimitExceeded."""
+        """Count steps. Raises CostLimitExceeded."""
 
     def afford(self, cost: int) -> None:
-        """Raises CostLimitExceeded if so much cannot be charged any more."""
+        """Check that a cost can still be charged. Raises CostLimitExceeded."""
 
 
 class Here(local):
-    """The evaluation that this thread is at."""
+    """The current evaluation of this thread."""
 
     worker: Worker | None = None
 
@@ -39,9 +39,9 @@ HERE: Final = Here()
 
 
 def spend(steps: int) -> None:
-    """To be called before so many steps are taken, such as comparing so many items. Raises CostLimitExceeded.
+    """Count steps before they are performed, such as comparing as many items. Raises CostLimitExceeded.
 
-    In the worker threads others may have their turn.
+    In worker threads, this lets other threads run.
     """
     give_way()
     worker = HERE.worker
@@ -50,8 +50,9 @@ def spend(steps: int) -> None:
 
 
 def afford(cost: int) -> None:
-    """To be called before what will be charged when it has come to an end, if it takes long in one piece. Raises
-    CostLimitExceeded."""
+    """Check that a later charge is affordable, before work that takes long without interruption. Raises
+    CostLimitExceeded.
+    """
     worker = HERE.worker
     if worker is not None:
         worker.afford(cost)
@@ -59,7 +60,7 @@ def afford(cost: int) -> None:
 
 @contextmanager
 def counted_by(worker: Worker) -> Iterator[None]:
-    """Has what is done within counted by this one."""
+    """Count the steps within the context for this evaluation."""
     outer, HERE.worker = HERE.worker, worker
     try:
         yield
@@ -68,6 +69,6 @@ def counted_by(worker: Worker) -> Iterator[None]:
 
 
 def spend_on_text(characters: int) -> None:
-    """The same before so many characters are copied or looked at."""
+    """Count the steps of copying or scanning characters, before that is done."""
     if characters >= TEXT_OF_A_STEP:
         spend(characters // TEXT_OF_A_STEP)

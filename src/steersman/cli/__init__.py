@@ -1,11 +1,11 @@
-"""The command line: parse, build a configuration, call one function."""
+"""Command line: parses arguments, builds the configuration, and calls one function per command."""
 
 from steersman.work.no_collections import no_collections
 
 try:
     with no_collections():
         from steersman.cli.main import main
-except KeyboardInterrupt:  # while the program loads: as `main` ends when it is interrupted
+except KeyboardInterrupt:  # while the modules are imported: exit with the same status as `main` on an interrupt
     raise SystemExit(130) from None
 
 __all__ = ["main"]

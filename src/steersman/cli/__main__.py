@@ -1,4 +1,4 @@
-"""`python -m steersman.cli`: the command without its script."""
+"""Entry point of `python -m steersman.cli`."""
 
 from steersman.cli.main import main
 

@@ -1,4 +1,4 @@
-"""Commands whose help shows their flags by section, in two columns, as kube-apiserver's does."""
+"""Commands whose help lists flags by section in two columns, as kube-apiserver's does."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from steersman.controlplane.flags import Flag
 from steersman.controlplane.options import FLAGS, SECTIONS, Options
 
 _NAMES: Final = 0.36
-"""Part of the width that is the column of names at most; what is longer has its line for itself."""
+"""Maximum width of the column of names, as a part of the total width. A longer name has a line of its own."""
 _ALL: Final = "steersman.all_flags"
-"""Key under which a context keeps that help is to show all flags."""
+"""Key in a context's `meta`; set if help should list all flags."""
 _LONGEST: Final = 120
-"""Columns of help on a terminal that has more."""
+"""Maximum width of help in columns."""
 
 
 class Option(click.Option):
-    """An option of a command's own; `section` is where help shows it."""
+    """An option that belongs to one command; help lists it under `section`."""
 
     def __init__(self, *arguments: Any, section: str = "Options", **attributes: Any) -> None:
         if not attributes.get("default"):
@@ -31,17 +31,17 @@ class Option(click.Option):
         self.section = section
 
     def get_help_extra(self, ctx: click.Context) -> Any:
-        """Leave out the range, which the text says where it matters."""
+        """Remove the range, which the help text states if necessary."""
         extra = super().get_help_extra(ctx)
         extra.pop("range", None)
         return extra
 
 
 class SectionedCommand(click.Command):
-    """A command whose help shows its options by their sections."""
+    """A command whose help lists options by section."""
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The sections in the order of their first options; what is in none comes last."""
+        """Write the sections in the order of their first options; options without section come last."""
         formatter.width = min(_LONGEST, shutil.get_terminal_size((_LONGEST, 24)).columns)
         own: dict[str, list[tuple[str, str]]] = {}
         for each in super().get_params(ctx):
@@ -49,7 +49,7 @@ class SectionedCommand(click.Command):
                 continue
             row = each.get_help_record(ctx)
             if row is not None:
-                if row[0] == "--help":  # parse_args of FlagsCommand reads -h
+                if row[0] == "--help":  # FlagsCommand.parse_args handles -h
                     row = ("-h, --help", row[1])
                 own.setdefault(getattr(each, "section", "Global"), []).append(row)
         last = own.pop("Global", [])
@@ -57,7 +57,7 @@ class SectionedCommand(click.Command):
             _write(formatter, title, rows)
 
     def further_sections(self) -> Iterable[tuple[str, list[tuple[str, str]]]]:
-        """Sections of flags that are no options: their titles and rows."""
+        """Return further sections of flags that are not click options: titles and rows."""
         return ()
 
 
@@ -85,10 +85,10 @@ _HELP_ALL: Final = Option(
 
 
 class FlagsCommand(SectionedCommand):
-    """A command that takes the flags of `steersman serve` unread: `parse` reads them as Go does.
+    """A command that passes the flags of `steersman serve` on; `parse` parses them as Go does.
 
-    `defaults` are texts of flags that are others here than those of Options, by the names of the flags. With
-    `most_used`, --help shows these alone of the server's flags, and --help-all the others too.
+    `defaults` maps names of flags to default texts that differ from those of Options. If `most_used` is given, --help
+    lists only these of the server's flags, and --help-all lists all.
     """
 
     def __init__(
@@ -98,7 +98,7 @@ class FlagsCommand(SectionedCommand):
         most_used: Sequence[str] = (),
         **attributes: Any,
     ) -> None:
-        # Were -h one of click's names, an argument such as -authorization-mode would ask for help: it has an h in it.
+        # With -h as a name, click would read an argument such as -authorization-mode as -h, because it contains an h.
         settings = {"ignore_unknown_options": True, "allow_extra_args": True, "help_option_names": ["--help"]}
         super().__init__(*arguments, **{**attributes, "context_settings": settings})
         self._defaults = dict(defaults or {})
@@ -112,7 +112,7 @@ class FlagsCommand(SectionedCommand):
         return super().parse_args(ctx, args)
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
-        """While a shell completes a line, the flags as options that click can read."""
+        """Return the options, and during shell completion the flags too."""
         own = super().get_params(ctx)
         if not ctx.resilient_parsing:
             return own
@@ -122,8 +122,8 @@ class FlagsCommand(SectionedCommand):
         return ["[flags]"]
 
     def further_sections(self) -> Iterable[tuple[str, list[tuple[str, str]]]]:
-        """Those of the flags."""
-        defaults = {**_defaults(), **self._defaults}
+        """Return the sections of the server's flags."""
+        defaults = {**default_texts(), **self._defaults}
         sections: Mapping[str, Mapping[str, Flag]] = SECTIONS
         if self._most_used and not _is_all_wanted(click.get_current_context()):
             sections = {"Server": {name: FLAGS[name] for name in self._most_used}}
@@ -137,8 +137,8 @@ def _write(formatter: click.HelpFormatter, title: str, rows: list[tuple[str, str
             formatter.write_dl(rows, col_max=round(formatter.width * _NAMES))
 
 
-def _defaults() -> dict[str, str]:
-    """Texts of the defaults, by flag, of those that say something."""
+def default_texts() -> dict[str, str]:
+    """Return the default texts by flag, without empty ones."""
     from steersman.cli.paths import DEFAULT_DATA_DIR, default_data_dir
 
     found = {**Options(data_dir=default_data_dir()).as_flags(), "data-dir": DEFAULT_DATA_DIR}
@@ -153,7 +153,7 @@ def _row(name: str, flag: Flag, default: str) -> tuple[str, str]:
 
 
 def _option(name: str, flag: Flag) -> click.Option:
-    """A flag as a shell offers it."""
+    """Return a flag as an option for shell completion."""
     names = [f"-{name}", f"--{name}"] if len(name) == 1 else [f"--{name}"]
     kind = (
         click.Path() if flag.read in (file, one_file) else click.Path(file_okay=False) if flag.read is folder else None
@@ -169,7 +169,7 @@ def _option(name: str, flag: Flag) -> click.Option:
 
 
 def offered(flag: Flag) -> tuple[str, ...]:
-    """Return the values that a shell offers."""
+    """Return the values of a flag for shell completion."""
     if flag.read is plugins:
         from steersman.controlplane.admission import plugin_names
 
@@ -182,7 +182,7 @@ def offered(flag: Flag) -> tuple[str, ...]:
 
 
 def _values(flag: Flag) -> Callable[[click.Context, click.Parameter, str], list[CompletionItem]]:
-    """The values of a flag; of one that takes several, those for the last."""
+    """Return a completion function for a flag's values; in a comma-separated list it completes the last one."""
 
     def complete(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
         before, comma, last = incomplete.rpartition(",") if flag.repeats else ("", "", incomplete)

@@ -1,4 +1,4 @@
-"""`steersman completion`: what a shell is to read so that it completes the commands, their flags and values."""
+"""`steersman completion`: prints scripts that complete commands, flags and values in a shell."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _VARIABLE = "_STEERSMAN_COMPLETE"
 
 
 class _Bash(BashComplete):
-    """Knows that bash splits words at `=`."""
+    """Completion for bash, which splits words at `=`."""
 
     def get_completion_args(self) -> tuple[list[str], str]:
         words, incomplete = super().get_completion_args()
@@ -18,7 +18,7 @@ class _Bash(BashComplete):
 
 
 def know_bash() -> None:
-    """Have bash be answered by the class that knows how bash splits words."""
+    """Register the completion class that handles bash's word splitting."""
     add_completion_class(_Bash)
 
 
@@ -26,7 +26,7 @@ def know_bash() -> None:
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 @click.pass_context
 def completion(context: click.Context, shell: str) -> None:
-    """Print what completes command lines in a shell.
+    """Print the script that completes command lines in a shell.
 
     \b
     bash:  echo 'eval "$(steersman completion bash)"' >> ~/.bashrc

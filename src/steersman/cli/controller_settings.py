@@ -1,4 +1,4 @@
-"""Flags of kube-controller-manager that say what controllers are told of the cluster."""
+"""Flags of kube-controller-manager: settings of the controllers for the cluster."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ _SIGNERS: Final = {
     "kubernetes.io/kube-apiserver-client": "kube-apiserver-client",
     "kubernetes.io/legacy-unknown": "legacy-unknown",
 }
-"""Signers, and what stands for them in flags."""
+"""Names of the signers in flags, by signer."""
 _accounts: Final = partial(click.option, cls=Option, section="Service account controller")
 _signing: Final = partial(click.option, cls=Option, section="Certificate signing controller")
 _addresses: Final = partial(click.option, cls=Option, section="Node IPAM controller")
 _OPTIONS: Final = (
-    _accounts("--root-ca-file", type=_File, help="Certificates by which pods verify the API server."),
-    _accounts("--service-account-private-key-file", type=_File, help="Signs tokens in secrets of service accounts."),
+    _accounts("--root-ca-file", type=_File, help="CA certificates by which pods verify the API server."),
+    _accounts("--service-account-private-key-file", type=_File, help="Key for tokens in service account secrets."),
     _accounts(
         "--legacy-service-account-token-clean-up-period",
         default="8760h0m0s",
-        help="Time without use after which a token that was made for an account is taken back.",
+        help="Time without use after which an auto-generated service account token is deleted.",
     ),
-    _signing("--cluster-signing-cert-file", type=_File, help="Certificate of the authority of all signers, PEM."),
+    _signing("--cluster-signing-cert-file", type=_File, help="CA certificate of all signers, PEM."),
     _signing("--cluster-signing-key-file", type=_File, help="Key of --cluster-signing-cert-file, PEM."),
     *(
         _signing(f"--cluster-signing-{flag}-{part}-file", type=_File, help=f"{what} of the signer {signer} alone, PEM.")
@@ -47,36 +47,45 @@ _OPTIONS: Final = (
     _signing(
         "--cluster-signing-duration",
         default="8760h0m0s",
-        help="Life of signed certificates, unless less is asked for.",
+        help="Validity of signed certificates, unless the request asks for less.",
     ),
-    _addresses("--allocate-node-cidrs", is_flag=True, help="Give nodes addresses for their pods."),
-    _addresses("--cluster-cidr", default="", help="CIDRs of pods, separated by a comma."),
-    _addresses("--service-cluster-ip-range", default="", help="CIDRs of services, which nodes are not given."),
+    _addresses("--allocate-node-cidrs", is_flag=True, help="Allocate pod CIDRs to nodes."),
+    _addresses("--cluster-cidr", default="", help="CIDRs of pods, comma-separated."),
+    _addresses("--service-cluster-ip-range", default="", help="CIDRs of services, which are not allocated to nodes."),
     _addresses(
-        "--node-cidr-mask-size", type=int, default=0, help="Bits of a node's CIDR.  [default: 24, or 64 of IPv6]"
+        "--node-cidr-mask-size",
+        type=int,
+        default=0,
+        help="Prefix length of a node's CIDR.  [default: 24, or 64 for IPv6]",
     ),
     _addresses(
-        "--node-cidr-mask-size-ipv4", type=int, default=0, help="Bits of a node's IPv4 CIDR beside one of IPv6."
+        "--node-cidr-mask-size-ipv4",
+        type=int,
+        default=0,
+        help="Prefix length of a node's IPv4 CIDR in dual-stack clusters.",
     ),
     _addresses(
-        "--node-cidr-mask-size-ipv6", type=int, default=0, help="Bits of a node's IPv6 CIDR beside one of IPv4."
+        "--node-cidr-mask-size-ipv6",
+        type=int,
+        default=0,
+        help="Prefix length of a node's IPv6 CIDR in dual-stack clusters.",
     ),
 )
 
 
 class SettingsError(Exception):
-    """Flags that contradict each other, or cannot be read."""
+    """Flags contradict each other or have invalid values."""
 
 
 def settings_flags(command: F) -> F:
-    """Adds the flags to a command, which is given them by their names."""
+    """Add the flags to a command, which receives them as keyword arguments."""
     for option in reversed(_OPTIONS):
         command = option(command)
     return command
 
 
 def settings_of(given: Mapping[str, Any]) -> Settings:
-    """What the flags say. Raises SettingsError, OSError."""
+    """Convert the flags to settings. Raises SettingsError, OSError."""
     from steersman.controllers.controller import Settings
 
     root_ca: Path | None = given["root_ca_file"]
@@ -149,7 +158,7 @@ def _cluster_cidrs(given: Mapping[str, Any]) -> tuple[ClusterCIDR, ...]:
 
 
 def _sizes(given: Mapping[str, Any], versions: set[int]) -> dict[int, int]:
-    """How many bits a node's network has, by the version of IP."""
+    """Return the prefix length of a node's network by IP version. Raises SettingsError."""
     both, ipv4, ipv6 = (given[f"node_cidr_mask_size{each}"] for each in ("", "_ipv4", "_ipv6"))
     if both and len(versions) > 1:
         raise SettingsError("usage of --node-cidr-mask-size is not allowed with dual-stack clusters")
@@ -164,7 +173,7 @@ def _sizes(given: Mapping[str, Any], versions: set[int]) -> dict[int, int]:
         raise SettingsError("usage of --node-cidr-mask-size-ipv6 is not allowed for a single-stack IPv4 cluster")
     sizes = {4: both or ipv4 or 24, 6: both or ipv6 or 64}
     if any(not 0 < sizes[each] <= (32 if each == 4 else 128) for each in versions):
-        raise SettingsError("--node-cidr-mask-size: no size of a network")
+        raise SettingsError("--node-cidr-mask-size: not a valid prefix length")
     return sizes
 
 

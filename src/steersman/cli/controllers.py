@@ -1,4 +1,4 @@
-"""`steersman controllers`: the controllers on an API server elsewhere."""
+"""`steersman controllers`: runs controllers against another API server."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from steersman.cli.serve import fail
     default=("*",),
     cls=Option,
     section="Generic",
-    help="Controllers to run: * for all that are on by default, foo for that one, -foo for all but that one.",
+    help="Controllers to run: * for all that are on by default, foo to enable foo, -foo to disable foo.",
 )
 @settings_flags
 @click.option(
@@ -30,7 +30,7 @@ from steersman.cli.serve import fail
     is_flag=True,
     cls=Option,
     section="Generic",
-    help="Let each controller use a service account of its own.",
+    help="Use a service account per controller.",
 )
 @log_options
 @leader_elect_option
@@ -45,8 +45,8 @@ def controllers(
 ) -> None:
     """Run the controllers of kube-controller-manager on any API server.
 
-    The lease kube-system/kube-controller-manager says which instance works: beside a kube-controller-manager that runs,
-    this one waits; it ends when it loses the lease.
+    Instances elect a leader by the lease kube-system/kube-controller-manager. While another instance or a
+    kube-controller-manager is the leader, this one waits. It exits if it loses the lease.
     """
     from steersman.controllers.selection import selected
     from steersman.controllers.standalone import Standalone

@@ -1,4 +1,4 @@
-"""`steersman crd`: prints the CustomResourceDefinitions of declared classes."""
+"""`steersman crd`: prints the CustomResourceDefinitions of classes that are declared with @resource."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from steersman.machinery.suggestions import did_you_mean
 @click.command()
 @click.argument("where", metavar="MODULE[:CLASS]")
 def crd(where: str) -> None:
-    """Print the CustomResourceDefinitions of a module's classes, or of one of them, as YAML for kubectl apply."""
+    """Print the CustomResourceDefinitions of a module's classes, or of one class, as YAML for kubectl apply."""
     from steersman.library.checked import check_definition
     from steersman.library.declaration import Declaration, declaration_of
     from steersman.library.definition import definition_yaml
@@ -29,14 +29,14 @@ def crd(where: str) -> None:
             continue
         try:
             declared[each] = declaration_of(model)
-        except TypeError:  # any other class, or another version of one
+        except TypeError:  # not a declared class, or a further version of one
             continue
         models[each] = model
     hint = did_you_mean(wanted, models) if wanted else ""
     if wanted:
         models = {each: model for each, model in models.items() if each == wanted}
     if not models:
-        raise click.ClickException(f"{where}: no class there is declared with @resource{hint}")
+        raise click.ClickException(f"{where}: no class in it is declared with @resource{hint}")
     texts: dict[str, str] = {}
     for each, model in models.items():
         try:
@@ -48,7 +48,7 @@ def crd(where: str) -> None:
 
 
 def _module(name: str) -> ModuleType:
-    """The module, which may be in the current folder."""
+    """Import a module, which may be in the current folder."""
     if (here := os.getcwd()) not in sys.path:
         sys.path.insert(0, here)
     try:

@@ -1,10 +1,10 @@
-"""Durations as people read them."""
+"""Formatting of durations for people."""
 
 from __future__ import annotations
 
 
 def in_words(seconds: float) -> str:
-    """Return `12s`, `3m4s`, `2h5m` or `3d4h`: as kubectl shows ages, in two units at most."""
+    """Return `12s`, `3m4s`, `2h5m` or `3d4h`: at most two units, as kubectl prints ages."""
     whole = int(seconds)
     for unit, small, name, smaller in ((86400, 3600, "d", "h"), (3600, 60, "h", "m"), (60, 1, "m", "s")):
         if whole >= unit:

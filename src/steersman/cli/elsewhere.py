@@ -1,4 +1,4 @@
-"""Programs that work on an API server elsewhere, until a signal or until they lose their lease."""
+"""Commands that work on another API server until they get a signal or lose their lease."""
 
 from __future__ import annotations
 
@@ -38,18 +38,18 @@ leader_elect_option: Final[Callable[[F], F]] = click.option(
     default=True,
     cls=Option,
     section="Leader election",
-    help="Work only while no other instance does.",
+    help="Work only while holding a lease, so that only one instance works.",
 )
 
 
 def log_options(command: F) -> F:
-    """Adds `-v` and `--logging-format`, which the command is given as `verbosity` and `logging_format`."""
+    """Add `-v` and `--logging-format`, which the command receives as `verbosity` and `logging_format`."""
     section = partial(click.option, cls=Option, section="Logs")
     shown = section(
         "--logging-format",
         type=click.Choice(FLAGS["logging-format"].values),
         default=logs.TEXT,
-        help="Form of the log's lines.",
+        help="Format of log lines.",
     )
     level = section(
         "-v", "--v", "verbosity", type=click.IntRange(0), default=0, help=FLAGS["v"].help.capitalize() + "."
@@ -58,8 +58,11 @@ def log_options(command: F) -> F:
 
 
 def run_on(kubeconfig: Path, work: Work, verbosity: int = 0, logging_format: str = logs.TEXT) -> None:
-    """Runs `work` on the server that the kubeconfig names. Exits with 1, after one line, if it cannot begin, or if it
-    ends by itself. The log says when it begins and ends, from when on it leads, and warnings."""
+    """Run `work` on the server of a kubeconfig.
+
+    If it cannot start, or ends by itself, prints one line and exits with 1. Logs the start, the end, the election as
+    leader, and warnings.
+    """
     logs.configure_logging(verbosity, logging_format)
     began = time.monotonic()
     logging.getLogger("steersman.client.leader_election").setLevel(logging.INFO)
@@ -84,7 +87,7 @@ def run_on(kubeconfig: Path, work: Work, verbosity: int = 0, logging_format: str
 
 
 async def _until_stopped(transport: TLSTransport, work: Work) -> bool:
-    """Whether it ended because of a signal."""
+    """Run `work` until it ends or a signal arrives; return True after a signal."""
     working = asyncio.ensure_future(work(transport))
     loop = asyncio.get_running_loop()
     for each in (signal.SIGTERM, signal.SIGINT):

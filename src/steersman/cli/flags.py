@@ -1,7 +1,7 @@
-"""kube-apiserver's flags: those supported here, and the names of the others so that they are never ignored.
+"""kube-apiserver's flags on the command line: parsing, and the names of unsupported ones, which are never ignored.
 
-Values are read as Go's pflag reads them: `--flag=value` or `--flag value`, booleans also as a bare `--flag`, and the
-one shorthand, `-v 3`, also as `-v=3` and `-v3`.
+The syntax is that of Go's pflag: `--flag=value` or `--flag value`, for booleans also `--flag`, and for the only
+shorthand `-v 3`, `-v=3` and `-v3`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, Final
 from steersman.controlplane.flags import Flag
 from steersman.controlplane.option_ties import check_ties
 from steersman.controlplane.options import FLAGS, Options, OptionsError
-from steersman.machinery.suggestions import did_you_mean, known_are
+from steersman.machinery.suggestions import did_you_mean, known_names_hint
 
 NOT_SUPPORTED: Final = frozenset(
     (
@@ -52,13 +52,13 @@ NOT_SUPPORTED: Final = frozenset(
         "watch-cache-sizes",
     )
 )
-"""Flags of kube-apiserver that are told from mistakes, and refused."""
+"""Flags of kube-apiserver that are not supported; they get an error message that differs from unknown flags."""
 
 
 def parse(arguments: list[str], data_dir: Path, others: Iterable[str] = ()) -> Options:
-    """Options from a command line. Raises OptionsError: every flag is known, or the start ends here.
+    """Parse a command line. Raises OptionsError, also for unknown flags.
 
-    `others` are names of flags that the command has beside these.
+    `others` are names of further flags of the command, for suggestions.
     """
     values: dict[str, Any] = {"data_dir": data_dir}
     for name, value, _ in arguments_by_flag(arguments, others=others):
@@ -79,7 +79,7 @@ def parse(arguments: list[str], data_dir: Path, others: Iterable[str] = ()) -> O
             "are defined"
         )
     if "storage" in values and values.get("etcd_servers"):
-        raise OptionsError(f"--storage={values['storage']} and --etcd-servers contradict each other: leave one out")
+        raise OptionsError(f"--storage={values['storage']} and --etcd-servers contradict each other: omit one")
     values["anonymous_auth_is_given"] = "anonymous_auth" in values
     options = Options(**values)
     check(options)
@@ -89,9 +89,9 @@ def parse(arguments: list[str], data_dir: Path, others: Iterable[str] = ()) -> O
 def arguments_by_flag(
     arguments: list[str], more_booleans: Container[str] = (), others: Iterable[str] = ()
 ) -> Iterator[tuple[str, str, list[str]]]:
-    """Of each flag its name, with `-` for `_`, its value, and the arguments it was given by. Raises OptionsError.
+    """Yield name (with `-` for `_`), value and original arguments of each flag. Raises OptionsError.
 
-    `more_booleans` are names of flags beside those here that may be given without a value.
+    `more_booleans` are names of further flags that need no value. `others` are further names for suggestions.
     """
     waiting = iter(arguments)
     for text in waiting:
@@ -113,7 +113,9 @@ def arguments_by_flag(
 
 
 def _split(text: str) -> tuple[str, str, str]:
-    """The name of the flag, something if a value comes with it, and that value. Raises OptionsError."""
+    """Return the name of a flag, a non-empty text if the argument contains a value, and that value. Raises
+    OptionsError.
+    """
     if not text.startswith("--"):
         if text[1] != "v":
             raise OptionsError(f"unknown shorthand flag: {text[1]!r} in {text}")
@@ -133,12 +135,12 @@ def _lookup(name: str, others: Iterable[str] = ()) -> Flag:
 
 
 def check(options: Options) -> None:
-    """What no single flag can tell. Raises OptionsError."""
+    """Check combinations of flags. Raises OptionsError."""
     if bool(options.tls_cert_file) != bool(options.tls_private_key_file):
-        raise OptionsError("--tls-cert-file and --tls-private-key-file go together")
+        raise OptionsError("--tls-cert-file and --tls-private-key-file must be given together")
     _check_authorization(options)
     if bool(options.kubelet_client_certificate) != bool(options.kubelet_client_key):
-        raise OptionsError("--kubelet-client-certificate and --kubelet-client-key go together")
+        raise OptionsError("--kubelet-client-certificate and --kubelet-client-key must be given together")
     from steersman.controlplane.admission import plugin_names
     from steersman.controlplane.runtime_config import RuntimeConfig
 
@@ -146,7 +148,7 @@ def check(options: Options) -> None:
     for flag, names in (("enable", options.enable_admission_plugins), ("disable", options.disable_admission_plugins)):
         for name in names:
             if name not in known:
-                why = f"unknown admission plugin {name!r}{known_are(name, known)}"
+                why = f"unknown admission plugin {name!r}{known_names_hint(name, known)}"
                 raise OptionsError(f"--{flag}-admission-plugins: {why}")
     both = sorted({*options.enable_admission_plugins} & {*options.disable_admission_plugins})
     if both:

@@ -1,4 +1,4 @@
-"""How groups of commands show these in their help."""
+"""Groups of commands whose help lists commands in the order of their definition."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import Final
 import click
 
 _WHOLE: Final = 1000
-"""Characters after which click would cut a sentence."""
+"""Length in characters from which click shortens a sentence."""
 
 
 class InOrder(click.Group):
-    """Lists its commands as they were added, each with the whole first sentence of its help."""
+    """Group that lists its commands in order, each with the whole first sentence of its help."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(self.commands)

@@ -1,4 +1,4 @@
-"""`steersman kubeconfig`: makes kubectl talk to a server by merging its context into the user's kubeconfig."""
+"""`steersman kubeconfig`: merges a server's context into the user's kubeconfig."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from steersman.controlplane.data_files import check_files
     "--data-dir", type=AbsolutePath(), metavar="folder", help=f"the server's folder  [default: {DEFAULT_DATA_DIR}]"
 )
 @click.option(
-    "--file", "target", type=AbsolutePath(), metavar="file", help="the kubeconfig to change  [default: kubectl's]"
+    "--file", "target", type=AbsolutePath(), metavar="file", help="kubeconfig to modify  [default: kubectl's]"
 )
 @click.option("--name", default="steersman", show_default=True, metavar="string", help="the name of the context")
 def kubeconfig(data_dir: Path | None, target: Path | None, name: str) -> None:
-    """Merge the administrator's context of a server into ~/.kube/config and make it the current one."""
+    """Merge the administrator's context of a server into ~/.kube/config and make it the current context."""
     source = own_file(data_dir or default_data_dir())
     if not source.is_file():
-        raise click.ClickException(f"{source} is not there: start the server first")
+        raise click.ClickException(f"{source} does not exist: start the server first")
     try:
         check_files(source.parent)
     except OSError as error:
@@ -41,13 +41,13 @@ def kubeconfig(data_dir: Path | None, target: Path | None, name: str) -> None:
         replaced = replaced_server(config, admin, name)
         merged = merge(config, admin, name)
     except (KeyError, IndexError, TypeError, AttributeError):
-        raise click.ClickException(f"{source} or {found} is no kubeconfig; neither was changed") from None
+        raise click.ClickException(f"{source} or {found} is not a kubeconfig; neither was changed") from None
     store(found, merged)
-    click.echo(f"context {name} is in {found} and current")
+    click.echo(f"context {name} is in {found} and is the current context")
     if replaced:
-        click.echo(f"it led to {replaced} before; with --name there is a context for each", err=True)
+        click.echo(f"the context was for {replaced} before; use --name to keep a context for each server", err=True)
     if not _is_running(source.parent):
-        click.echo(f"no server runs in {source.parent} now", err=True)
+        click.echo(f"no server is running in {source.parent} now", err=True)
     if target is None and found not in files_of_kubectl():
         click.echo(f"KUBECONFIG names {source}, which kubectl reads in its place: `unset KUBECONFIG` to use {found}")
 

@@ -1,4 +1,4 @@
-"""Log of the commands that serve: its lines of text or JSON, and the lines at its start and end."""
+"""Logging of the commands: text or JSON lines, and the lines at start and end."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import msgspec
 import steersman
 from steersman.cli.durations import in_words
 from steersman.machinery.go.escaping import escaped
-from steersman.machinery.go.urls import shown_url
+from steersman.machinery.go.urls import redacted_url
 from steersman.net.log_levels import NOTICE
 
 if TYPE_CHECKING:
@@ -32,17 +32,17 @@ _V_OF_DEBUG: Final = 6
 _CONTROL: Final = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 _CONTROL_IN_LINES: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029]")
 _LONGEST: Final = 32 << 10
-"""Characters of a message, and of the text of an error, before control characters are escaped."""
+"""Limit of a message and of an error text in characters, before control characters are escaped."""
 _SHOWN_APART: Final = ("data-dir", "storage", "etcd-servers")
-"""Flags that the line at the start tells under other names, or in any case."""
+"""Flags that the start line shows under other names, or always."""
 
 
 def configure_logging(verbosity: int, logging_format: str = TEXT, worker: int = 0) -> None:
-    """Send log records to the standard error. `worker` is the number of the worker that this process is, if it is."""
+    """Send log records to the standard error. `worker` is the number of this worker process, or 0."""
     from steersman.server.debug_paths import log_level
 
     root = logging.getLogger()
-    if root.handlers:  # a program that has configured logging before has its own way
+    if root.handlers:  # the program has configured logging itself
         return
     handler = logging.StreamHandler()
     handler.setFormatter(_JsonFormatter(worker) if logging_format == JSON else _TextFormatter(worker))
@@ -52,16 +52,16 @@ def configure_logging(verbosity: int, logging_format: str = TEXT, worker: int = 
 
 
 def _is_ours_or_a_warning(record: logging.LogRecord) -> bool:
-    """Keep out records that packages log for those who look into them, at any -v: they may hold what passes through."""
+    """Return True for our own records and for warnings; lower records of other packages may contain secrets."""
     return record.levelno >= logging.WARNING or record.name.partition(".")[0] == "steersman"
 
 
 class CommandFailed(Exception):
-    """A reason for which the server does not start, or does not go on; no fault of the program, so without a trace."""
+    """Reason why the server does not start or go on; not a bug, so it is logged without a traceback."""
 
 
 class _TextFormatter(logging.Formatter):
-    """Lines of text: the first letter of the severity, time, logger, message."""
+    """Formatter of text lines: first letter of the severity, time, logger, message."""
 
     def __init__(self, worker: int) -> None:
         who = f"worker {worker} " if worker else ""
@@ -72,17 +72,19 @@ class _TextFormatter(logging.Formatter):
         return super().format(record)
 
     def formatMessage(self, record: logging.LogRecord) -> str:
-        """Keep a message on its line: what clients and other servers have sent may be in it, and could else make lines
-        of its own, or write escape codes to a terminal."""
+        """Format a message on one line with control characters escaped.
+
+        Text from clients and other servers could otherwise forge lines or send escape codes to a terminal.
+        """
         return escaped(_bounded(super().formatMessage(record)), _CONTROL, _as_escape)
 
     def formatException(self, ei: Any) -> str:
-        """Keep escape codes out of the lines of an error, and begin each line so that none looks like a record."""
+        """Format an error with escape codes escaped and lines indented, so that no line looks like a record."""
         return escaped(_bounded(super().formatException(ei)), _CONTROL_IN_LINES, _as_escape).replace("\n", "\n  ")
 
 
 def _bounded(text: str) -> str:
-    """Cut off a long text: what other servers answer may be megabytes, and may come with every request."""
+    """Truncate a long text: answers of other servers may be megabytes long, and repeat with every request."""
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}... ({len(text)} characters)"
 
 
@@ -99,8 +101,11 @@ def _severity(level: int) -> str:
 
 
 class _JsonFormatter(logging.Formatter):
-    """Lines of JSON in kube-apiserver's form (component-base `logs/json`): `ts` in milliseconds, `caller`, `msg`, `v`
-    of what is no error or warning, `err` of an exception. `logger`, `stacktrace` and `worker` are added here."""
+    """Formatter of JSON lines in kube-apiserver's form (component-base `logs/json`).
+
+    Members are `ts` in milliseconds, `caller`, `msg`, `v` unless it is an error or warning, and `err` for an exception.
+    Our additions are `logger`, `stacktrace` and `worker`.
+    """
 
     def __init__(self, worker: int) -> None:
         super().__init__()
@@ -129,21 +134,22 @@ class _JsonFormatter(logging.Formatter):
 
 
 def _verbosity(level: int) -> int:
-    """Return the -v from which records of a level are logged."""
+    """Return the lowest -v at which records of a level are logged."""
     if level >= NOTICE:
         return 0
     return _V_OF_INFO if level >= logging.INFO else _V_OF_DEBUG
 
 
 def _valid(text: str) -> str:
-    """Cut off a long text, and replace surrogates, which no UTF-8 has."""
+    """Truncate a long text, and replace surrogates, which are invalid in UTF-8."""
     return _bounded(text).encode("utf-8", "replace").decode()
 
 
 def log_start(options: Options, url: str, seconds: float, usual: Mapping[str, str], own: Mapping[str, str]) -> None:
-    """Log one line about a server that is ready: version, address, folder, storage, flags that differ from defaults.
+    """Log one line about a server that is ready: version, address, folder, storage, and flags that differ from
+    defaults.
 
-    `usual` are defaults of the command that are not those of Options, `own` flags of the command that Options has not.
+    `usual` are the command's defaults that differ from those of Options. `own` are the command's own flags with values.
     """
     from steersman.server.version import MAJOR, MINOR, PATCH
 
@@ -167,10 +173,10 @@ def log_start(options: Options, url: str, seconds: float, usual: Mapping[str, st
 
 
 def log_work(kubeconfig: Path, url: str) -> None:
-    """Log one line about controllers, or a scheduler, that begin to work on a server elsewhere."""
+    """Log one line when controllers or a scheduler start to work on another server."""
     logger.log(
         NOTICE,
-        "steersman %s (Python %s) begins to work on %s: process=%d kubeconfig=%s",
+        "steersman %s (Python %s) works on %s: process=%d kubeconfig=%s",
         steersman.__version__,
         sys.version.split(" ", 1)[0],
         url,
@@ -180,33 +186,35 @@ def log_work(kubeconfig: Path, url: str) -> None:
 
 
 def storage_of(options: Options) -> str:
-    """Return `sqlite`, `memory`, or the addresses of the members of etcd."""
-    return ",".join(map(shown_url, options.etcd_servers)) or options.storage
+    """Return `sqlite`, `memory`, or the addresses of etcd's members."""
+    return ",".join(map(redacted_url, options.etcd_servers)) or options.storage
 
 
 def flags_that_differ(options: Options, defaults: Mapping[str, str]) -> list[str]:
-    """Return the flags whose values are not the defaults, as a command line has them. `defaults` are those that are
-    others than the defaults of Options. Of URLs, what may be secret is left out."""
+    """Return the flags that differ from their defaults as command line arguments, with secrets in URLs removed.
+
+    `defaults` are the command's defaults that differ from those of Options.
+    """
     from steersman.controlplane.options import Options
 
     usual = {**Options(data_dir=options.data_dir).as_flags(), **defaults}
     return [
-        f"--{name}={','.join(map(shown_url, value.split(','))) if '://' in value else value}"
+        f"--{name}={','.join(map(redacted_url, value.split(','))) if '://' in value else value}"
         for name, value in options.as_flags().items()
         if value != usual[name] and name not in _SHOWN_APART
     ]
 
 
 def log_failure(why: str) -> None:
-    """Log that the server cannot start, or cannot go on, in kube-apiserver's words."""
+    """Log that the server cannot start or go on, in kube-apiserver's wording."""
     logger.error("command failed", exc_info=CommandFailed(why))
 
 
 def log_ending(why: str) -> None:
-    """Log that the server begins to end, and why."""
+    """Log that the server is stopping, and why."""
     logger.log(NOTICE, "%s", why)
 
 
 def log_end(seconds: float) -> None:
-    """Log the orderly end, after these seconds of service."""
+    """Log the end of the server, and its time of service in seconds."""
     logger.log(NOTICE, "ended, after %s", in_words(seconds))

@@ -6,9 +6,9 @@ from typing import Final
 
 import click
 
-import steersman
 from steersman.cli.on_demand import OnDemand
 from steersman.cli.program import Program
+from steersman.server.version import SHOWN_VERSION
 
 _COMMANDS: Final = {
     "up": "up.commands",
@@ -24,7 +24,7 @@ _COMMANDS: Final = {
     "crd": "crd",
     "completion": "completion",
 }
-"""Command -> its module."""
+"""Modules of the commands, relative to this package."""
 
 
 @click.group(
@@ -33,11 +33,11 @@ _COMMANDS: Final = {
     commands=OnDemand("steersman.cli", _COMMANDS),
     context_settings={"help_option_names": ["-h", "--help"], "show_default": True, "max_content_width": 110},
 )
-@click.version_option(steersman.__version__, prog_name="steersman")
+@click.version_option(SHOWN_VERSION, prog_name="steersman")
 def main() -> None:
     """The Kubernetes API server in Python, and whole simulated clusters.
 
     \b
     steersman up                 a cluster with nodes, in this process, until it is interrupted
-    steersman kubeconfig         lets kubectl talk to it
+    steersman kubeconfig         configures kubectl for it
     """

@@ -1,4 +1,4 @@
-"""The context of a server in kubeconfigs of its user: put in, found again, and taken out."""
+"""The context of a server in the user's kubeconfigs: adding, finding and removing it."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ _LISTS: Final = ("clusters", "users", "contexts")
 
 
 def own_file(folder: Path) -> Path:
-    """Return the administrator's kubeconfig of the server of a folder."""
+    """Return the administrator's kubeconfig in the server's folder."""
     return folder / "admin.kubeconfig"
 
 
 def files_of_kubectl() -> list[Path]:
-    """Return the kubeconfigs that kubectl reads: those of $KUBECONFIG, or the one at home."""
+    """Return the kubeconfigs that kubectl reads: the files in $KUBECONFIG, or `~/.kube/config`."""
     listed = [absolute(each) for each in os.environ.get("KUBECONFIG", "").split(os.pathsep) if each]
     return listed or [file_at_home()]
 
@@ -32,7 +32,7 @@ def file_at_home() -> Path:
 
 
 def load(path: Path) -> dict[str, Any]:
-    """Return what a kubeconfig says, nothing if there is none. Raises ClickException."""
+    """Return the content of a kubeconfig, {} if it does not exist. Raises ClickException."""
     from steersman.machinery.codec.yaml_files import YAMLFileError, read_documents
 
     if not path.exists():
@@ -43,12 +43,12 @@ def load(path: Path) -> dict[str, Any]:
         raise click.ClickException(str(error)) from None
     found = documents[0] if documents else None
     if len(documents) > 1 or not isinstance(found, dict | None):
-        raise click.ClickException(f"{path} is no kubeconfig")
+        raise click.ClickException(f"{path} is not a kubeconfig")
     return found or {}
 
 
 def store(path: Path, config: dict[str, Any]) -> None:
-    """Write a kubeconfig; a link stays one, and what it points at is changed. Raises ClickException."""
+    """Write a kubeconfig; for a symbolic link its target is written. Raises ClickException."""
     import yaml
 
     try:
@@ -60,7 +60,7 @@ def store(path: Path, config: dict[str, Any]) -> None:
 
 
 def merge(config: dict[str, Any], admin: dict[str, Any], name: str) -> dict[str, Any]:
-    """`config` with the one cluster, user and context of `admin` under `name`, in place of older ones of that name."""
+    """Return `config` with the cluster, user and context of `admin` as `name`, replacing older entries of that name."""
     merged = {"apiVersion": "v1", "kind": "Config", **config, "current-context": name}
     entries = {
         "clusters": {"name": name, "cluster": admin["clusters"][0]["cluster"]},
@@ -74,9 +74,9 @@ def merge(config: dict[str, Any], admin: dict[str, Any], name: str) -> dict[str,
 
 
 def replaced_server(config: dict[str, Any], admin: dict[str, Any], name: str) -> str:
-    """Return the address of another server to which the context `name` of `config` leads, "" if there is none.
+    """Return the address of the other server to which context `name` of `config` refers, or "".
 
-    `admin` has the server that is to be put in its place. Raises KeyError, TypeError, AttributeError for what is no
+    `admin` is the kubeconfig that will replace it. Raises KeyError, TypeError or AttributeError for an invalid
     kubeconfig.
     """
     contexts = [each["context"] for each in config.get("contexts") or [] if each.get("name") == name]
@@ -89,14 +89,14 @@ def replaced_server(config: dict[str, Any], admin: dict[str, Any], name: str) ->
 
 
 def _known(server: dict[str, Any]) -> str:
-    """Return the member by which a server is known: its authority, which no other folder has, wherever it listened
-    before; without one its address."""
+    """Return the member that identifies a server: its CA, which is unique per folder, or else its address."""
     return "certificate-authority-data" if "certificate-authority-data" in server else "server"
 
 
 def take_out(folder: Path) -> Iterator[tuple[str, Path]]:
-    """Take the contexts that lead to the server of a folder out of its user's kubeconfigs, with their clusters and
-    users. Give the name and the file of each; a file that cannot be read or written stays as it is, without an error.
+    """Remove the contexts of a folder's server from the user's kubeconfigs, with their clusters and users.
+
+    Yields (name, file) of each removed context. Files that cannot be read or written are skipped.
     """
     own = own_file(folder)
     try:
@@ -117,7 +117,7 @@ def take_out(folder: Path) -> Iterator[tuple[str, Path]]:
 
 
 def without(config: dict[str, Any], server: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
-    """Return a kubeconfig without the contexts of a server, and their names."""
+    """Return a kubeconfig without the contexts of a server, and the names of the removed contexts."""
     known = _known(server)
     dead = {each["name"] for each in config.get("clusters") or [] if each["cluster"].get(known) == server.get(known)}
     contexts = config.get("contexts") or []

@@ -1,4 +1,4 @@
-"""Commands that are imported when they are asked for: a process runs one of them."""
+"""Lazy import of commands, since a process runs only one of them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from steersman.work.no_collections import no_collections
 
 
 class OnDemand(MutableMapping[str, click.Command]):
-    """The commands of a group by their names, each in a module of `package`."""
+    """Mapping of names to commands; each command is imported from a module of `package` at its first access."""
 
     def __init__(self, package: str, modules: Mapping[str, str]) -> None:
         self._package = package
@@ -29,7 +29,7 @@ class OnDemand(MutableMapping[str, click.Command]):
         self._added[name] = command
 
     def __delitem__(self, name: str) -> None:
-        raise TypeError("a command stays")
+        raise TypeError("commands cannot be removed")
 
     def __iter__(self) -> Iterator[str]:
         yield from self._modules

@@ -1,4 +1,4 @@
-"""Folders of a user's data (XDG Base Directory Specification), and paths of the command line."""
+"""Default data folder (XDG Base Directory Specification), and absolute paths as command line arguments."""
 
 from __future__ import annotations
 
@@ -9,29 +9,29 @@ from typing import Any, Final
 import click
 
 DEFAULT_DATA_DIR: Final = "~/.local/state/steersman"
-"""The default folder, as help names it."""
+"""The default folder in help texts."""
 
 
 def default_data_dir() -> Path:
-    """`$XDG_STATE_HOME/steersman`, by default `~/.local/state/steersman`."""
+    """Return `$XDG_STATE_HOME/steersman`, by default `~/.local/state/steersman`."""
     base = os.environ.get("XDG_STATE_HOME", "")
     return absolute((Path(base) if base else Path.home() / ".local" / "state") / "steersman")
 
 
 def absolute(path: str | os.PathLike[str]) -> Path:
-    """Return a path from the root on, so that it is true in whatever folder it is read. Links stay."""
+    """Return an absolute path, with symbolic links unresolved."""
     return Path(os.path.abspath(path))
 
 
 class AbsolutePath(click.Path):
-    """A path of the command line, from the root on."""
+    """Parameter type of a path, which is made absolute."""
 
     def __init__(self, **attributes: Any) -> None:
         super().__init__(path_type=Path, **attributes)
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         if not os.fspath(value):
-            self.fail("the name of a file or a folder is needed", param, ctx)
+            self.fail("an empty path is not allowed", param, ctx)
         return absolute(os.fsdecode(super().convert(value, param, ctx)))
 
 
@@ -43,4 +43,4 @@ cluster_data_dir: Final = click.option(
     show_default=False,
     help=f"the cluster's folder  [default: {DEFAULT_DATA_DIR}]",
 )
-"""Decorates commands that are about the folder of a cluster."""
+"""Decorator that adds --data-dir to a command about a cluster's folder."""

@@ -1,4 +1,4 @@
-"""The program as a whole: whatever command fails says why in one line of one form."""
+"""The whole program: errors of all commands are printed as one line of the same form."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from typing import Any
 import click
 
 from steersman.cli.in_order import InOrder
-from steersman.machinery.suggestions import did_you_mean, none_of
+from steersman.machinery.suggestions import did_you_mean, not_allowed_message
 
 _NAME = "steersman"
 _COMPLETION = "_STEERSMAN_COMPLETE"
-"""Environment variable that a shell sets which completes a line."""
+"""Environment variable that shells set for completion."""
 _FAILED = 1
 _CHOICE = re.compile("'([^']*)' is not one of ")
 _BELOW = re.compile(r"(\S+) is not in the range x>=(\d+)\.")
 _FURTHER = re.compile(r"Got unexpected extra arguments? \((\S*)[ )]")
 _INTERRUPTED = 130
-"""Exit status of a program that SIGINT has ended, as shells have it."""
+"""Exit status after SIGINT, by the convention of shells."""
 
 
 class Program(InOrder):
-    """A group of commands whose errors are one line: `steersman: WHAT`, and where to find help for a wrong usage."""
+    """A group whose errors are one line, `steersman: ERROR`, with a hint at --help for usage errors."""
 
     def main(
         self,
@@ -44,7 +44,7 @@ class Program(InOrder):
         try:
             status = super().main(args, prog_name, complete_var, standalone_mode=False, **extra)
         except click.exceptions.NoArgsIsHelpError as error:
-            click.echo(error.format_message(), err=True)  # of a group without a command: its help, in lines
+            click.echo(error.format_message(), err=True)  # a group without a subcommand prints its help
             sys.exit(_FAILED)
         except click.ClickException as error:
             click.echo(f"{_NAME}: {message_of(error)}", err=True)
@@ -56,7 +56,7 @@ class Program(InOrder):
 
 
 def message_of(error: click.ClickException) -> str:
-    """Return what is wrong, in one line."""
+    """Return an error as one line."""
     text = " ".join(_words_of(error).split())
     context = error.ctx if isinstance(error, click.UsageError) else None
     return text if context is None else f"{text}; see `{context.command_path} --help`"
@@ -76,7 +76,7 @@ def _words_of(error: click.ClickException) -> str:
     if isinstance(error, click.BadParameter) and error.param is not None:
         chosen = _CHOICE.match(error.message)
         if chosen is not None and isinstance(error.param.type, click.Choice):
-            return f"{_shown(error.param)}: {none_of(chosen[1], map(str, error.param.type.choices))}"
+            return f"{_shown(error.param)}: {not_allowed_message(chosen[1], map(str, error.param.type.choices))}"
         below = _BELOW.match(error.message)
         if below is not None:
             return f"{_shown(error.param)}: {below[1]} is less than {below[2]}"
@@ -88,13 +88,13 @@ def _words_of(error: click.ClickException) -> str:
 
 
 def _shown(parameter: click.Parameter) -> str:
-    """Return the name of a parameter, as the command line has it."""
+    """Return the name of a parameter on the command line."""
     if isinstance(parameter, click.Option):
         return parameter.opts[0]
     return parameter.metavar or (parameter.name or "").upper()
 
 
 def _lowered(text: str) -> str:
-    """Return a sentence as the rest of a line."""
+    """Return a sentence as part of a line: first letter in lower case, no full stop."""
     text = text.removesuffix(".")
     return text[:1].lower() + text[1:] if text[1:2].islower() else text

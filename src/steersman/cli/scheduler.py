@@ -1,4 +1,4 @@
-"""`steersman scheduler`: the scheduler on an API server elsewhere."""
+"""`steersman scheduler`: runs the scheduler against another API server."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from steersman.cli.elsewhere import kubeconfig_option, leader_elect_option, log_
 def scheduler(kubeconfig: Path, leader_elect: bool, verbosity: int, logging_format: str) -> None:
     """Run the scheduler on any API server.
 
-    The lease kube-system/kube-scheduler says which instance works: beside a kube-scheduler that runs, this one waits;
-    it ends when it loses the lease.
+    Instances elect a leader by the lease kube-system/kube-scheduler. While another instance or a kube-scheduler is the
+    leader, this one waits. It exits if it loses the lease.
     """
     from steersman.scheduler.standalone import Standalone
 

@@ -1,4 +1,4 @@
-"""A server or a cluster in this process, until it is interrupted: its start, its log, its end."""
+"""Running a server or cluster in this process until it is interrupted: start, log and end."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ logger = logging.getLogger(__name__)
 
 _OF_DISKS: Final = frozenset((errno.EDQUOT, errno.ENOSPC, errno.EROFS))
 _LAST_WAIT: Final = 1.0
-"""Seconds that threads have when the server has ended: nothing that they do counts any more."""
+"""Seconds to wait for threads after the server has stopped, as their results are not needed any more."""
 
 
 class Started(Protocol):
-    """What is started and stopped: a control plane, or more."""
+    """A component with a start and a stop: a control plane, or a whole cluster."""
 
     async def start(self) -> Address: ...
 
@@ -54,16 +54,17 @@ def run(
     usual: Mapping[str, str] | None = None,
     own: Mapping[str, str] | None = None,
 ) -> None:
-    """Serves until a signal, or the end of the connection that the server is `tied_to`; `make` says what, by default a
-    control plane. `ready` is called when it is, and says so; by default in one line. `usual` are the command's own
-    defaults of flags, and `own` its own flags that were given, for the log.
+    """Run a server until a signal, or until the connection `tied_to` ends.
 
-    Exits with 1, after one line, if the server cannot start.
+    `make` creates the component, by default a control plane. `ready` is called once it serves; by default it prints one
+    line. For the log, `usual` are the command's own defaults of flags, and `own` the values of its own flags.
+
+    Prints one line and exits with 1 if the server cannot start.
     """
     from steersman.storage.interface import StorageFormatError, StorageLocked, StorageUnavailable
 
     if make is not None and options.workers > 1:
-        fail("--workers: only for `steersman serve`, as controllers and nodes are in one process", program=program)
+        fail("--workers is only for `steersman serve`, as controllers and nodes run in one process", program=program)
     logs.configure_logging(options.verbosity, options.logging_format)
     for warning in warnings_of(options):
         logging.getLogger(__name__).warning("%s", warning)
@@ -73,7 +74,7 @@ def run(
 
     def started(address: Address) -> None:
         seconds = time.monotonic() - began
-        (ready or say_ready)(address)  # first, for programs that read both streams as one
+        (ready or say_ready)(address)  # before the log, for programs that merge both streams
         logs.log_start(options, address.url, seconds, usual or {}, own or {})
         service_manager.ready(f"serves on {address.url}")
 
@@ -88,7 +89,8 @@ def run(
     except (OptionsError, StorageFormatError, StorageLocked, StorageUnavailable) as error:
         _failed(options, str(error), program)
     except BaseExceptionGroup as group:
-        reasons = dict.fromkeys(str(error) for error in group.exceptions)  # all may say that a disk is full
+        # several errors may report the same full disk
+        reasons = dict.fromkeys(str(error) for error in group.exceptions)
         _failed(options, "; ".join(reasons), program)
     logs.log_end(time.monotonic() - began)
     sys.stdout.flush()
@@ -96,21 +98,23 @@ def run(
 
 
 def _end(code: int) -> None:
-    """Ends the process if it is not well, or if threads still work for requests that nobody waits for any more: the
-    interpreter would not end before they have."""
+    """Exit at once if `code` is not 0, or if threads are still working for abandoned requests.
+
+    Otherwise the interpreter would wait for these threads.
+    """
     until = time.monotonic() + _LAST_WAIT
     for thread in threading.enumerate():
         if thread is not threading.current_thread() and not thread.daemon:
             thread.join(max(0.0, until - time.monotonic()))
             if thread.is_alive():
-                logger.warning("%s still works: it is not waited for", thread.name)
+                logger.warning("thread %s is still working; exiting without waiting for it", thread.name)
                 logging.shutdown()
                 os._exit(code)
     os._exit(code) if code else None
 
 
 def _failed(options: Options, why: str, program: str) -> NoReturn:
-    """End the program with 1. Who reads the log as JSON finds the reason in it too."""
+    """Exit with 1, with the reason in the log if it is JSON, otherwise on the standard error."""
     if options.logging_format == logs.JSON:
         logs.log_failure(why)
         sys.exit(1)
@@ -118,25 +122,25 @@ def _failed(options: Options, why: str, program: str) -> NoReturn:
 
 
 def os_error_line(error: OSError, folder: Path) -> str:
-    """Return what is wrong, and with which file: with the folder, where the system tells of a full disk only."""
+    """Return the text of an error with its file; for full disks with `folder`, as the system reports no file."""
     name = error.filename or (folder if error.errno in _OF_DISKS else None)
     return f"{name}: {error.strerror}" if name and error.strerror else str(error)
 
 
 def fail(text: str, *, program: str = "steersman") -> NoReturn:
-    """Ends the program with 1, and what is wrong in one line."""
+    """Print an error as one line and exit with 1."""
     click.echo(f"{program}: {' '.join(text.split())}", err=True)
     sys.exit(1)
 
 
 def allow_many_files() -> None:
-    """Raises the limit of open files to what the system grants, as Go programs do: every connection is one."""
+    """Raise the limit of open files to the hard limit, as Go programs do; every connection needs one."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft == hard:
         return
     try:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    except (OSError, ValueError) as error:  # e.g. macOS grants less than it says
+    except (OSError, ValueError) as error:  # e.g. macOS grants less than its hard limit
         logging.getLogger(__name__).info("at most %d open files: %s", soft, error)
 
 
@@ -151,7 +155,7 @@ def _control_plane(options: Options) -> Started:
 
 
 def say_ready(address: Address) -> None:
-    """In one line, for programs; and how to go on, for somebody at a terminal."""
+    """Print one line for programs, and on a terminal a command to continue with."""
     click.echo(ready_line(address))
     sys.stdout.flush()
     if sys.stdout.isatty():
@@ -159,7 +163,7 @@ def say_ready(address: Address) -> None:
 
 
 def ready_line(address: Address) -> str:
-    """Where the server is, and by what its administrator reaches it."""
+    """Return the line with the server's URL, the administrator's kubeconfig and the CA."""
     return f"ready url={address.url} kubeconfig={address.kubeconfig} ca={address.ca}"
 
 
@@ -172,7 +176,7 @@ def _run(
 ) -> int:
     import uvloop
 
-    # until the server is ready
+    # garbage collection is off until the server is ready
     with no_collections(), asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         return runner.run(_serve(lambda: make(options), tied_to, ready, ending))
 
@@ -223,7 +227,9 @@ async def _serve(
 
 
 def own_threads(loop: asyncio.AbstractEventLoop) -> Callable[[], None]:
-    """Gives a loop threads that it does not wait for at its end, once the function that this gives was called."""
+    """Set the event loop's thread pool; calling the result abandons its threads, so that closing the loop does not
+    wait.
+    """
     threads = ThreadPoolExecutor(thread_name_prefix="asyncio")
     loop.set_default_executor(threads)
 
@@ -239,12 +245,12 @@ def _wait_for_no_start() -> None:
 
 
 def settle() -> None:
-    """Begins to collect garbage.
+    """Enable garbage collection, with objects of the start excluded from it.
 
-    What the start has made stays: no collection needs to walk it. A young collection every 700 objects and one of all
-    of them every 70,000, the default, takes two thirds of the time that reading a body of a million values takes, with
-    the interpreter held. Each object is walked once when it is young, and once more with those of three young
-    collections: where thousands connect, and nearly all of them stay, that is 12 ms and 37 ms at most.
+    Python's defaults are a young collection every 700 objects and a full one every 70,000. With them, two thirds of the
+    time to decode a body of a million values is garbage collection, during which the interpreter is blocked. With these
+    thresholds each object is visited once while young, and once more after three young collections. For thousands of
+    new long-lived connections that blocks for at most 12 ms and 37 ms.
     """
     gc.freeze()
     gc.enable()
@@ -252,7 +258,7 @@ def settle() -> None:
 
 
 def _follow(connection: socket.socket, gone: Callable[[], None]) -> None:
-    """Calls `gone` at the end of the connection. Nothing is sent on it."""
+    """Call `gone` when the connection ends. The peer sends no data on it."""
     loop = asyncio.get_running_loop()
 
     def ended() -> None:

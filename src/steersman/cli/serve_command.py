@@ -1,4 +1,4 @@
-"""`steersman serve`: the API server by itself."""
+"""`steersman serve`: the API server alone."""
 
 from __future__ import annotations
 
@@ -8,25 +8,25 @@ from pathlib import Path
 
 import click
 
-import steersman
 from steersman.cli.command import FlagsCommand
 from steersman.cli.flags import parse
 from steersman.cli.paths import default_data_dir
 from steersman.cli.serve import fail, run
 from steersman.cli.up.process_file import claim, new_folder_taken_back
 from steersman.controlplane.options import OptionsError
+from steersman.server.version import SHOWN_VERSION
 
 
 @click.command(cls=FlagsCommand)
-@click.version_option(steersman.__version__, prog_name="steersman")
+@click.version_option(SHOWN_VERSION, prog_name="steersman")
 @click.argument("flags", nargs=-1, type=click.UNPROCESSED)
 def serve(flags: tuple[str, ...]) -> None:
     """Serve the Kubernetes API.
 
-    The flags are kube-apiserver's, by the same names, plus --data-dir, --storage, --controllers and
-    --debug-loop-watchdog.
-    Defaults are kube-apiserver's too where it has any that a server by itself can use; RBAC is on. When the server is
-    ready it says so in one line: where it is, and the kubeconfig of its administrator.
+    Flags have kube-apiserver's names, plus --data-dir, --storage, --controllers and --debug-loop-watchdog.
+
+    Defaults are kube-apiserver's if it has usable ones for a stand-alone server; RBAC is on. When the server is ready
+    it prints one line with its URL and the administrator's kubeconfig.
     """
     try:
         options = parse(list(flags), default_data_dir())
@@ -38,11 +38,13 @@ def serve(flags: tuple[str, ...]) -> None:
 
 @contextmanager
 def _claimed(folder: Path) -> Iterator[None]:
-    """Let `steersman status` and `down` find this process by its folder. Another one may be there, where they do not
-    share what is stored: its own lock keeps others from that."""
+    """Let `steersman status` and `down` find this process by its folder.
+
+    The folder may be claimed already by a server with separate storage; the storage has a lock of its own.
+    """
     try:
         claimed = claim(folder)
-    except OSError:  # the start says what is wrong with the folder
+    except OSError:  # the start will report the problem with the folder
         claimed = None
     try:
         yield

@@ -1,4 +1,4 @@
-"""Messages to the service manager that has started this process (systemd's `sd_notify`)."""
+"""Notifications to the service manager that started this process (systemd's `sd_notify`)."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ logger = logging.getLogger(__name__)
 
 
 class ServiceManager:
-    """The service manager, if there is one: who listens on the socket in `$NOTIFY_SOCKET`.
+    """The service manager that listens on the socket in `$NOTIFY_SOCKET`; without one, nothing is sent.
 
-    The variable is taken out of the environment, so that processes that this one starts do not speak in its name.
+    The variable is removed from the environment, so that child processes do not send notifications.
     """
 
     def __init__(self) -> None:
         self._path = os.environ.pop("NOTIFY_SOCKET", "")
 
     def ready(self, status: str) -> None:
-        """Tell that the server is ready, with a line for `systemctl status`."""
+        """Notify that the server is ready, with a status line for `systemctl status`."""
         self._tell(f"READY=1\nSTATUS={status}")
 
     def stopping(self) -> None:
-        """Tell that the server begins to end."""
+        """Notify that the server is stopping."""
         self._tell("STOPPING=1")
 
     def _tell(self, text: str) -> None:
@@ -36,5 +36,5 @@ class ServiceManager:
                 sender.sendto(text.encode(), address)
         except OSError as error:
             logger.warning(
-                "the service manager at %s cannot be told that %s: %s", self._path, text.split("\n")[0], error
+                "notifying the service manager at %s of %s failed: %s", self._path, text.split("\n")[0], error
             )

@@ -1,4 +1,4 @@
-"""`steersman storage`: what is stored, saved, restored, and moved between SQLite and etcd."""
+"""`steersman storage`: saves, restores and checks the storage, and moves it between SQLite and etcd."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ def _data_dir(command: Command) -> Command:
 
 
 def _of_etcd(command: Command) -> Command:
-    """The flags of a server that say where etcd is."""
+    """Add the flags of the connection to etcd."""
     for option in (
-        click.option("--etcd-keyfile", default="", metavar="file", help="key of --etcd-certfile"),
-        click.option("--etcd-certfile", default="", metavar="file", help="certificate shown to etcd, PEM"),
-        click.option("--etcd-cafile", default="", metavar="file", help="whom members have their certificates of, PEM"),
-        click.option("--etcd-prefix", default="/registry", metavar="string", help="what all keys in etcd begin with"),
-        click.option("--etcd-servers", required=True, metavar="urls", help="http(s)://HOST:PORT,... of a cluster"),
+        click.option("--etcd-keyfile", default="", metavar="file", help="key of --etcd-certfile, PEM"),
+        click.option("--etcd-certfile", default="", metavar="file", help="client certificate for etcd, PEM"),
+        click.option("--etcd-cafile", default="", metavar="file", help="CA certificates of the members, PEM"),
+        click.option("--etcd-prefix", default="/registry", metavar="string", help="prefix of all keys in etcd"),
+        click.option("--etcd-servers", required=True, metavar="urls", help="http(s)://HOST:PORT,... of the members"),
     ):
         command = option(command)
     return command
@@ -47,17 +47,17 @@ def _of_etcd(command: Command) -> Command:
 
 @click.group(cls=InOrder)
 def storage() -> None:
-    """Save, restore, check and move what is stored."""
+    """Save, restore, check and move the storage."""
 
 
 @storage.command()
 @click.argument("file", type=_FILE)
 @_data_dir
 def save(file: Path, data_dir: Path | None) -> None:
-    """Write a snapshot of the SQLite storage to FILE, while the server runs or not.
+    """Write a snapshot of the SQLite storage to FILE; the server may run or not.
 
-    It is of one moment, and checked whole. Its checksum is written to FILE.sha256, and what
-    had these names is replaced. Keys and certificates in the folder are not in it.
+    The snapshot is consistent and is checked completely. Its checksum is written to FILE.sha256. Existing files of
+    these names are replaced. Keys and certificates in the folder are not included.
     """
     from steersman.storage.sqlite import snapshot
 
@@ -68,29 +68,31 @@ def save(file: Path, data_dir: Path | None) -> None:
 @storage.command()
 @click.argument("file", type=_FILE)
 @_data_dir
-@click.option(
-    "--replace", is_flag=True, help="take the place of what is stored, which is kept as steersman.db.replaced"
-)
+@click.option("--replace", is_flag=True, help="replace the existing storage, which is renamed to steersman.db.replaced")
 @click.option(
     "--bump-revision",
     type=click.IntRange(min=0),
     metavar="number",
-    help="how far beyond what there was resourceVersions go on, 0 to keep those of the snapshot  "
-    "[default: 1, and 1000000 where nothing is to be replaced]",
+    help="increase of revisions beyond the existing storage's, 0 to keep the snapshot's  "
+    "[default: 1, and 1000000 if there is no storage to replace]",
 )
-@click.option("--skip-hash-check", is_flag=True, help="take a snapshot without FILE.sha256")
+@click.option("--skip-hash-check", is_flag=True, help="accept a snapshot without FILE.sha256")
 def restore(file: Path, data_dir: Path | None, replace: bool, bump_revision: int | None, skip_hash_check: bool) -> None:
-    """Put the snapshot FILE in the place of the SQLite storage, while no server runs on it.
+    """Replace the SQLite storage by the snapshot FILE, while no server uses it.
 
-    Clients' resourceVersions are not in the future afterwards: revisions go on beyond those there were, and watches
-    from before begin anew.
+    Revisions continue beyond the existing ones, so that no client has a resourceVersion in the future. Clients must
+    restart earlier watches.
     """
+    from steersman.machinery.private_files import make_own_folder
     from steersman.storage.sqlite import snapshot
 
     target = _file(data_dir)
-    made = _told(
-        lambda: snapshot.restore(file, target, bump=bump_revision, replaces=replace, checks_digest=not skip_hash_check)
-    )
+
+    def restored() -> snapshot.Snapshot:
+        make_own_folder(target.parent)
+        return snapshot.restore(file, target, bump=bump_revision, replaces=replace, checks_digest=not skip_hash_check)
+
+    made = _told(restored)
     click.echo(f"restored {target}: revision {made.revision}")
 
 
@@ -99,13 +101,13 @@ def restore(file: Path, data_dir: Path | None, replace: bool, bump_revision: int
 @click.option(
     "--accept-data-loss",
     is_flag=True,
-    help="make a new file of all that is sound; the damaged one is kept as steersman.db.damaged",
+    help="rebuild the storage from all intact data; the damaged file is renamed to steersman.db.damaged",
 )
 def check(data_dir: Path | None, accept_data_loss: bool) -> None:
-    """Look whether the SQLite storage is what was written, and exit with 1 if it is not.
+    """Check the SQLite storage for damage, and exit with 1 if there is any.
 
-    While a server runs on it, its log of writes is not judged. With --accept-data-loss no server may run; revisions go
-    on a million beyond those that are known, and watches from before begin anew.
+    While a server uses the storage, its write-ahead log is not checked. With --accept-data-loss no server may run;
+    revisions continue a million beyond the last known one, and clients must restart earlier watches.
     """
     from steersman.storage.sqlite import salvage
     from steersman.storage.sqlite.file import DamagedFile, advice
@@ -120,24 +122,24 @@ def check(data_dir: Path | None, accept_data_loss: bool) -> None:
         made = _told(lambda: salvage.salvage(file))
         for each in made.lost:
             click.echo(f"lost: {each}", err=True)
-        click.echo(f"made {file} anew: revision {made.revision}, {made.keys} keys; the damaged file is {made.aside}")
+        click.echo(f"rebuilt {file}: revision {made.revision}, {made.keys} keys; the damaged file is {made.aside}")
         return
     details = [f"revision {found.revision}", f"{found.rows} rows"]
     if found.unchecked:
         details.append(f"{found.unchecked} of them written by a version without checksums (save and restore adds them)")
     if found.in_use:
-        details.append("a server has it, so its log of writes was not judged")
-    click.echo(f"{file} is sound: {', '.join(details)}")
+        details.append("in use by a server, so its write-ahead log was not checked")
+    click.echo(f"{file} is intact: {', '.join(details)}")
 
 
 @storage.command("to-etcd")
 @_data_dir
 @_of_etcd
 def to_etcd(data_dir: Path | None, **etcd: str) -> None:
-    """Copy the SQLite storage into an etcd cluster, while no server runs on either.
+    """Copy the SQLite storage into an etcd cluster, while no server uses either.
 
-    Below --etcd-prefix nothing may be there yet. If it is cut off, servers do not start on what is there, and running
-    it again begins anew. The SQLite storage stays as it is.
+    There must be no keys below --etcd-prefix. If the copy is interrupted, servers refuse to start on it, and running
+    the command again starts over. The SQLite storage is not modified.
     """
     from steersman.storage.moving.to_etcd import copy_to_etcd
 
@@ -148,9 +150,9 @@ def to_etcd(data_dir: Path | None, **etcd: str) -> None:
 @_data_dir
 @_of_etcd
 def to_sqlite(data_dir: Path | None, **etcd: str) -> None:
-    """Copy what is stored in an etcd cluster into a new SQLite storage, while no server writes it.
+    """Copy the data in an etcd cluster into a new SQLite storage, while no server writes to etcd.
 
-    If it is cut off, nothing is there. What is in etcd stays as it is.
+    If the copy is interrupted, no storage is created. The data in etcd is not modified.
     """
     from steersman.machinery.private_files import make_private_folder
     from steersman.storage.moving.to_sqlite import copy_to_sqlite
@@ -173,7 +175,7 @@ def _tell(text: str) -> None:
 
 
 def _told(work: Callable[[], T], *, passes: type[Exception] | tuple[()] = ()) -> T:
-    """Return the result of `work`. Its failures are told in one line, but for the error that is passed on."""
+    """Return the result of `work`; convert its errors to ClickException, apart from errors of type `passes`."""
     from steersman.controlplane.options import OptionsError
     from steersman.storage.interface import StorageFormatError, StorageLocked, StorageUnavailable
 
@@ -198,7 +200,7 @@ async def _with_cluster(etcd: dict[str, str], copy: Callable[[Cluster], Awaitabl
     servers = tuple(filter(None, etcd["etcd_servers"].split(",")))
     prefix = etcd["etcd_prefix"].strip("/")
     if not prefix or not servers:
-        raise OptionsError("--etcd-servers and --etcd-prefix: neither may be empty")
+        raise OptionsError("--etcd-servers and --etcd-prefix must not be empty")
     options = Options(
         data_dir=default_data_dir(),
         etcd_cafile=etcd["etcd_cafile"],

@@ -1,4 +1,4 @@
-"""The process of a worker of `steersman serve --workers`, which its owner starts; no command for users."""
+"""The worker process of `steersman serve --workers`; its owner starts it, not the user."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ _PR_SET_PDEATHSIG: Final = 1
 
 
 def main() -> None:
-    """Serves until the owner says that it is to end, or is gone itself."""
+    """Serve until the owner ends or asks this process to end."""
     import gc
 
     import uvloop
 
     end_with(os.getppid())
-    for each in (signal.SIGINT, signal.SIGTERM):  # a terminal sends them to all; the owner knows what is to be done
+    for each in (signal.SIGINT, signal.SIGTERM):  # a terminal sends them to all processes; the owner decides
         signal.signal(each, signal.SIG_IGN)
     words, *descriptors = map(int, sys.argv[1:])
     link, connections, *storage = (socket.socket(fileno=each) for each in descriptors)
@@ -50,16 +50,16 @@ def main() -> None:
 
 
 def end_with(owner: int) -> None:
-    """Have the kernel kill this process when its owner is gone, whatever this process does then.
+    """Let the kernel kill this process when its owner has ended, even if this process hangs; on Linux only.
 
-    A process that works no more does not see that the connection to its owner is closed. On Linux only.
+    A hanging process does not notice that the connection to its owner is closed.
     """
     if not sys.platform.startswith("linux"):
         return
     import ctypes
 
     ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
-    if os.getppid() != owner:  # it was gone before
+    if os.getppid() != owner:  # the owner had ended before prctl
         sys.exit(1)
 
 

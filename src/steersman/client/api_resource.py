@@ -1,4 +1,4 @@
-"""What a client must know of a resource to ask for it: its names, and the type of its objects."""
+"""API resources as a client sees them: names, paths, and encoding and decoding of objects."""
 
 from __future__ import annotations
 
@@ -25,16 +25,18 @@ _METADATA: Final = "application/json;as=PartialObjectMetadata{};g=meta.k8s.io;v=
 
 
 class Object(Protocol):
-    """A Struct with metadata, as all kinds of the API have it."""
+    """A Struct with object metadata, as every kind of the API has."""
 
     metadata: ObjectMeta
 
 
 @dataclass(frozen=True)
 class APIResource(Generic[T]):
-    """A resource in one version (meta/v1 APIResource), whose objects are Structs of `type`; with `dict`, plain data.
+    """A resource in one version (meta/v1 APIResource) whose objects are Structs of `type`, or plain data if it is
+    `dict`.
 
-    Structs have no kind and apiVersion set, as client-go's typed objects; plain data has what the server sent.
+    Structs are decoded with empty `kind` and `api_version`, as client-go does for typed objects. Plain data keeps
+    everything that the server sent.
     """
 
     group: str
@@ -46,18 +48,18 @@ class APIResource(Generic[T]):
 
     @cached_property
     def api_version(self) -> str:
-        """As objects have it: `v1`, `apps/v1`."""
+        """Return the apiVersion of the objects, such as `v1` or `apps/v1`."""
         return f"{self.group}/{self.version}" if self.group else self.version
 
     @cached_property
     def metadata_only(self) -> APIResource[PartialObjectMetadata]:
-        """The same resource, of which only metadata is asked for."""
+        """Return this resource with objects that consist of metadata only (PartialObjectMetadata)."""
         return APIResource(
             self.group, self.version, self.plural, self.kind, PartialObjectMetadata, namespaced=self.namespaced
         )
 
     def accept(self, *, as_list: bool = False) -> str:
-        """What media type is asked for."""
+        """Return the value of the Accept header for an object, or for a list with `as_list`."""
         return _METADATA.format("List" if as_list else "") if self.type is PartialObjectMetadata else "application/json"
 
     @cached_property
@@ -73,10 +75,10 @@ class APIResource(Generic[T]):
         return f"/apis/{self.group}/{self.version}" if self.group else f"/api/{self.version}"
 
     def path(self, namespace: str = "", name: str = "", subresource: str = "") -> str:
-        """The path of an object, or of the objects of a namespace, or of all.
+        """Return the URL path of an object, of the objects of a namespace, or of all objects.
 
-        Raises StatusError (BadRequest) for a name that would be another path, as client-go does: references have names
-        that nobody has judged.
+        Raises StatusError 400 BadRequest for a name that would lead to another path, as client-go does: names in object
+        references are not always validated.
         """
         parts = [self._root]
         if namespace and self.namespaced:
@@ -89,7 +91,7 @@ class APIResource(Generic[T]):
         return "/".join(parts)
 
     def decode(self, data: bytes | msgspec.Raw) -> T:
-        """Return an object that a server sent. Raises msgspec.DecodeError, msgspec.ValidationError."""
+        """Return the object in a server's response body. Raises msgspec.DecodeError, msgspec.ValidationError."""
         if self.type is dict:
             return decode_plain(bytes(data))  # type: ignore[no-any-return]
         obj: Any
@@ -101,7 +103,7 @@ class APIResource(Generic[T]):
         return obj  # type: ignore[no-any-return]
 
     def decode_list(self, data: bytes) -> ObjectList[T]:
-        """A list that a server sent. Raises msgspec.DecodeError, msgspec.ValidationError."""
+        """Return the list in a server's response body. Raises msgspec.DecodeError, msgspec.ValidationError."""
         if self.type is dict:
             plain = decode_plain(data)
             for each in plain.get("items") or ():
@@ -116,7 +118,7 @@ class APIResource(Generic[T]):
         return ObjectList(found.items or [], found.metadata)
 
     def _decode_as_go_does(self, data: bytes, error: msgspec.ValidationError) -> T:
-        """Return an object of a server of another release, which has nulls, or members that this one does not know.
+        """Return an object of a server of another release: nulls and unknown members are ignored, as Go ignores them.
 
         Raises `error` for an object that Go cannot decode either.
         """
@@ -130,7 +132,10 @@ class APIResource(Generic[T]):
         return _list_decoder(self.type)
 
     def encode(self, obj: T) -> bytes:
-        """JSON of an object, with kind and apiVersion; maps as they are, which the server puts in order."""
+        """Return the JSON of an object with its kind and apiVersion.
+
+        Maps keep their order: the server sorts them.
+        """
         if isinstance(obj, dict):
             return encode_in_order({"kind": self.kind, "apiVersion": self.api_version, **obj})
         whole: Any = obj
@@ -141,7 +146,7 @@ class APIResource(Generic[T]):
 
 
 class ObjectList(Struct, Generic[T], frozen=True):
-    """Objects, and what the server said of the list."""
+    """The objects of a list response, and the list's metadata."""
 
     items: list[T]
     metadata: ListMeta

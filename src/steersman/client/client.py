@@ -1,4 +1,4 @@
-"""Requests for objects: the verbs of the API, with Structs or plain data."""
+"""Client of the API: its verbs, with objects as Structs or plain data."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from steersman.api.meta.v1 import DeleteOptions
 from steersman.client.api_resource import APIResource, ObjectList
-from steersman.client.errors import error_of, ignoring, is_not_found, seconds_of, status_error
+from steersman.client.errors import error_from_response, ignoring, is_not_found, retry_after_seconds, status_error
 from steersman.client.transport import Fields, Response, Transport
 from steersman.machinery.codec.serializer import decode_plain, encode
 from steersman.machinery.errors.status import StatusError
@@ -28,24 +28,24 @@ STRATEGIC_MERGE_PATCH: Final = "application/strategic-merge-patch+json"
 APPLY_PATCH: Final = "application/apply-patch+yaml"
 
 _MAX_EVENT: Final = 64 << 20
-"""Bytes of a watch event, past which the watch is given up."""
-_MOST_PAGES: Final = 10_000
-"""Of one list: a server behind the one that is asked may never come to an end."""
-_AT_ONCE: Final = 64
-"""Requests of a client that wait for their answers at the same time; more wait for those. Watches do not count."""
-_TRIES: Final = 10
-"""How often a request is sent to a server that says when to come again, as client-go does."""
+"""Most bytes of one watch event. A larger event ends the watch with an error."""
+_MAX_PAGES: Final = 10_000
+"""Most pages of one list. A faulty aggregated server may never send the last page."""
+_MAX_CONCURRENT: Final = 64
+"""Most concurrent requests of a client. Further requests wait for a permit; watches need none."""
+_MAX_ATTEMPTS: Final = 10
+"""Most attempts for a request that the server answers with `Retry-After`, as in client-go."""
 _LONGEST_PAUSE: Final = 60
-"""Seconds after which a request is sent again, if the server says more."""
+"""Longest pause in seconds before a retry, even if the server asks for more."""
 
 
 class Event(Struct, Generic[T], frozen=True):
-    """What a watch tells: ADDED, MODIFIED, DELETED or BOOKMARK, and the object."""
+    """A watch event: its type (ADDED, MODIFIED, DELETED or BOOKMARK) and its object."""
 
     type: str
     object: T
     size: int = 0
-    """Bytes that it had."""
+    """Length of the event's JSON in bytes."""
 
 
 class _WireEvent(msgspec.Struct):
@@ -57,33 +57,35 @@ _EVENT: Final = msgspec.json.Decoder(_WireEvent)
 
 
 class Client:
-    """Sends requests of one user to one server.
+    """Sends the requests of one user to one server.
 
-    What the server refuses raises StatusError, with the reason and code it gave; Unreachable is raised where it gives
-    no answer. A server that is overloaded and says when to come again (`Retry-After`) is asked again. Objects are
-    Structs of the resource's type, or plain data. `manager` is who owns what is written.
+    A refused request raises StatusError with the server's reason and code. A request without an answer raises
+    Unreachable. A request that an overloaded server answers with `Retry-After` is sent again. Objects are Structs of
+    the resource's type, or plain data. `manager` is the user agent and the field manager of all writes.
     """
 
     def __init__(self, transport: Transport, manager: str) -> None:
         self.manager: Final = manager
         self._transport = transport
         self._fields: Fields = (("user-agent", manager),)
-        self._places = asyncio.Semaphore(_AT_ONCE)
+        self._permits = asyncio.Semaphore(_MAX_CONCURRENT)
 
-    def beside(self) -> Client:
-        """Return a client on the same connections whose requests do not wait for those of this client."""
+    def with_own_limit(self) -> Client:
+        """Return a client on the same connections with its own limit of concurrent requests."""
         return Client(self._transport, self.manager)
 
     async def aclose(self) -> None:
-        """Closes what is kept open."""
+        """Close the connections that are kept open."""
         await self._transport.aclose()
 
     async def get(self, resource: APIResource[T], name: str, namespace: str = "") -> T:
-        """An object as it is now."""
-        return await _decoded(resource, await self._ask("GET", resource.path(namespace, name), resource.accept()))
+        """Return the current object. Raises StatusError NotFound."""
+        return await _decode(
+            resource, await self._send_and_read("GET", resource.path(namespace, name), resource.accept())
+        )
 
     async def find(self, resource: APIResource[T], name: str, namespace: str = "") -> T | None:
-        """Return an object as it is now, None if there is none of that name."""
+        """Return the current object, None if no object has that name."""
         with ignoring(is_not_found):
             return await self.get(resource, name, namespace)
         return None
@@ -99,7 +101,10 @@ class Client:
         limit: int = 0,
         continue_token: str = "",
     ) -> ObjectList[T]:
-        """Objects of a namespace, or of all; at most `limit`, from where a list before said that there are more."""
+        """Return the objects of a namespace, or of all namespaces.
+
+        With `limit` the list has at most so many objects; `continue_token` is the `continue` of the page before.
+        """
         target = _target(
             resource.path(namespace),
             labelSelector=label_selector,
@@ -108,10 +113,10 @@ class Client:
             limit=limit or "",
             **{"continue": continue_token},
         )
-        data = await self._ask("GET", target, resource.accept(as_list=True))
+        data = await self._send_and_read("GET", target, resource.accept(as_list=True))
         return await offload_if(is_large(data), resource.decode_list, data)
 
-    async def each(
+    async def iterate(
         self,
         resource: APIResource[T],
         namespace: str = "",
@@ -120,10 +125,13 @@ class Client:
         field_selector: str = "",
         page: int = 500,
     ) -> AsyncIterator[T]:
-        """All objects, a page at a time. Raises StatusError: Expired if that takes longer than history is kept,
-        InternalError if there is no end of pages."""
+        """Yield all objects, fetched in pages of `page` objects.
+
+        Raises StatusError Expired if the iteration takes longer than the server keeps history, and StatusError
+        InternalError if the server sends more than 10,000 pages.
+        """
         token = ""
-        for _ in range(_MOST_PAGES):
+        for _ in range(_MAX_PAGES):
             found = await self.list(
                 resource,
                 namespace,
@@ -137,31 +145,44 @@ class Client:
             token = found.metadata.continue_
             if not token:
                 return
-        raise StatusError(500, "InternalError", f"{resource.group_resource} has more than {_MOST_PAGES} pages")
+        raise StatusError(500, "InternalError", f"{resource.group_resource} has more than {_MAX_PAGES} pages")
 
     async def create(self, resource: APIResource[T], obj: T, namespace: str = "") -> T:
-        """Makes an object, in `namespace` or that of its metadata. Raises StatusError (AlreadyExists)."""
-        target = _target(resource.path(namespace or _place(obj)[0]), fieldManager=self.manager)
-        return await _decoded(resource, await self._ask("POST", target, resource.accept(), resource.encode(obj)))
+        """Create an object and return it as stored. Without `namespace` the namespace in its metadata applies.
+
+        Raises StatusError AlreadyExists.
+        """
+        target = _target(resource.path(namespace or _namespace_and_name(obj)[0]), fieldManager=self.manager)
+        return await _decode(
+            resource, await self._send_and_read("POST", target, resource.accept(), resource.encode(obj))
+        )
 
     async def create_subresource(
         self, resource: APIResource[Any], name: str, namespace: str, subresource: str, obj: APIResource[T], body: T
     ) -> T:
-        """Creates by a subresource that takes and answers objects of another kind: a binding, an eviction, a token."""
-        target = _target(resource.path(namespace, name, subresource), fieldManager=self.manager)
-        return await _decoded(obj, await self._ask("POST", target, obj.accept(), obj.encode(body)))
+        """Create a subresource whose request and response are of another kind, such as a binding, an eviction or a
+        token.
 
-    async def act(self, resource: APIResource[Any], name: str, namespace: str, subresource: str, body: bytes) -> None:
-        """Creates by a subresource whose answer does not matter."""
-        await self._ask("POST", resource.path(namespace, name, subresource), "application/json", body)
+        `body` is of the resource `obj`. Returns the response object.
+        """
+        target = _target(resource.path(namespace, name, subresource), fieldManager=self.manager)
+        return await _decode(obj, await self._send_and_read("POST", target, obj.accept(), obj.encode(body)))
+
+    async def post_to_subresource(
+        self, resource: APIResource[Any], name: str, namespace: str, subresource: str, body: bytes
+    ) -> None:
+        """Post a JSON body to a subresource and ignore the response object."""
+        await self._send_and_read("POST", resource.path(namespace, name, subresource), "application/json", body)
 
     async def update(self, resource: APIResource[T], obj: T, subresource: str = "") -> T:
-        """Puts an object in the place of the one of its name. Raises StatusError (Conflict) if that has changed."""
-        target = _target(resource.path(*_place(obj), subresource), fieldManager=self.manager)
-        return await _decoded(resource, await self._ask("PUT", target, resource.accept(), resource.encode(obj)))
+        """Replace an object and return it as stored. Raises StatusError Conflict if it has changed since it was read."""
+        target = _target(resource.path(*_namespace_and_name(obj), subresource), fieldManager=self.manager)
+        return await _decode(
+            resource, await self._send_and_read("PUT", target, resource.accept(), resource.encode(obj))
+        )
 
     async def update_status(self, resource: APIResource[T], obj: T) -> T:
-        """Puts the status of an object. Raises StatusError (Conflict) if the object has changed."""
+        """Replace the status of an object and return the object. Raises StatusError Conflict if the object has changed."""
         return await self.update(resource, obj, "status")
 
     async def patch(
@@ -174,10 +195,10 @@ class Client:
         media: str = MERGE_PATCH,
         subresource: str = "",
     ) -> T:
-        """Changes an object by a patch of plain data."""
-        return await _decoded(resource, await self._patch(resource, name, namespace, patch, media, subresource))
+        """Patch an object with plain data and return the result; `media` is the media type of the patch."""
+        return await _decode(resource, await self._patch(resource, name, namespace, patch, media, subresource))
 
-    async def change(
+    async def patch_without_result(
         self,
         resource: APIResource[Any],
         name: str,
@@ -187,14 +208,14 @@ class Client:
         media: str = MERGE_PATCH,
         subresource: str = "",
     ) -> None:
-        """The same for who follows the object anyway, and does not look at the answer."""
+        """Patch an object without decoding the result, for callers that watch the object anyway."""
         await self._patch(resource, name, namespace, patch, media, subresource)
 
     async def _patch(
         self, resource: APIResource[Any], name: str, namespace: str, patch: object, media: str, subresource: str
     ) -> bytes:
         target = _target(resource.path(namespace, name, subresource), fieldManager=self.manager)
-        return await self._ask("PATCH", target, resource.accept(), encode(patch), media)
+        return await self._send_and_read("PATCH", target, resource.accept(), encode(patch), media)
 
     async def apply(
         self,
@@ -207,22 +228,25 @@ class Client:
         force: bool = True,
         subresource: str = "",
     ) -> T:
-        """Server-side apply of a configuration, which says kind and apiVersion; `manager` is another one than usual."""
+        """Apply a configuration (server-side apply) and return the result.
+
+        `configuration` includes kind and apiVersion. `manager` is the field manager in place of the client's own.
+        """
         target = _target(
             resource.path(namespace, name, subresource),
             fieldManager=manager or self.manager,
             force="true" if force else "",
         )
-        return await _decoded(
-            resource, await self._ask("PATCH", target, resource.accept(), encode(configuration), APPLY_PATCH)
+        return await _decode(
+            resource, await self._send_and_read("PATCH", target, resource.accept(), encode(configuration), APPLY_PATCH)
         )
 
     async def delete(
         self, resource: APIResource[Any], name: str, namespace: str = "", options: DeleteOptions | None = None
     ) -> None:
-        """Deletes an object, which finalizers and a grace period may keep. Raises StatusError (NotFound)."""
+        """Delete an object. It stays for now if it has finalizers or a grace period. Raises StatusError NotFound."""
         body = b"" if options is None else _delete_options(options)
-        await self._ask("DELETE", resource.path(namespace, name), "application/json", body)
+        await self._send_and_read("DELETE", resource.path(namespace, name), "application/json", body)
 
     async def delete_collection(
         self,
@@ -233,10 +257,10 @@ class Client:
         field_selector: str = "",
         options: DeleteOptions | None = None,
     ) -> None:
-        """Deletes the objects of a namespace, or all."""
+        """Delete the objects of a namespace, or of all namespaces."""
         target = _target(resource.path(namespace), labelSelector=label_selector, fieldSelector=field_selector)
         body = b"" if options is None else _delete_options(options)
-        await self._ask("DELETE", target, "application/json", body)
+        await self._send_and_read("DELETE", target, "application/json", body)
 
     @asynccontextmanager
     async def watch(
@@ -250,10 +274,12 @@ class Client:
         seconds: int = 0,
         initial_events: bool = False,
     ) -> AsyncIterator[AsyncIterator[Sequence[Event[T]]]]:
-        """Events after a version, in the batches they come in; with `initial_events` those of every object first, then
-        a bookmark that says so (annotation `k8s.io/initial-events-end`).
+        """Watch a resource from `resource_version` on; the context yields batches of events as they arrive.
 
-        Raises StatusError, at the beginning and where the server ends a watch with an error (Expired).
+        With `initial_events` the server first sends an ADDED event for every object, and then a bookmark with the
+        annotation `k8s.io/initial-events-end`. `seconds` limits the length of the watch.
+
+        Raises StatusError if the server refuses the watch or ends it with an error (Expired).
         """
         target = _target(
             resource.path(namespace),
@@ -272,18 +298,18 @@ class Client:
         finally:
             await response.aclose()
 
-    async def raw(self, method: str, target: str, body: bytes = b"", *, media: str = "application/json") -> bytes:
-        """The body of the answer to any request."""
-        return await self._ask(method, target, "application/json", body, media)
+    async def request(self, method: str, target: str, body: bytes = b"", *, media: str = "application/json") -> bytes:
+        """Send any request and return the body of its response."""
+        return await self._send_and_read(method, target, "application/json", body, media)
 
-    async def plain(self, target: str, accept: str = "application/json") -> Any:
-        """The answer to a GET, as plain data."""
-        return decode_plain(await self._ask("GET", target, accept))
+    async def get_plain(self, target: str, accept: str = "application/json") -> Any:
+        """Return the body of a GET response as plain data."""
+        return decode_plain(await self._send_and_read("GET", target, accept))
 
-    async def _ask(
+    async def _send_and_read(
         self, method: str, target: str, accept: str, body: bytes = b"", media: str = "application/json"
     ) -> bytes:
-        async with self._places:
+        async with self._permits:
             response = await self._open(method, target, accept, body, media)
             try:
                 return await response.read()
@@ -296,23 +322,23 @@ class Client:
         fields = [*self._fields, ("accept", accept)]
         if body:
             fields.append(("content-type", media))
-        for left in reversed(range(_TRIES)):
+        for left in reversed(range(_MAX_ATTEMPTS)):
             response = await self._transport.send(method, target, fields, body)
             if response.status < 300:
                 return response
             retry_after = response.header("retry-after")
             try:
-                error = error_of(response.status, retry_after, await response.read())
+                error = error_from_response(response.status, retry_after, await response.read())
             finally:
                 await response.aclose()
-            pause = seconds_of(retry_after) if response.status == 429 or response.status >= 500 else None
+            pause = retry_after_seconds(retry_after) if response.status == 429 or response.status >= 500 else None
             if not left or pause is None:
                 break
             await asyncio.sleep(min(pause, _LONGEST_PAUSE))
         try:
             raise error
         finally:
-            del error  # its traceback has this frame: a circle that only the collector would find
+            del error  # Its traceback refers to this frame: a cycle that only the garbage collector would free.
 
 
 def _target(path: str, **query: object) -> str:
@@ -320,8 +346,8 @@ def _target(path: str, **query: object) -> str:
     return f"{path}?{urlencode(given)}" if given else path
 
 
-def _place(obj: Any) -> tuple[str, str]:
-    """Return namespace and name of an object."""
+def _namespace_and_name(obj: Any) -> tuple[str, str]:
+    """Return the namespace and the name of an object."""
     if isinstance(obj, dict):
         metadata = obj.get("metadata", {})
         return metadata.get("namespace", ""), metadata.get("name", "")
@@ -332,29 +358,29 @@ def _delete_options(options: DeleteOptions) -> bytes:
     return b'{"kind":"DeleteOptions","apiVersion":"v1",' + encode(options)[1:] if encode(options) != b"{}" else b""
 
 
-async def _decoded(resource: APIResource[T], data: bytes) -> T:
-    """The object of an answer; a large one is read beside the loop."""
+async def _decode(resource: APIResource[T], data: bytes) -> T:
+    """Return the object of a response; a large one is decoded in a worker thread."""
     return await offload_if(is_large(data), resource.decode, data)
 
 
 async def _events(resource: APIResource[T], response: Response) -> AsyncIterator[Sequence[Event[T]]]:
-    """The events of a watch, those that came together together; large ones are read beside the loop."""
+    """Yield the events of a watch in the batches they arrive in; large events are decoded in a worker thread."""
     rest = b""
     async for piece in response.pieces():
         *whole, rest = (rest + piece).split(b"\n")
         if any(map(is_large, whole)):
-            yield await offload_if(True, _read, resource, whole)
+            yield await offload_if(True, _decode_events, resource, whole)
         elif whole:
-            yield _read(resource, whole)
+            yield _decode_events(resource, whole)
         if len(rest) > _MAX_EVENT:
-            raise msgspec.DecodeError("an event of a watch is too large")
+            raise msgspec.DecodeError("a watch event is larger than 64 MiB")
 
 
-def _read(resource: APIResource[T], lines: Sequence[bytes]) -> Sequence[Event[T]]:
-    return [_event(resource, line) for line in lines if line]
+def _decode_events(resource: APIResource[T], lines: Sequence[bytes]) -> Sequence[Event[T]]:
+    return [_decode_event(resource, line) for line in lines if line]
 
 
-def _event(resource: APIResource[T], line: bytes) -> Event[T]:
+def _decode_event(resource: APIResource[T], line: bytes) -> Event[T]:
     event = _EVENT.decode(line)
     if event.type == "ERROR":
         raise status_error(decode_plain(bytes(event.object)))

@@ -1,4 +1,4 @@
-"""What a server refused, as the exception that this project raises for it everywhere."""
+"""StatusErrors from the error responses of a server, and predicates over them."""
 
 from __future__ import annotations
 
@@ -13,26 +13,29 @@ from steersman.machinery.go.strings import trim_space
 from steersman.net.ascii import is_digits
 
 
-def error_of(code: int, retry_after: str, body: bytes) -> StatusError:
-    """Return the error of an answer: its Status, or one made of its code, as client-go makes it, where it has none."""
+def error_from_response(code: int, retry_after: str, body: bytes) -> StatusError:
+    """Return the StatusError of an error response: its Status, or a generic one for its code, as client-go makes it.
+
+    `retry_after` is the value of the `Retry-After` header.
+    """
     try:
         plain = decode_plain(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         plain = None
     if isinstance(plain, dict) and plain.get("kind") == "Status":
         return status_error(plain, code)
-    seconds = seconds_of(retry_after) or 0
+    seconds = retry_after_seconds(retry_after) or 0
     text = trim_space(body[:2048].decode(errors="replace"))
     return generic_server_response(code, message=text, retry_after=seconds, unexpected=True)
 
 
-def seconds_of(retry_after: str) -> int | None:
-    """The seconds that a field `Retry-After` says, None if it says none: it may be missing, or be a date."""
+def retry_after_seconds(retry_after: str) -> int | None:
+    """Return the seconds in a `Retry-After` header, None if the header is missing or holds a date."""
     return int(retry_after) if is_digits(retry_after) and len(retry_after) < 10 else None
 
 
 def status_error(status: dict[str, Any], code: int = 0) -> StatusError:
-    """The error that a Status tells of."""
+    """Return the StatusError of a Status in plain data; `code` applies if the Status has none."""
     details = status.get("details") or {}
     causes = [
         Cause(each.get("reason", ""), each.get("message", ""), each.get("field", ""))
@@ -52,17 +55,17 @@ def status_error(status: dict[str, Any], code: int = 0) -> StatusError:
 
 
 def is_not_found(error: StatusError) -> bool:
-    """Whether there is no such object."""
+    """Return True if the object does not exist."""
     return error.reason == "NotFound"
 
 
 def is_conflict(error: StatusError) -> bool:
-    """Whether the object has changed since it was read."""
+    """Return True if the object has changed since it was read."""
     return error.reason == "Conflict"
 
 
 def is_already_exists(error: StatusError) -> bool:
-    """Whether an object of that name is there."""
+    """Return True if an object of that name exists already."""
     return error.reason == "AlreadyExists"
 
 
@@ -72,17 +75,17 @@ def is_invalid(error: StatusError) -> bool:
 
 
 def is_expired(error: StatusError) -> bool:
-    """Whether what was asked for is older than the history that the server keeps."""
+    """Return True if the requested resourceVersion or continue token is older than the server's history."""
     return error.code == 410 or error.reason in ("Expired", "Gone")
 
 
 def is_namespace_terminating(error: StatusError) -> bool:
-    """Whether nothing can be made in the namespace, as it is being deleted."""
+    """Return True if the create was refused because the namespace is being deleted."""
     return any(cause.reason == "NamespaceTerminating" for cause in error.causes)
 
 
 class ignoring:
-    """A context that ends early, and well, with a StatusError of which one of the predicates is true."""
+    """A context manager that suppresses a StatusError for which one of the predicates returns True."""
 
     def __init__(self, *expected: Callable[[StatusError], bool]) -> None:
         self._expected = expected

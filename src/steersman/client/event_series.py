@@ -1,4 +1,4 @@
-"""Events of events.k8s.io, written side by side; an event that repeats becomes a series (client-go tools/events)."""
+"""Recorder for events of events.k8s.io: concurrent writes, and series for repeated events (client-go tools/events)."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from steersman.work.bounded_cache import BoundedCache
 
 logger = logging.getLogger(__name__)
 
-_QUEUED: Final = 20_000
+_MAX_QUEUED: Final = 20_000
 _WRITERS: Final = 8
-_MOST_KNOWN: Final = 8192
-"""Events of which half, those that came last, are remembered at least."""
-_FINISHED: Final = 360.0
-"""Seconds after which an event is not continued any more."""
+_MAX_REMEMBERED: Final = 8192
+"""Most remembered events. An eviction keeps at least the newest half."""
+_SERIES_TIMEOUT: Final = 360.0
+"""Seconds without a repetition after which an event is not continued as a series."""
 _LONGEST_NOTE: Final = 1024
 
 
-class _Told(Struct):
-    """An event that may become a series."""
+class _RecordedEvent(Struct):
+    """A recorded event that may become a series."""
 
     event: Event
     at: float
@@ -39,17 +39,17 @@ class _Told(Struct):
 
 
 class SeriesRecorder(EventWriter[tuple[Event, bool]]):
-    """Events of one component: `start`, then tell; `await stop()` ends without what has not been written."""
+    """Records the events of one component. `start()` begins writing; `await stop()` drops events not yet written."""
 
     def __init__(self, client: Client, component: str) -> None:
-        super().__init__(client, writers=_WRITERS, most=_QUEUED)
+        super().__init__(client, writers=_WRITERS, most=_MAX_QUEUED)
         self._component = component
         self._instance = f"{component}-{socket.gethostname()}"
-        self._told: BoundedCache[tuple[str, ...], _Told] = BoundedCache(_MOST_KNOWN)
+        self._recorded: BoundedCache[tuple[str, ...], _RecordedEvent] = BoundedCache(_MAX_REMEMBERED)
 
     def forget(self) -> None:
-        """Begin to count anew: what was told is gone from the server."""
-        self._told.forget()
+        """Forget all recorded events, because the server has lost them: repetitions then start new events."""
+        self._recorded.forget()
 
     def event(
         self,
@@ -61,14 +61,14 @@ class SeriesRecorder(EventWriter[tuple[Event, bool]]):
         *,
         related: ObjectReference | None = None,
     ) -> None:
-        """Tell of an object; `type_` is Normal or Warning."""
+        """Record an event about `regarding`; `type_` is Normal or Warning."""
         if len(note) > _LONGEST_NOTE:
             note = f"{note[: _LONGEST_NOTE - 4]} ..."
-        key = (type_, action, reason, *_parts(regarding), *(() if related is None else _parts(related)))
+        key = (type_, action, reason, *_identity(regarding), *(() if related is None else _identity(related)))
         now = asyncio.get_running_loop().time()
-        told = self._told[key]
-        if told is not None and now - told.at < _FINISHED:
-            self._continue(told, now)
+        told = self._recorded[key]
+        if told is not None and now - told.at < _SERIES_TIMEOUT:
+            self._repeat(told, now)
             return
         event = Event(
             metadata=metadata_of_event(regarding),
@@ -82,32 +82,32 @@ class SeriesRecorder(EventWriter[tuple[Event, bool]]):
             note=note,
             type=type_,
         )
-        self._told.keep(key, _Told(event, now))
-        self._tell(event, is_series=False)
+        self._recorded.keep(key, _RecordedEvent(event, now))
+        self._enqueue_event(event, is_series=False)
 
-    def _continue(self, told: _Told, now: float) -> None:
-        """Count an event of a series, of which the second is written."""
+    def _repeat(self, told: _RecordedEvent, now: float) -> None:
+        """Count a repetition. Only the first repetition is written at once, as the start of a series."""
         told.count += 1
         told.at = now
         event = told.event
         event.series = EventSeries(count=told.count, last_observed_time=times.now_micro())
         if not told.is_series:
             told.is_series = True
-            self._tell(event, is_series=True)
+            self._enqueue_event(event, is_series=True)
 
-    def _tell(self, event: Event, *, is_series: bool) -> None:
-        if not self._put((event, is_series)):
-            logger.warning("too many events: one about %s is left out", event.regarding.name)
+    def _enqueue_event(self, event: Event, *, is_series: bool) -> None:
+        if not self._enqueue((event, is_series)):
+            logger.warning("the event queue is full: an event about %s is dropped", event.regarding.name)
 
     async def _write(self, queued: tuple[Event, bool]) -> None:
         event, is_series = queued
         if is_series and event.series is not None:
             series = {"count": event.series.count, "lastObservedTime": event.series.last_observed_time}
             metadata = event.metadata
-            if await self._change(NEW_EVENTS, metadata.name, metadata.namespace, {"series": series}):
+            if await self._patch_event(NEW_EVENTS, metadata.name, metadata.namespace, {"series": series}):
                 return
         await self._client.create(NEW_EVENTS, event)
 
 
-def _parts(about: ObjectReference) -> tuple[str, ...]:
+def _identity(about: ObjectReference) -> tuple[str, ...]:
     return about.namespace, about.name, about.uid, about.resource_version

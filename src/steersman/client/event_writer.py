@@ -1,4 +1,4 @@
-"""A queue of events that are written to a server; both recorders stand on it."""
+"""Queue of events to be written to a server: the base of both event recorders."""
 
 from __future__ import annotations
 
@@ -23,23 +23,23 @@ _WAIT: Final = 10.0
 
 
 class EventWriter(ABC, Generic[T]):
-    """Writes events in their order, `writers` at a time; `most` wait, others are left out."""
+    """Writes queued events in order with `writers` tasks. When `most` events wait, further events are dropped."""
 
     def __init__(self, client: Client, *, writers: int, most: int) -> None:
         self._client = client
         self._writers = writers
-        self._most = most
+        self._max_queued = most
         self._waiting: deque[T] = deque()
         self._writing = 0
         self._wake = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
 
     def start(self) -> None:
-        """Begin to write."""
+        """Start the writing tasks."""
         self._tasks = [asyncio.create_task(self._write_all(), name="events") for _ in range(self._writers)]
 
     async def stop(self) -> None:
-        """End without what has not been written."""
+        """Stop the writing tasks and drop the events that are still queued."""
         for task in self._tasks:
             task.cancel()
         if self._tasks:
@@ -47,12 +47,12 @@ class EventWriter(ABC, Generic[T]):
 
     @property
     def idle(self) -> bool:
-        """True if everything is written."""
+        """Return True if every event has been written."""
         return not self._waiting and not self._writing
 
-    def _put(self, event: T) -> bool:
-        """Queue an event. Return False if too many wait."""
-        if len(self._waiting) >= self._most:
+    def _enqueue(self, event: T) -> bool:
+        """Queue an event. Return False if the queue is full."""
+        if len(self._waiting) >= self._max_queued:
             return False
         self._waiting.append(event)
         self._wake.set()
@@ -60,10 +60,10 @@ class EventWriter(ABC, Generic[T]):
 
     @abstractmethod
     async def _write(self, event: T) -> None:
-        """Write an event. Raises StatusError if it is refused, Unreachable if it is to be tried again."""
+        """Write an event. Raises StatusError if the server refuses it, Unreachable if the write is to be retried."""
 
-    async def _change(self, resource: APIResource[Any], name: str, namespace: str, patch: dict[str, Any]) -> bool:
-        """Patch an event that was written; return False if it is gone. Raises StatusError, Unreachable."""
+    async def _patch_event(self, resource: APIResource[Any], name: str, namespace: str, patch: dict[str, Any]) -> bool:
+        """Patch a written event. Return False if the event no longer exists. Raises StatusError, Unreachable."""
         with ignoring(is_not_found):
             await self._client.patch(resource, name, namespace, patch, media=STRATEGIC_MERGE_PATCH)
             return True
@@ -75,21 +75,21 @@ class EventWriter(ABC, Generic[T]):
                 event = self._waiting.popleft()
                 self._writing += 1
                 try:
-                    await self._write_somehow(event)
+                    await self._write_with_retries(event)
                 finally:
                     self._writing -= 1
             self._wake.clear()
             await self._wake.wait()
 
-    async def _write_somehow(self, event: T) -> None:
+    async def _write_with_retries(self, event: T) -> None:
         for _ in range(_TRIES):
             try:
                 await self._write(event)
             except StatusError as error:
-                expected = error.code in (403, 404)  # its namespace is being deleted, or gone
-                logger.log(logging.DEBUG if expected else logging.WARNING, "an event was refused: %s", error)
+                expected = error.code in (403, 404)  # the event's namespace is being deleted, or is gone
+                logger.log(logging.DEBUG if expected else logging.WARNING, "the server refused an event: %s", error)
             except Unreachable as error:
-                logger.warning("an event cannot be written yet: %s", error)
+                logger.warning("an event cannot be written, it is retried: %s", error)
                 await asyncio.sleep(_WAIT)
                 continue
             return

@@ -1,4 +1,4 @@
-"""Events about objects, as client-go's recorder makes them: what repeats is counted, what floods is left out.
+"""Recorder for core/v1 events, as client-go's: repeated events are counted, floods of events are dropped.
 
 The limits are those of client-go's EventCorrelator.
 """
@@ -25,11 +25,11 @@ from steersman.work.bounded_cache import BoundedCache
 K = TypeVar("K", bound=tuple[str, ...])
 T = TypeVar("T")
 
-_QUEUED: Final = 1000
-_MOST_KNOWN: Final = 8192
-"""Events and objects of which half, those that came last, are remembered at least, as many as by client-go."""
+_MAX_QUEUED: Final = 1000
+_MAX_REMEMBERED: Final = 8192
+"""Most remembered events and objects, as in client-go. An eviction keeps at least the newest half."""
 _LONGEST_KEPT: Final = 512
-"""Characters of a message that is remembered as it is."""
+"""Longest message in characters that is remembered as it is. Of longer ones a digest is remembered."""
 _SIMILAR: Final = 10
 _SIMILAR_WITHIN: Final = 600.0
 _BURST: Final = 25
@@ -37,10 +37,10 @@ _REFILL: Final = 300.0
 
 
 class Recorder(Protocol):
-    """Tells users what happens to an object."""
+    """Records events about objects for users."""
 
     def event(self, about: ObjectReference, type_: str, reason: str, message: str) -> None:
-        """Says it; `type_` is Normal or Warning. It is written later, or left out where there are too many."""
+        """Record an event; `type_` is Normal or Warning. It is written later, or dropped if there are too many."""
         ...
 
 
@@ -63,29 +63,29 @@ def metadata_of_event(about: ObjectReference) -> ObjectMeta:
 
 
 class _Bucket(Struct):
-    """How many events about an object may still be told: some at once, then one each five minutes."""
+    """Token bucket of the events about one object: a burst of 25, then one event every five minutes."""
 
-    left: float = _BURST
+    tokens: float = _BURST
     at: float = 0.0
 
-    def take(self, now: float) -> bool:
-        self.left = min(_BURST, self.left + (now - self.at) / _REFILL)
+    def acquire(self, now: float) -> bool:
+        self.tokens = min(_BURST, self.tokens + (now - self.at) / _REFILL)
         self.at = now
-        if self.left < 1:
+        if self.tokens < 1:
             return False
-        self.left -= 1
+        self.tokens -= 1
         return True
 
 
 class _Similar(Struct):
-    """Messages told of one object with one reason."""
+    """The messages recorded about one object with one reason."""
 
     messages: set[str] = field(default_factory=set)
     at: float = 0.0
 
 
-class _Told(Struct):
-    """An event that was written, to be counted when it comes again."""
+class _WrittenEvent(Struct):
+    """A written event, whose count rises when the event repeats."""
 
     name: str
     namespace: str
@@ -93,7 +93,7 @@ class _Told(Struct):
     first: str
 
 
-def _known(cache: BoundedCache[K, T], key: K, make: Callable[[], T]) -> T:
+def _get_or_create(cache: BoundedCache[K, T], key: K, make: Callable[[], T]) -> T:
     found = cache[key]
     if found is None:
         found = make()
@@ -102,40 +102,43 @@ def _known(cache: BoundedCache[K, T], key: K, make: Callable[[], T]) -> T:
 
 
 class Broadcaster(EventWriter[Event]):
-    """Writes the events of several recorders, one after the other."""
+    """Writes the events of several recorders, one at a time."""
 
     def __init__(self, client: Client) -> None:
-        super().__init__(client, writers=1, most=_QUEUED)
-        self._buckets: BoundedCache[tuple[str, ...], _Bucket] = BoundedCache(_MOST_KNOWN)
-        self._similar: BoundedCache[tuple[str, ...], _Similar] = BoundedCache(_MOST_KNOWN)
-        self._told: BoundedCache[tuple[str, ...], _Told] = BoundedCache(_MOST_KNOWN)
+        super().__init__(client, writers=1, most=_MAX_QUEUED)
+        self._buckets: BoundedCache[tuple[str, ...], _Bucket] = BoundedCache(_MAX_REMEMBERED)
+        self._similar: BoundedCache[tuple[str, ...], _Similar] = BoundedCache(_MAX_REMEMBERED)
+        self._written: BoundedCache[tuple[str, ...], _WrittenEvent] = BoundedCache(_MAX_REMEMBERED)
 
     def recorder(self, component: str, host: str = "") -> Recorder:
-        """Return the recorder of a component, and of the host it runs on."""
+        """Return the event recorder of a component on a host."""
         return _ComponentRecorder(self, EventSource(component=component, host=host))
 
     def forget(self) -> None:
-        """Begin to count anew: what was told is gone from the server."""
-        for each in (self._buckets, self._similar, self._told):
+        """Forget all recorded events, because the server has lost them: repetitions then start new events."""
+        for each in (self._buckets, self._similar, self._written):
             each.forget()
 
     def put(self, event: Event) -> None:
-        """Queues an event, if it is not one too many."""
+        """Queue an event, unless the rate limit of its object is exceeded.
+
+        From the tenth different message about one object and reason on, messages are marked as combined.
+        """
         now = asyncio.get_running_loop().time()
         source = event.source.component, event.source.host, event.involved_object.uid or event.involved_object.name
-        if not _known(self._buckets, source, lambda: _Bucket(at=now)).take(now):
+        if not _get_or_create(self._buckets, source, lambda: _Bucket(at=now)).acquire(now):
             return
         alike = (*source, event.type, event.reason)
-        similar = _known(self._similar, alike, _Similar)
+        similar = _get_or_create(self._similar, alike, _Similar)
         if now - similar.at > _SIMILAR_WITHIN:
             similar.messages.clear()
         similar.at = now
-        similar.messages.add(_short(event.message))
+        similar.messages.add(_message_key(event.message))
         if len(similar.messages) >= _SIMILAR:
             similar.messages.pop()
             event.message = f"(combined from similar events): {event.message}"
             event.reporting_component = event.reporting_instance = ""
-        self._put(event)
+        self._enqueue(event)
 
     async def _write(self, event: Event) -> None:
         combined = event.message.startswith("(combined from")
@@ -147,23 +150,25 @@ class Broadcaster(EventWriter[Event]):
             event.involved_object.field_path,
             event.type,
             event.reason,
-            "" if combined else _short(event.message),
+            "" if combined else _message_key(event.message),
         )
-        told = self._told[key]
+        told = self._written[key]
         if told is not None:
             patch = {"count": told.count + 1, "lastTimestamp": event.last_timestamp, "message": event.message}
-            if await self._change(EVENTS, told.name, told.namespace, patch):
+            if await self._patch_event(EVENTS, told.name, told.namespace, patch):
                 told.count += 1
                 return
             event.count = told.count + 1
             event.first_timestamp = told.first
         await self._client.create(EVENTS, event)
         metadata = event.metadata
-        self._told.keep(key, _Told(metadata.name, metadata.namespace, event.count, event.first_timestamp or ""))
+        self._written.keep(
+            key, _WrittenEvent(metadata.name, metadata.namespace, event.count, event.first_timestamp or "")
+        )
 
 
-def _short(message: str) -> str:
-    """The message, or a digest of a long one: messages repeat what users write, and many are remembered."""
+def _message_key(message: str) -> str:
+    """Return the message, or a digest of a long one: messages may repeat long texts of users, and many are remembered."""
     if len(message) <= _LONGEST_KEPT:
         return message
     return sha256(message.encode("utf-8", "surrogatepass")).hexdigest()

@@ -1,4 +1,4 @@
-"""Requests to a server in this process, without a socket."""
+"""Transport to an API server in this process, without a socket."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from steersman.net.message import BodyAborted, Handler
 
 
 class InProcessTransport:
-    """Sends the requests of whom a bearer token is to a handler on this loop."""
+    """Sends the requests of one bearer token to a request handler on this event loop."""
 
     def __init__(self, handler: Handler, token: str) -> None:
         self._client = InProcessClient(handler)
@@ -23,11 +23,11 @@ class InProcessTransport:
             raise Unreachable(str(error)) from None
 
     async def aclose(self) -> None:
-        """Nothing is kept open."""
+        """Do nothing: there are no connections."""
 
 
 class _Response:
-    """What the handler answered."""
+    """The response of the handler."""
 
     def __init__(self, response: ClientResponse) -> None:
         self._response = response

@@ -1,4 +1,4 @@
-"""Indexes of informers that several ask."""
+"""Indexes of informers that several components use."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Final
 from steersman.api.core.v1 import Pod
 
 BY_NODE: Final = "spec.nodeName"
-"""Pods by the node that they are bound to."""
+"""Name of the index of pods by the node that they are bound to."""
 
 
 def by_node(pod: Pod) -> Iterable[str]:
-    """The values of BY_NODE."""
+    """Return the index values of a pod for BY_NODE."""
     return (pod.spec.node_name,) if pod.spec.node_name else ()

@@ -1,4 +1,4 @@
-"""Every object of a resource, kept as the server has it, with indexes, and whoever wants to know of changes."""
+"""Informers: local copies of all objects of a resource, with indexes and change handlers (client-go tools/cache)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from steersman.client.errors import is_expired, is_invalid
 from steersman.client.transport import Unreachable
 from steersman.machinery.errors.status import StatusError
 from steersman.work.backoff import Backoff, Retries
-from steersman.work.yielding import unhurried
+from steersman.work.yielding import time_sliced
 
 logger = logging.getLogger(__name__)
 
@@ -26,39 +26,40 @@ Key = tuple[str, str]
 """Namespace and name of an object."""
 
 INITIAL_EVENTS_END: Final = "k8s.io/initial-events-end"
-"""The annotation of the bookmark after the events of all objects."""
+"""Annotation of the bookmark that follows the initial events of a watch."""
 _BACKOFF: Final = Backoff(0.8, 30.0, jitter=1.0)
 _PAGE: Final = 500
-"""Objects of one page of a list."""
-_LONG: Final = 10.0
-"""Seconds after which the end of a watch is nothing to be careful about."""
+"""Most objects of one page of a list."""
+_NORMAL_WATCH: Final = 10.0
+"""Seconds that a watch must have lasted for its end to be normal: the back-off then starts afresh."""
 
 
 class TooLarge(Exception):
-    """The objects of a resource are more than an informer is to keep."""
+    """The objects of a resource exceed the informer's size limit."""
 
 
-_CANNOT_FOLLOW: Final = (StatusError, Unreachable, msgspec.DecodeError)
+_EXPECTED_ERRORS: Final = (StatusError, Unreachable, msgspec.DecodeError)
 
 
 def key_of(obj: Object) -> Key:
-    """Namespace and name of an object."""
+    """Return the namespace and the name of an object."""
     return obj.metadata.namespace, obj.metadata.name
 
 
-def either(old: O | None, new: O | None) -> O:
-    """Return the object of a change: as it is now, or as it was at its end."""
+def new_or_old(old: O | None, new: O | None) -> O:
+    """Return the object of a change: `new`, or `old` if the object was deleted."""
     one = new or old
     assert one is not None
     return one
 
 
 class Informer(Generic[O]):
-    """Follows a resource (client-go SharedIndexInformer): `start`, then `await synced()`.
+    """Local copy of a resource's objects, kept current by a watch (client-go SharedIndexInformer).
 
-    Objects are shared by all who ask: whoever wants to change one makes a copy. They have no managedFields. Handlers
-    are called with the object before and after a change, None where there is none, in the order of the changes; one
-    that is added later is told of all objects that are there. They must neither wait nor raise.
+    Call `start()`, then await the initial sync. Returned objects are shared: copy an object before changing it. Objects
+    have no managedFields. Handlers are called with the object before and after a change, None where it does not exist,
+    in the order of the changes. A handler that is added later is called for all present objects. Handlers must neither
+    wait nor raise.
     """
 
     def __init__(
@@ -72,11 +73,14 @@ class Informer(Generic[O]):
         transform: Callable[[O], None] | None = None,
         most_bytes: int = 0,
     ) -> None:
-        """`transform` takes from each object what is not to be kept. Objects whose JSON has more than `most_bytes`
-        together (if any are said) are not kept at all, and it does not sync."""
+        """Create an informer of the objects of `namespace` (all if empty) that both selectors select.
+
+        `transform` changes each object before it is stored, such as dropping unused fields. With `most_bytes` the JSON
+        of all objects may have so many bytes together; beyond that the informer keeps no object and does not sync.
+        """
         self.resource: Final = resource
         self._transform = transform
-        self._room = _Room(most_bytes) if most_bytes else None
+        self._size_limit = _SizeLimit(most_bytes) if most_bytes else None
         self._client = client
         self._namespace = namespace
         self._label_selector = label_selector
@@ -85,31 +89,31 @@ class Informer(Generic[O]):
         self._indexes: dict[str, _Index[O]] = {}
         self._handlers: list[Callable[[O | None, O | None], None]] = []
         self._synced = asyncio.Event()
-        self._version = ""
-        self._unseen: set[Key] | None = None
-        self._lists = False
+        self._resource_version = ""
+        self._not_listed: set[Key] | None = None
+        self._uses_lists = False
         self._attempt: asyncio.Future[None] | None = None
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        """Begins to follow, once."""
+        """Start to follow the resource. Further calls do nothing."""
         if self._task is None:
             self._task = asyncio.create_task(self._follow(), name=f"informer of {self.resource.group_resource}")
 
     async def stop(self) -> None:
-        """Ends; the objects stay as they are."""
+        """Stop following the resource. The objects stay as they are."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait([self._task])
 
-    async def synced(self) -> None:
-        """Returns once all objects that were there at the beginning are here, and handlers know of them."""
+    async def wait_until_synced(self) -> None:
+        """Return once all objects of the initial list are present and all handlers have been called for them."""
         await self._synced.wait()
 
-    async def first_attempt(self) -> None:
-        """Return once the informer has synced, for one caller at a time.
+    async def wait_for_first_attempt(self) -> None:
+        """Return once the informer has synced. Only one caller at a time may wait.
 
-        Raises StatusError, Unreachable or msgspec.DecodeError where an attempt to follow the resource fails before.
+        Raises StatusError, Unreachable or msgspec.DecodeError if an attempt to follow the resource fails first.
         """
         if not self._synced.is_set():
             self._attempt = asyncio.get_running_loop().create_future()
@@ -120,37 +124,37 @@ class Informer(Generic[O]):
         return self._synced.is_set()
 
     def on_change(self, handler: Callable[[O | None, O | None], None]) -> None:
-        """Calls `handler(old, new)` at every change from now on, and for each object that is here."""
+        """Call `handler(old, new)` now for each present object, and from now on at every change."""
         self._handlers.append(handler)
         for obj in self.list():
             handler(None, obj)
 
     def add_index(self, name: str, values: Callable[[O], Iterable[str]]) -> None:
-        """Makes objects findable by what `values` says of them. An index of that name that is there already stays."""
+        """Add an index of the objects by the values that `values` returns. An existing index of that name stays."""
         if name in self._indexes:
             return
         index = self._indexes[name] = _Index(values)
         for obj in self.list():
-            index.change(None, obj)
+            index.update(None, obj)
 
     def get(self, namespace: str, name: str) -> O | None:
-        """The object of that name."""
+        """Return the object of that name, None if there is none."""
         found = self._objects.get(namespace)
         return None if found is None else found.get(name)
 
     def list(self, namespace: str | None = None) -> Sequence[O]:
-        """The objects of a namespace, or all."""
+        """Return the objects of a namespace, or of all namespaces."""
         if namespace is not None:
             return list(self._objects.get(namespace, {}).values())
         return [obj for found in self._objects.values() for obj in found.values()]
 
     def count(self, namespace: str) -> int:
-        """How many objects there are in a namespace."""
+        """Return the number of objects in a namespace."""
         return len(self._objects.get(namespace, ()))
 
     def indexed(self, index: str, value: str) -> Sequence[O]:
-        """The objects for which an index has this value."""
-        return list(self._indexes[index].found.get(value, {}).values())
+        """Return the objects that have this value in an index."""
+        return list(self._indexes[index].objects.get(value, {}).values())
 
     def __len__(self) -> int:
         return sum(map(len, self._objects.values()))
@@ -162,45 +166,45 @@ class Informer(Generic[O]):
         retries = Retries(_BACKOFF)
         while True:
             started = asyncio.get_running_loop().time()
-            was_known = bool(self._version)
+            was_known = bool(self._resource_version)
             try:
                 await self._watch()
             except TooLarge as error:
                 logger.warning("%s cannot be followed: %s", self.resource.group_resource, error)
-                await self._forget()
-            except _CANNOT_FOLLOW as error:
+                await self._remove_all()
+            except _EXPECTED_ERRORS as error:
                 if isinstance(error, StatusError) and is_expired(error):
-                    self._version = ""
+                    self._resource_version = ""
                     if was_known:
-                        continue  # from all objects on, where no version can be too old
-                elif isinstance(error, StatusError) and is_invalid(error) and not (was_known or self._lists):
-                    self._lists = True  # the server is older than 1.32, or has the feature gate WatchList off
+                        continue  # list all objects anew: such a list cannot be expired
+                elif isinstance(error, StatusError) and is_invalid(error) and not (was_known or self._uses_lists):
+                    self._uses_lists = True  # the server is older than 1.32, or has the feature gate WatchList disabled
                     continue
                 if self._attempt is not None and not self._attempt.done():
                     self._attempt.set_exception(error)
-                logger.warning("watch of %s: %s", self.resource.group_resource, error)
+                logger.warning("watch of %s failed: %s", self.resource.group_resource, error)
             except Exception:
-                logger.exception("watch of %s", self.resource.group_resource)
-            if asyncio.get_running_loop().time() - started > _LONG:
+                logger.exception("watch of %s failed", self.resource.group_resource)
+            if asyncio.get_running_loop().time() - started > _NORMAL_WATCH:
                 retries.reset()
             else:
                 await retries.pause()
 
     async def _watch(self) -> None:
-        """Follows until the server ends the watch; where no version is known, from all objects on."""
-        fresh = not self._version
+        """Follow the resource until the server ends the watch. Without a known resourceVersion, list all objects first."""
+        fresh = not self._resource_version
         if fresh:
-            self._unseen = {key_of(obj) for obj in self.list()}
-            if self._room is not None:
-                self._room.clear()
+            self._not_listed = {key_of(obj) for obj in self.list()}
+            if self._size_limit is not None:
+                self._size_limit.clear()
         try:
-            if fresh and self._lists:
-                await self._take_all()
+            if fresh and self._uses_lists:
+                await self._list_all()
                 fresh = False
             watching = self._client.watch(
                 self.resource,
                 self._namespace,
-                resource_version=self._version,
+                resource_version=self._resource_version,
                 initial_events=fresh,
                 label_selector=self._label_selector,
                 field_selector=self._field_selector,
@@ -208,15 +212,15 @@ class Informer(Generic[O]):
             async with watching as batches:
                 async for batch in batches:
                     for event in batch:
-                        if self._room is not None:
-                            self._room.take(event)
-                        self._take(event)
+                        if self._size_limit is not None:
+                            self._size_limit.count(event)
+                        self._apply_event(event)
         finally:
-            if self._unseen is not None:
-                self._version = ""  # not all was told
+            if self._not_listed is not None:
+                self._resource_version = ""  # the initial events were incomplete
 
-    async def _take_all(self) -> None:
-        """Take a list of all objects, in pages, instead of the initial events of a watch."""
+    async def _list_all(self) -> None:
+        """Read a list of all objects, in pages, instead of the initial events of a watch."""
         token = ""
         while True:
             found = await self._client.list(
@@ -227,39 +231,39 @@ class Informer(Generic[O]):
                 limit=_PAGE,
                 continue_token=token,
             )
-            async for obj in unhurried(found.items):
-                if self._room is not None:
-                    self._room.take(Event("ADDED", obj, len(self.resource.encode(obj))))
-                self._change(obj, gone=False)
+            async for obj in time_sliced(found.items):
+                if self._size_limit is not None:
+                    self._size_limit.count(Event("ADDED", obj, len(self.resource.encode(obj))))
+                self._apply_object(obj, gone=False)
             token = found.metadata.continue_
             if not token:
                 break
-        self._end_of_all()
-        self._version = found.metadata.resource_version
+        self._finish_initial_list()
+        self._resource_version = found.metadata.resource_version
 
-    async def _forget(self) -> None:
-        """No object is here any more."""
-        self._version = ""
-        async for obj in unhurried(self.list()):
-            self._change(obj, gone=True)
+    async def _remove_all(self) -> None:
+        """Remove all objects and notify the handlers of each removal."""
+        self._resource_version = ""
+        async for obj in time_sliced(self.list()):
+            self._apply_object(obj, gone=True)
 
-    def _take(self, event: Event[O]) -> None:
+    def _apply_event(self, event: Event[O]) -> None:
         metadata = event.object.metadata
         if event.type == "BOOKMARK":
-            if self._unseen is not None and INITIAL_EVENTS_END in metadata.annotations:
-                self._end_of_all()
+            if self._not_listed is not None and INITIAL_EVENTS_END in metadata.annotations:
+                self._finish_initial_list()
         else:
-            self._change(event.object, gone=event.type == "DELETED")
-        if self._unseen is None:
-            self._version = metadata.resource_version
+            self._apply_object(event.object, gone=event.type == "DELETED")
+        if self._not_listed is None:
+            self._resource_version = metadata.resource_version
 
-    def _change(self, obj: O, *, gone: bool) -> None:
+    def _apply_object(self, obj: O, *, gone: bool) -> None:
         obj.metadata.managed_fields = []
         if self._transform is not None:
             self._transform(obj)
         namespace, name = key = key_of(obj)
-        if self._unseen is not None:
-            self._unseen.discard(key)
+        if self._not_listed is not None:
+            self._not_listed.discard(key)
         found = self._objects.get(namespace)
         old = None if found is None else found.get(name)
         if gone:
@@ -269,7 +273,7 @@ class Informer(Generic[O]):
             if not found:
                 del self._objects[namespace]
             self._reindex(old, None)
-            self._tell(obj, None)  # as it was at its end
+            self._notify(obj, None)  # the object's last state
             return
         if old is not None and old.metadata.resource_version == obj.metadata.resource_version:
             return
@@ -277,33 +281,33 @@ class Informer(Generic[O]):
             found = self._objects[namespace] = {}
         found[name] = obj
         self._reindex(old, obj)
-        if old is not None and old.metadata.uid != obj.metadata.uid:  # deleted and made again while nobody watched
-            self._tell(old, None)
+        if old is not None and old.metadata.uid != obj.metadata.uid:  # deleted and created again between two watches
+            self._notify(old, None)
             old = None
-        self._tell(old, obj)
+        self._notify(old, obj)
 
     def _reindex(self, old: O | None, new: O | None) -> None:
         for index in self._indexes.values():
-            index.change(old, new)
+            index.update(old, new)
 
-    def _tell(self, old: O | None, new: O | None) -> None:
+    def _notify(self, old: O | None, new: O | None) -> None:
         for handler in self._handlers:
             try:
                 handler(old, new)
-            except Exception:  # the others are told, and what follows
-                logger.exception("a handler of %s", self.resource.group_resource)
+            except Exception:  # a faulty handler must stop neither the other handlers nor the watch
+                logger.exception("a change handler of %s failed", self.resource.group_resource)
 
-    def _end_of_all(self) -> None:
-        """Emit a deletion for every object that was not among all objects of the server."""
-        for namespace, name in self._unseen or ():
+    def _finish_initial_list(self) -> None:
+        """Finish a full list: notify handlers of the deletion of each known object that the list did not have."""
+        for namespace, name in self._not_listed or ():
             found = self._objects.get(namespace, {})
             old = found.pop(name, None)
             if not found:
                 self._objects.pop(namespace, None)
             if old is not None:
                 self._reindex(old, None)
-                self._tell(old, None)
-        self._unseen = None
+                self._notify(old, None)
+        self._not_listed = None
         self._synced.set()
         if self._attempt is not None and not self._attempt.done():
             self._attempt.set_result(None)
@@ -312,33 +316,33 @@ class Informer(Generic[O]):
 class _Index(Generic[O]):
     def __init__(self, values: Callable[[O], Iterable[str]]) -> None:
         self._values = values
-        self.found: dict[str, dict[Key, O]] = {}
+        self.objects: dict[str, dict[Key, O]] = {}
 
-    def change(self, old: O | None, new: O | None) -> None:
+    def update(self, old: O | None, new: O | None) -> None:
         if old is not None:
             key = key_of(old)
             for value in self._values(old):
-                known = self.found.get(value)
+                known = self.objects.get(value)
                 if known is not None:
                     known.pop(key, None)
                     if not known:
-                        del self.found[value]
+                        del self.objects[value]
         if new is not None:
             key = key_of(new)
             for value in self._values(new):
-                self.found.setdefault(value, {})[key] = new
+                self.objects.setdefault(value, {})[key] = new
 
 
-class _Room:
-    """Room for the objects of an informer, by the bytes of their JSON."""
+class _SizeLimit:
+    """Limit of the JSON bytes of all objects of an informer."""
 
     def __init__(self, most: int) -> None:
         self._most = most
         self._total = 0
         self._sizes: dict[Key, int] = {}
 
-    def take(self, event: Event[Any]) -> None:
-        """Raises TooLarge where there is no room for the object of an event."""
+    def count(self, event: Event[Any]) -> None:
+        """Count the object of an event. Raises TooLarge if the limit would be exceeded."""
         if event.type == "BOOKMARK":
             return
         key = key_of(event.object)
@@ -346,26 +350,29 @@ class _Room:
         if event.type == "DELETED":
             return
         if self._total + event.size > self._most:
-            raise TooLarge(f"its objects have more than {self._most} bytes")
+            raise TooLarge(f"its objects exceed the limit of {self._most} bytes")
         self._sizes[key] = event.size
         self._total += event.size
 
     def clear(self) -> None:
-        """Counts from the beginning, as all objects are told anew."""
+        """Set the count to zero, before all objects are listed again."""
         self._total = 0
         self._sizes.clear()
 
 
 class Informers:
-    """One informer for each resource, shared by all who ask for it (client-go SharedInformerFactory)."""
+    """One shared informer for each resource (client-go SharedInformerFactory)."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
         self._informers: dict[tuple[APIResource[Any], type[Any], str], Informer[Any]] = {}
         self._started = False
 
-    def of(self, resource: APIResource[O], *, field_selector: str = "") -> Informer[O]:
-        """The informer of a resource, or of some of its objects; it follows from the start of all on, or from now."""
+    def for_resource(self, resource: APIResource[O], *, field_selector: str = "") -> Informer[O]:
+        """Return the shared informer of a resource, limited by `field_selector`.
+
+        The informer starts with `start()` of this factory, or at once if the factory has started already.
+        """
         key = resource, resource.type, field_selector
         found = self._informers.get(key)
         if found is None:
@@ -374,25 +381,28 @@ class Informers:
                 found.start()
         return cast("Informer[O]", found)
 
-    def whole(self, resource: APIResource[Any]) -> Informer[Any] | None:
-        """The informer of all objects of a resource as they are, and not of their metadata alone, if there is one."""
+    def find_whole(self, resource: APIResource[Any]) -> Informer[Any] | None:
+        """Return the informer of a resource that keeps all its objects whole, None if there is none.
+
+        An informer with a field selector, or of metadata only, does not count.
+        """
         for (asked_for, type_, field_selector), found in self._informers.items():
             if asked_for == resource and type_ is not PartialObjectMetadata and not field_selector:
                 return found
         return None
 
     def start(self) -> None:
-        """Starts those that are asked for, and every one that will be."""
+        """Start all informers, and each later one when it is first requested."""
         self._started = True
         for each in self._informers.values():
             each.start()
 
-    async def synced(self) -> None:
-        """Returns once each of those that there are has all objects."""
+    async def wait_until_synced(self) -> None:
+        """Return once all present informers have synced."""
         for each in list(self._informers.values()):
-            await each.synced()
+            await each.wait_until_synced()
 
     async def stop(self) -> None:
-        """Ends all of them."""
+        """Stop all informers."""
         for each in self._informers.values():
             await each.stop()

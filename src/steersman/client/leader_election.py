@@ -1,4 +1,4 @@
-"""One of several programs does the work: who holds a Lease (client-go `tools/leaderelection`)."""
+"""Leader election: of several processes only the holder of a Lease works (client-go `tools/leaderelection`)."""
 
 from __future__ import annotations
 
@@ -29,20 +29,20 @@ _JITTER: Final = 1.2
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """Seconds, by default those of kube-controller-manager."""
+    """Durations in seconds; the defaults are those of kube-controller-manager."""
 
     lease: float = 15.0
-    """After which a holder that is silent has lost it."""
+    """Time after the last renewal when the lease has expired."""
     renew: float = 10.0
-    """After which a holder that cannot renew it gives up."""
+    """Time without a successful renewal after which the leader gives up."""
     retry: float = 2.0
-    """Between attempts."""
+    """Time between two attempts to acquire or renew the lease."""
 
 
 class LeaderElector:
-    """Runs something while it holds a Lease: `await lead(work)`.
+    """Runs work while it holds a Lease: `await lead(work)`.
 
-    `identity` is this candidate, in no other process.
+    `identity` names this candidate and must be unique among all processes.
     """
 
     def __init__(
@@ -61,18 +61,20 @@ class LeaderElector:
         self._identity = identity
         self._timing = timing or Timing()
         self._recorder = recorder
-        self._seen: LeaseSpec | None = None
-        self._seen_at = 0.0
+        self._observed: LeaseSpec | None = None
+        self._observed_at = 0.0
 
     async def lead(self, work: Callable[[], Awaitable[None]]) -> None:
-        """Waits until it leads, then runs `work`; returns when that ends, or when the lease is lost: `work` is
-        cancelled then. The lease is given back where it is still held.
+        """Acquire the lease, then run `work`. Return when `work` ends or the lease is lost; a lost lease cancels
+        `work`.
+
+        A lease that is still held at the end is released. Raises what `work` raises.
         """
-        logger.info("%s waits to lead %s/%s", self._identity, self._namespace, self._name)
-        while not await self._try():  # noqa: ASYNC110 - others write the lease
+        logger.info("%s waits for the lease %s/%s", self._identity, self._namespace, self._name)
+        while not await self._try_acquire_or_renew():  # noqa: ASYNC110 - others write the lease
             await asyncio.sleep(self._timing.retry * _JITTER)
-        logger.info("%s leads %s/%s", self._identity, self._namespace, self._name)
-        self._tell("became leader")
+        logger.info("%s has acquired the lease %s/%s", self._identity, self._namespace, self._name)
+        self._record_event("became leader")
         working = asyncio.ensure_future(work())
         renewing = asyncio.ensure_future(self._renew())
         try:
@@ -80,7 +82,7 @@ class LeaderElector:
             if working.done():
                 working.result()
             else:
-                logger.error("%s lost %s/%s", self._identity, self._namespace, self._name)
+                logger.error("%s has lost the lease %s/%s", self._identity, self._namespace, self._name)
         finally:
             was_lost = renewing.done()
             for task in (working, renewing):
@@ -88,43 +90,43 @@ class LeaderElector:
             await asyncio.wait({working, renewing})
             if not was_lost:
                 await self._release()
-            self._tell("stopped leading")
+            self._record_event("stopped leading")
 
     async def _renew(self) -> None:
-        """Returns when the lease is lost."""
+        """Renew the lease until it is lost, then return."""
         loop = asyncio.get_running_loop()
         renewed = loop.time()
         while True:
             await asyncio.sleep(self._timing.retry)
             try:
                 async with asyncio.timeout_at(renewed + self._timing.renew):
-                    if await self._try():
+                    if await self._try_acquire_or_renew():
                         renewed = loop.time()
             except TimeoutError:
                 return
             if loop.time() - renewed >= self._timing.renew:
                 return
 
-    async def _try(self) -> bool:
-        """Whether this candidate holds the lease now."""
+    async def _try_acquire_or_renew(self) -> bool:
+        """Acquire or renew the lease. Return True if this candidate holds it; a failed request counts as False."""
         try:
-            return await self._take()
+            return await self._acquire_or_renew()
         except (StatusError, Unreachable) as error:
             level = logging.DEBUG if isinstance(error, StatusError) and is_conflict(error) else logging.WARNING
             logger.log(level, "lease %s/%s: %s", self._namespace, self._name, error)
             return False
 
-    async def _take(self) -> bool:
+    async def _acquire_or_renew(self) -> bool:
         now = times.now_micro()
         found = await self._client.find(LEASES, self._name, self._namespace)
         if found is None:
-            return await self._make(now)
-        if found.spec != self._seen:
-            self._seen, self._seen_at = found.spec, asyncio.get_running_loop().time()
+            return await self._create_lease(now)
+        if found.spec != self._observed:
+            self._observed, self._observed_at = found.spec, asyncio.get_running_loop().time()
         holder = found.spec.holder_identity or ""
         held = holder and holder != self._identity
         lasts = found.spec.lease_duration_seconds or self._timing.lease
-        if held and self._seen_at + lasts > asyncio.get_running_loop().time():
+        if held and self._observed_at + lasts > asyncio.get_running_loop().time():
             return False
         lease = deep_copy(found)
         if holder != self._identity:
@@ -133,11 +135,11 @@ class LeaderElector:
         lease.spec.holder_identity = self._identity
         lease.spec.lease_duration_seconds = int(self._timing.lease)
         lease.spec.renew_time = now
-        self._seen = (await self._client.update(LEASES, lease)).spec
-        self._seen_at = asyncio.get_running_loop().time()
+        self._observed = (await self._client.update(LEASES, lease)).spec
+        self._observed_at = asyncio.get_running_loop().time()
         return True
 
-    async def _make(self, now: str) -> bool:
+    async def _create_lease(self, now: str) -> bool:
         spec = LeaseSpec(
             holder_identity=self._identity,
             lease_duration_seconds=int(self._timing.lease),
@@ -153,20 +155,20 @@ class LeaderElector:
             if is_already_exists(error):
                 return False
             raise
-        self._seen, self._seen_at = made.spec, asyncio.get_running_loop().time()
+        self._observed, self._observed_at = made.spec, asyncio.get_running_loop().time()
         return True
 
     async def _release(self) -> None:
-        """Lets another have it at once."""
+        """Release the lease, so that another candidate can acquire it at once."""
         try:
             found = await self._client.get(LEASES, self._name, self._namespace)
             if found.spec.holder_identity == self._identity:
                 found.spec.holder_identity, found.spec.lease_duration_seconds = "", 1
                 await self._client.update(LEASES, found)
         except (StatusError, Unreachable) as error:
-            logger.warning("lease %s/%s was not given back: %s", self._namespace, self._name, error)
+            logger.warning("lease %s/%s was not released: %s", self._namespace, self._name, error)
 
-    def _tell(self, what: str) -> None:
+    def _record_event(self, what: str) -> None:
         if self._recorder is not None:
             about = ObjectReference(
                 kind="Lease", api_version="coordination.k8s.io/v1", namespace=self._namespace, name=self._name
@@ -183,8 +185,10 @@ async def work_as_leader(
     component: str,
     host: str | None = None,
 ) -> None:
-    """Runs `work` while this process holds a Lease, see `LeaderElector.lead`. Events tell of it as `component`, and as
-    the host that this process calls itself unless another is given."""
+    """Run `work` while this process holds a Lease, see `LeaderElector.lead`.
+
+    Events about the lease have the source `component`, and `host` or else the identity of this process as their host.
+    """
     identity = f"{socket.gethostname()}_{uuid.uuid4()}"
     events = Broadcaster(client)
     events.start()

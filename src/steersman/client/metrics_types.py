@@ -1,4 +1,4 @@
-"""The objects of the metrics APIs: metrics.k8s.io, custom.metrics.k8s.io, external.metrics.k8s.io (k8s.io/metrics)."""
+"""Objects of the metrics APIs: metrics.k8s.io, custom.metrics.k8s.io, external.metrics.k8s.io (k8s.io/metrics)."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ EXTERNAL_METRICS: Final = "external.metrics.k8s.io"
 
 
 class _Wire(msgspec.Struct, omit_defaults=True, kw_only=True, rename="camel"):
-    """Members that it does not know are skipped, as other servers answer too."""
+    """Base of the types. Unknown members are ignored, because other servers may send more."""
 
 
 def _nothing() -> list[Any]:
-    """An empty list that is encoded all the same; the usual one would be left out."""
+    """Return an empty list that is encoded too: the default of msgspec would be left out."""
     return []
 
 
@@ -58,7 +58,7 @@ class MetricIdentifier(_Wire):
 
 
 class MetricValue(_Wire):
-    """Of custom.metrics.k8s.io/v1beta2."""
+    """A value of custom.metrics.k8s.io/v1beta2."""
 
     described_object: ObjectReference = msgspec.field(default_factory=ObjectReference)
     metric: MetricIdentifier = msgspec.field(default_factory=MetricIdentifier)
@@ -75,7 +75,7 @@ class MetricValueList(_Wire):
 
 
 class OldMetricValue(_Wire):
-    """Of custom.metrics.k8s.io/v1beta1."""
+    """A value of custom.metrics.k8s.io/v1beta1."""
 
     described_object: ObjectReference = msgspec.field(default_factory=ObjectReference)
     metric_name: str = msgspec.field(default_factory=str)

@@ -1,4 +1,4 @@
-"""Requests to an API server elsewhere, as a kubeconfig says."""
+"""Transport to a remote API server, configured by a kubeconfig."""
 
 from __future__ import annotations
 
@@ -28,9 +28,10 @@ class TLSTransport:
         again: bool | None = None,
         longest: int = sys.maxsize - 1,
     ) -> None:
-        """`credentials` are others than the endpoint's; `again` is that of `net.client.transport.Transport.send`.
+        """Create a transport; `credentials` returns the Authorization header in place of the endpoint's.
 
-        An answer that is read whole has `longest` bytes at most.
+        `again` is passed to `net.client.transport.Transport.send`. A response that is read whole may have `longest`
+        bytes.
         """
         self._endpoint = endpoint
         self._credentials = credentials or endpoint.credentials
@@ -43,12 +44,12 @@ class TLSTransport:
         )
 
     @classmethod
-    def of_kubeconfig(cls, path: Path) -> TLSTransport:
-        """For the current context of a kubeconfig. Raises KubeconfigError."""
+    def from_kubeconfig(cls, path: Path) -> TLSTransport:
+        """Return a transport for the current context of a kubeconfig. Raises KubeconfigError."""
         return cls(load_kubeconfig(path))
 
-    def of(self, token: Callable[[], str]) -> TLSTransport:
-        """The same server for whom a bearer token is."""
+    def with_token(self, token: Callable[[], str]) -> TLSTransport:
+        """Return a transport to the same server with a bearer token; `token` is called for each request."""
         return TLSTransport(self._endpoint, lambda: f"Bearer {token()}")
 
     async def send(self, method: str, target: str, fields: Fields, body: bytes) -> _Response:
@@ -66,12 +67,12 @@ class TLSTransport:
         return _Response(answer, self._longest)
 
     async def aclose(self) -> None:
-        """Closes the connections that are kept."""
+        """Close the idle connections."""
         self._transport.close()
 
 
 class _Response:
-    """An answer on its way."""
+    """A response whose body is still arriving."""
 
     def __init__(self, answer: Answer, longest: int) -> None:
         self._answer = answer

@@ -1,4 +1,4 @@
-"""Writing a part of a pod's status, as upstream's controllers and kubelets do (pkg/util/pod)."""
+"""Patches of a pod's status, as upstream's controllers and kubelets send them (pkg/util/pod)."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from steersman.client.resources import PODS
 
 
 async def patch_pod_status(client: Client, pod: Pod, status: Mapping[str, Any]) -> None:
-    """Merges plain data into the status of this very pod. Raises StatusError, Unreachable."""
+    """Merge plain data into the status of the pod with this uid. Raises StatusError, Unreachable."""
     metadata = pod.metadata
     patch = {"metadata": {"uid": metadata.uid}, "status": status}
-    await client.change(
+    await client.patch_without_result(
         PODS, metadata.name, metadata.namespace, patch, media=STRATEGIC_MERGE_PATCH, subresource="status"
     )

@@ -1,4 +1,4 @@
-"""The built-in resources that controllers ask for, by their groups and the names of their kinds."""
+"""Built-in resources that clients use, as constants, ordered by group and kind."""
 
 from __future__ import annotations
 

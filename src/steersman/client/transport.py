@@ -1,4 +1,4 @@
-"""How a client's requests reach a server: in this process, or over TLS."""
+"""Transport interface: the way a client's requests reach a server, in this process or over TLS."""
 
 from __future__ import annotations
 
@@ -6,43 +6,43 @@ from collections.abc import AsyncIterator, Sequence
 from typing import Protocol
 
 Fields = Sequence[tuple[str, str]]
-"""Header fields, their names in lower case."""
+"""Header fields as (lower-case name, value)."""
 
 
 class Unreachable(Exception):
-    """The server gave no answer, or none to its end: it may be asked again."""
+    """The server sent no complete response; the request may be retried."""
 
 
 class Response(Protocol):
-    """An answer whose head is there. Its body is read once, in pieces or whole; `aclose` in any case."""
+    """A response whose head has arrived. Its body can be read once, in pieces or whole. Always call `aclose`."""
 
     @property
     def status(self) -> int: ...
 
     def header(self, name: str) -> str:
-        """The first value of a field (its name in lower case), or ""."""
+        """Return the first value of a header field (its name in lower case), "" if it is missing."""
         ...
 
     def pieces(self) -> AsyncIterator[bytes]:
-        """The body as it comes. Raises Unreachable if it is cut off."""
+        """Yield the body as it arrives. Raises Unreachable if it is cut off."""
         ...
 
     async def read(self) -> bytes:
-        """The whole body. Raises Unreachable if it is cut off."""
+        """Return the whole body. Raises Unreachable if it is cut off."""
         ...
 
     async def aclose(self) -> None:
-        """Leaves: the server is told that nobody wants the rest."""
+        """Close the response, and tell the server that the rest of the body is not needed."""
         ...
 
 
 class Transport(Protocol):
-    """Sends requests of one user to one server."""
+    """Sends the requests of one user to one server."""
 
     async def send(self, method: str, target: str, fields: Fields, body: bytes) -> Response:
-        """The answer to a request; `target` is a path with an optional query. Raises Unreachable."""
+        """Send a request and return its response; `target` is a path with an optional query. Raises Unreachable."""
         ...
 
     async def aclose(self) -> None:
-        """Closes what is kept open."""
+        """Close the connections that are kept open."""
         ...

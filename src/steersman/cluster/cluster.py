@@ -1,10 +1,11 @@
-"""A control plane and what makes things move on it, started and stopped as one."""
+"""A control plane with controllers, scheduler and nodes, started and stopped as one."""
 
 from __future__ import annotations
 
 import asyncio
 from contextlib import AsyncExitStack
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from steersman.authentication.user import UserInfo, service_account_groups, service_account_username
@@ -30,26 +31,28 @@ from steersman.controlplane.options import Options
 from steersman.endpoints.filters.observation import Observe
 from steersman.machinery.errors.status import StatusError
 from steersman.nodes.containers import Containers
-from steersman.nodes.server.servers import NodeServers
+from steersman.nodes.server.servers import NodeServers, refuse_connection
 from steersman.storage.memory import Snapshot
 from steersman.work.offloading import bound
 
-if TYPE_CHECKING:  # most clusters have no stages
-    from steersman.nodes.stages.given import Stages
+if TYPE_CHECKING:
+    from steersman.net.client.transport import Address as NetworkAddress
+    from steersman.net.client.transport import Way
+    from steersman.nodes.stages.stage_set import Stages
 
 _ADMIN: Final = UserInfo("steersman:admin", groups=("system:masters",))
 _METRICS: Final = UserInfo("steersman:metrics", groups=("system:masters",))
 _MOVER: Final = "steersman:movers"
-"""The user on whose account controllers, scheduler and nodes work in the worker threads."""
+"""User on whose account controllers, scheduler and nodes use the worker threads."""
 _SIMULATION: Final = UserInfo("steersman:simulation", groups=("system:masters",))
 _REFUSED: Final = frozenset({400, 403, 422})
-"""Codes of answers about objects that cannot be."""
+"""Status codes for invalid or forbidden objects."""
 _QUIET: Final = 5
-"""Turns of the loop in a row in which nothing was written and nobody had anything to do, after which nothing moves."""
+"""Iterations of the event loop in a row without a write or work, after which the cluster counts as settled."""
 
 
 class Cluster:
-    """`await start()`, then `await stop()`."""
+    """A cluster: `await start()`, then `await stop()`."""
 
     def __init__(
         self,
@@ -59,10 +62,12 @@ class Cluster:
         observe: Observe | None = None,
         owns_process: bool = False,
     ) -> None:
-        """`observe` is told of every request, `owns_process` says that the process is the cluster's alone.
+        """Create a cluster.
 
-        Raises ValueError for controllers that there are not; ConfigurationError for more nodes than there are
-        addresses, and for manifests and stages that cannot be read.
+        `observe` is called for every request. `owns_process` says that the process belongs to the cluster alone.
+
+        Raises ValueError for unknown controllers; ConfigurationError for more nodes than addresses, and for manifests
+        and stages that cannot be read.
         """
         self._configuration = configuration or Configuration()
         self._nodes = self._configuration.simulated_nodes()
@@ -73,13 +78,13 @@ class Cluster:
             serves_local=self._configuration.serve_local,
             answers_webhooks=self._configuration.answer_webhooks,
         )
-        if not options.kubelet_preferred_address_types:  # the names of nodes lead nowhere
+        if not options.kubelet_preferred_address_types:  # the names of simulated nodes do not resolve
             options = replace(options, kubelet_preferred_address_types=("InternalIP",))
         given = options.controllers or ("*",)
         self._controllers = selected(beside(given))
         self.plane = ControlPlane(
             replace(options, controllers=own(given)),
-            nearby=self._servers.way,
+            nearby=self._way,
             kubelets=self._servers.way_of_kubelet_client,
             observe=observe,
             owns_process=owns_process,
@@ -89,9 +94,22 @@ class Cluster:
         self._movers: Movers | None = None
         self._running = AsyncExitStack()
 
+    def _way(self, address: NetworkAddress) -> Way | None:
+        """Return the way to a node, a pod or a cluster IP; None for every other address.
+
+        The cluster IP of a Service is dialled only while no endpoint is ready. It refuses connections then, as
+        kube-proxy has it: on the network of this machine the address belongs to somebody else.
+        """
+        way = self._servers.way(address)
+        if way is None and self.plane.objects("networking.k8s.io", "ipaddresses").is_cached("", address.host):
+            return partial(refuse_connection, address.host, address.port)
+        return way
+
     async def start(self) -> Address:
-        """Starts the control plane, and all that works on it. Raises what ControlPlane.start raises, and
-        ConfigurationError for an object that is refused."""
+        """Start the control plane and everything that works on it, and return the server's address.
+
+        Raises what ControlPlane.start raises, and ConfigurationError for an object that the server refuses.
+        """
         address = await self.plane.start()
         self._running.push_async_callback(self.plane.stop)
         self._running.push_async_callback(self._stop_movers)
@@ -104,7 +122,7 @@ class Cluster:
         return address
 
     async def _start_all(self, address: Address) -> None:
-        """Start what works on the control plane."""
+        """Start everything that works on the control plane."""
         self._settings = Settings(
             root_ca=address.ca.read_text(),
             namespace_deletion_grace=0,
@@ -137,7 +155,7 @@ class Cluster:
         except StatusError as error:
             if error.code not in _REFUSED:
                 raise
-            raise self._configuration.told(error) from None  # a node with a name, a label or a taint that cannot be
+            raise self._configuration.told(error) from None  # such as a node with an invalid name, label or taint
 
     def _informers(self) -> Informers:
         assert self._movers is not None
@@ -149,8 +167,10 @@ class Cluster:
             await movers.stop()
 
     async def settle(self, patience: float = 1.0) -> bool:
-        """Waits until nothing moves any more, at most some seconds; whether that was reached. Something may fall due
-        later all the same."""
+        """Wait until nothing happens in the cluster, at most `patience` seconds. Return True if that was reached.
+
+        Something may still be due later.
+        """
         loop = asyncio.get_running_loop()
         until = loop.time() + patience
         quiet, seen = 0, -1
@@ -165,18 +185,22 @@ class Cluster:
         return True
 
     def snapshot(self) -> Snapshot:
-        """Everything that is stored now; best when nothing moves. Raises TypeError if that is not in memory."""
+        """Return a snapshot of everything that is stored; best taken when nothing happens.
+
+        Raises TypeError unless in memory.
+        """
         return self.plane.snapshot()
 
     async def restore(self, snapshot: Snapshot) -> None:
-        """Brings back what a snapshot of this cluster holds, and returns when all have seen it. Raises TypeError.
+        """Restore a snapshot of this cluster, and return once all clients have seen it. Raises TypeError.
 
-        What works on the cluster sees it as writes. Where it does not come to rest before, it is started anew.
+        Controllers, scheduler and nodes see the restore as writes. If the cluster does not settle before, they are
+        restarted.
         """
         if await self.settle():
             await self._bring_back(snapshot)
             await self.settle()
-            await self._bring_back(snapshot)  # without what was told of it, such as that a node is here again
+            await self._bring_back(snapshot)  # again, without reactions such as a node that reports to be back
         else:
             await self._stop_movers()
             await self.plane.restore(snapshot)
@@ -189,17 +213,17 @@ class Cluster:
         await self.plane.restore(snapshot)
 
     async def stop(self) -> None:
-        """The orderly end, the control plane last."""
+        """Stop everything, the control plane last."""
         await self._running.aclose()
 
     def client(self, user: UserInfo, manager: str) -> Client:
-        """Requests of a user, without a socket; `manager` owns the fields that they write."""
+        """Return a client of a user, without a socket. `manager` owns the fields that it writes."""
         server = self.plane.server
         assert server is not None
         return Client(InProcessTransport(server.handler, self.plane.token_of(user)), manager)
 
     def client_of_account(self, name: str) -> Client:
-        """Requests of a service account of kube-system, or of what stands for it."""
+        """Return a client of a service account of kube-system, or of the simulated volume driver."""
         if name == SIMULATION:
             return self.client(_SIMULATION, SIMULATION)
         user = UserInfo(service_account_username("kube-system", name), groups=service_account_groups("kube-system"))
@@ -207,7 +231,7 @@ class Cluster:
 
 
 def _stages(configuration: Configuration) -> Stages | None:
-    """The stages that are given, if any are. Raises ConfigurationError."""
+    """Return the configured stages, or None. Raises ConfigurationError."""
     if not configuration.stages and not configuration.documents:
         return None
     from steersman.cluster.stage_files import stages_of

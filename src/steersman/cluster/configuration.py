@@ -1,4 +1,4 @@
-"""What a cluster is made of: nodes, their stages, and the objects it begins with (`steersman up --config FILE`)."""
+"""Configuration of a cluster: nodes, their stages, and initial objects (`steersman up --config FILE`)."""
 
 from __future__ import annotations
 
@@ -11,30 +11,31 @@ from typing import Any, Final
 import msgspec
 
 from steersman.api.core.v1 import Taint
-from steersman.machinery.suggestions import explained
+from steersman.machinery.suggestions import explain_validation_error
 from steersman.machinery.values.quantity import QuantityError, parse
 from steersman.nodes.node_set import Networks, NodeSet
 from steersman.nodes.rehearsal import Unknown
 from steersman.nodes.simulated_node import CAPACITY, NodeTemplate, SimulatedNode
 
 HOSTS: Final = IPv4Network("172.16.0.0/12")
+"""Addresses of simulated nodes."""
 PODS: Final = IPv4Network("10.128.0.0/9")
-"""Where simulated nodes have their addresses, and those of their pods."""
+"""Addresses of pods on simulated nodes."""
 MOST_NODES: Final = PODS.num_addresses >> 8
-"""Each node has 256 addresses of pods."""
+"""Nodes of a cluster; each has 256 addresses for its pods."""
 
 
 class ConfigurationError(ValueError):
-    """A configuration that cannot be; the text says what and where."""
+    """The configuration is invalid. The text says what is wrong and where."""
 
 
 class NodeGroup(msgspec.Struct, forbid_unknown_fields=True):
-    """Nodes that are alike but for their names: `NAME-0`, `NAME-1`..."""
+    """Group of nodes that differ only in their names, `NAME-0`, `NAME-1` and so on."""
 
     name: str = "node"
     count: int = 1
     capacity: dict[str, str | int | float] = {}
-    """What differs from the usual: 32 CPUs, 256Gi of memory, 110 pods."""
+    """Differences from the default capacity: 32 CPUs, 256Gi of memory, 110 pods."""
     labels: dict[str, str] = {}
     annotations: dict[str, str] = {}
     taints: list[Taint] = []
@@ -55,35 +56,36 @@ class _File(msgspec.Struct, forbid_unknown_fields=True):
 
 @dataclass(frozen=True, slots=True)
 class Configuration:
-    """The nodes of a cluster, and files and folders of what is applied when it has started."""
+    """Nodes of a cluster, and the manifests that are applied when it has started."""
 
     nodes: tuple[NodeGroup, ...] = field(default_factory=lambda: (NodeGroup(),))
     _: KW_ONLY
     file: Path | None = None
-    """The file that says so, which errors name."""
+    """File that the configuration was read from, for error messages."""
     objects: tuple[Path, ...] = ()
+    """Files and folders of manifests."""
     stages: tuple[Path, ...] = ()
-    """Files and folders with stages that pods and nodes follow (`stage_files`)."""
+    """Files and folders with stages of pods and nodes (`stage_files`)."""
     documents: tuple[Any, ...] = ()
-    """Other documents of the file, which may be stages too."""
+    """Further documents of the file, which may be stages, too."""
     seed: int | None = None
-    """Of chance in stages; None for another one each time."""
+    """Seed of random choices in stages; None for a different one each time."""
     schedules: bool = True
-    """Whether there is a scheduler."""
+    """True if the cluster has a scheduler."""
     serve_local: bool = False
-    """Whether annotations of pods may have their ports served by addresses that this machine can reach."""
+    """True if annotations may forward ports of pods to addresses that this machine can reach."""
     missing_images: tuple[str, ...] = ()
-    """Images that no registry has: names with registry and tag, `*` in them for anything."""
+    """Names of images that no registry has, with registry and tag; `*` matches anything."""
     manage_all_nodes: bool = False
-    """True if every node that is made through the API is simulated, False if only those are that ask for it."""
+    """True if every Node object created through the API is simulated, False if only those that ask for it."""
     unknown_programs: Unknown | None = None
-    """Fate of programs that are not simulated; None for the one that suits each container."""
+    """Treatment of programs that are not simulated; None for the default of each container."""
     answer_webhooks: bool = False
-    """True if pods answer as webhooks that allow everything, and as APIs without resources."""
+    """True if pods serve as webhooks that allow everything, and as API servers without resources."""
 
     @classmethod
     def load(cls, path: Path) -> Configuration:
-        """Reads a file in YAML; paths in it are relative to its folder. Raises ConfigurationError."""
+        """Read a YAML file, in which paths are relative to its folder. Raises ConfigurationError."""
         from steersman.machinery.codec.yaml_files import YAMLFileError, read_documents
 
         try:
@@ -96,7 +98,7 @@ class Configuration:
         except YAMLFileError as error:
             raise ConfigurationError(str(error)) from None
         except msgspec.ValidationError as error:
-            raise ConfigurationError(f"{path}: {explained(error, _File)}") from None
+            raise ConfigurationError(f"{path}: {explain_validation_error(error, _File)}") from None
         except ConfigurationError as error:
             raise ConfigurationError(f"{path}: {error}") from None
         objects = tuple(path.parent / each for each in found.objects)
@@ -119,11 +121,11 @@ class Configuration:
         )
 
     def told(self, why: object) -> ConfigurationError:
-        """Return the error about something that the file says."""
+        """Return an error about the content of the file."""
         return ConfigurationError(f"{self.file}: {why}" if self.file is not None else str(why))
 
     def simulated_nodes(self) -> list[SimulatedNode]:
-        """The nodes, each with its addresses. Raises ConfigurationError."""
+        """Return the nodes, each with its addresses. Raises ConfigurationError."""
         try:
             return self._simulated_nodes()
         except ConfigurationError as error:
@@ -145,7 +147,7 @@ class Configuration:
         return nodes
 
     def node_set(self, nodes: Iterable[SimulatedNode]) -> NodeSet:
-        """Return the set of `simulated_nodes`, which nodes that are made through the API join."""
+        """Return the set of `simulated_nodes`, which adopts nodes that are created through the API."""
         usual = NodeTemplate(missing_images=self.missing_images, unknown_programs=self.unknown_programs)
         return NodeSet(nodes, Networks(HOSTS, PODS), adopts_all=self.manage_all_nodes, usual=usual)
 

@@ -1,4 +1,4 @@
-"""Objects that a cluster begins with, from files and folders of manifests."""
+"""Initial objects of a cluster, from files and folders of manifests."""
 
 from __future__ import annotations
 
@@ -16,15 +16,17 @@ from steersman.machinery.suggestions import did_you_mean
 
 SUFFIXES: Final = frozenset({".yaml", ".yml", ".json"})
 _MAKE_KINDS: Final = frozenset({"CustomResourceDefinition", "APIService"})
-"""Kinds of objects that make more kinds be served."""
+"""Kinds of objects that define further kinds."""
 _PATIENCE: Final = 30.0
+"""Seconds to wait until the kind of an object is served."""
 _AGAIN: Final = 0.05
+"""Seconds between two checks whether it is."""
 
 Manifest = dict[str, Any]
 
 
 def read_manifests(paths: Iterable[Path]) -> list[tuple[Path, Manifest]]:
-    """Every object of files and of folders' files, in their order. Raises ConfigurationError."""
+    """Return every object in the files and in the files of folders, in order. Raises ConfigurationError."""
     found: list[tuple[Path, Manifest]] = []
     for path in paths:
         files = sorted(each for each in path.rglob("*") if each.suffix in SUFFIXES) if path.is_dir() else [path]
@@ -35,7 +37,7 @@ def read_manifests(paths: Iterable[Path]) -> list[tuple[Path, Manifest]]:
 
 
 def documents_of(file: Path) -> list[Any]:
-    """The documents of a file in YAML or JSON. Raises ConfigurationError."""
+    """Return the documents of a YAML or JSON file. Raises ConfigurationError."""
     from steersman.machinery.codec.yaml_files import YAMLFileError, read_documents
 
     try:
@@ -59,8 +61,10 @@ def _objects(file: Path, document: Any) -> Iterator[Manifest]:
 
 
 async def apply_manifests(client: Client, manifests: Iterable[tuple[Path, Manifest]]) -> None:
-    """Applies objects in their order; one whose kind is not served yet is waited for where one of them may make it be.
-    Raises ConfigurationError for one that is refused."""
+    """Apply objects in order. Raises ConfigurationError for an object that the server refuses.
+
+    If one of the objects may define further kinds, an object whose kind is not served yet is waited for.
+    """
     resources: dict[tuple[str, str], APIResource[Any]] = {}
     manifests = list(manifests)
     more_is_coming = any(manifest["kind"] in _MAKE_KINDS for _, manifest in manifests)
@@ -83,7 +87,7 @@ async def apply_manifests(client: Client, manifests: Iterable[tuple[Path, Manife
 async def _resource(
     client: Client, known: dict[tuple[str, str], APIResource[Any]], manifest: Manifest, *, waits: bool
 ) -> APIResource[Any]:
-    """Raises LookupError for a kind that is not served, if nothing `waits` for it."""
+    """Return the resource of a manifest's kind. With `waits`, wait until it is served. Raises LookupError."""
     api_version, kind = str(manifest["apiVersion"]), str(manifest["kind"])
     group, _, version = api_version.rpartition("/")
     while (found := known.get((group, kind))) is None:

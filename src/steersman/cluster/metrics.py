@@ -1,4 +1,4 @@
-"""The metrics APIs of a simulated cluster, put into its control plane."""
+"""Metrics APIs of a simulated cluster, added to its control plane."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from steersman.simulated_metrics.resource_metrics import (
 )
 
 _PRIORITY: Final = 100
-"""Of the APIServices of metrics-server and of adapters."""
+"""Priority of the APIServices, as that of metrics-server and of adapters."""
 
 
 async def serve_metrics(plane: ControlPlane, client: Client, informers: Callable[[], Informers]) -> None:
-    """Serves the metrics APIs from now on, until the control plane stops. `client` may read everything; `informers` are
-    those that run at the time.
+    """Serve the metrics APIs until the control plane stops.
 
-    Where an APIService leads to another server, that one answers in the place of this. Raises StatusError, Unreachable.
+    `client` may read everything. `informers` returns the running informers. If an APIService points to another server,
+    that server responds instead. Raises StatusError, Unreachable.
     """
     await _serve(plane, POD_METRICS_RESOURCE, MeasuredPods(informers))
     await _serve(plane, NODE_METRICS_RESOURCE, MeasuredNodes(informers))
@@ -59,7 +59,7 @@ async def _serve(plane: ControlPlane, resource: Any, objects: Measured[Any]) -> 
 
 
 async def _register(client: Client, group: str, version: str) -> None:
-    """Makes the APIService of a group version that this process answers, if there is none."""
+    """Create the APIService of a local group version, if there is none."""
     service = APIService(
         metadata=ObjectMeta(name=f"{version}.{group}"),
         spec=APIServiceSpec(group=group, version=version, group_priority_minimum=_PRIORITY, version_priority=_PRIORITY),

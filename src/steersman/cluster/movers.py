@@ -1,4 +1,4 @@
-"""What makes things move in a cluster: controllers, the scheduler, the nodes, as clients of the control plane."""
+"""Controllers, scheduler and nodes of a cluster, as clients of its control plane."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from steersman.nodes.server.servers import NodeServers
 from steersman.scheduler.scheduler import Scheduler
 
 if TYPE_CHECKING:  # most clusters have no stages
-    from steersman.nodes.stages.given import Stages
     from steersman.nodes.stages.players import StagePlayers
+    from steersman.nodes.stages.stage_set import Stages
 
 MANAGER: Final = "kube-controller-manager"
 SCHEDULER: Final = "kube-scheduler"
@@ -25,19 +25,19 @@ _NODES: Final = UserInfo("steersman:nodes", groups=("system:masters",))
 
 
 class Clients(Protocol):
-    """Who gives clients of the control plane."""
+    """Factory of clients of the control plane."""
 
     def client(self, user: UserInfo, manager: str) -> Client:
-        """Requests of a user; `manager` owns the fields that they write."""
+        """Return a client of a user. `manager` owns the fields that it writes."""
         ...
 
     def client_of_account(self, name: str) -> Client:
-        """Requests of a service account of kube-system."""
+        """Return a client of a service account of kube-system."""
         ...
 
 
 class Movers:
-    """`await start()`, then `await stop()`: the controllers, the nodes and, if it `schedules`, the scheduler."""
+    """Controllers, nodes and, with `schedules`, the scheduler: `await start()`, then `await stop()`."""
 
     def __init__(
         self,
@@ -69,23 +69,23 @@ class Movers:
         self._running = AsyncExitStack()
 
     async def start(self) -> None:
-        """Begins. Raises StatusError, Unreachable; `stop` ends what runs then."""
+        """Start everything. Raises StatusError, Unreachable; then `stop` stops the parts that run."""
         for each in (self._manager, self._scheduler, self._kubelets):
             if each is not None:
                 self._running.push_async_callback(each.stop)
                 await each.start()
 
     async def stop(self) -> None:
-        """Ends, the controllers last."""
+        """Stop everything, the controllers last."""
         await self._running.aclose()
 
     @property
     def idle(self) -> bool:
-        """Whether nothing is under way."""
+        """True if nothing is in progress."""
         return self._manager.idle and self._kubelets.idle and (self._scheduler is None or self._scheduler.idle)
 
     def forget_events(self) -> None:
-        """Counts events anew: what was told is gone from the server."""
+        """Forget recorded event series, whose objects the server has lost."""
         self._manager.events.forget()
         if self._scheduler is not None:
             self._scheduler.forget_events()

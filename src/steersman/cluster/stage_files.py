@@ -1,4 +1,4 @@
-"""Stage objects of kwok's, in files and folders as its users have them."""
+"""Files and folders with Stage objects of kwok."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from typing import Any, Final
 from steersman.cluster.configuration import Configuration, ConfigurationError
 from steersman.cluster.initial_objects import SUFFIXES, documents_of
 from steersman.nodes.stages.declaration import API_GROUP, StageError
-from steersman.nodes.stages.given import Stages
+from steersman.nodes.stages.stage_set import Stages
 
 logger = logging.getLogger(__name__)
 
 _MOST_NESTED: Final = 10
-"""Lists in lists."""
+"""Depth of nested lists."""
 
 
 def stages_of(configuration: Configuration) -> Stages:
-    """The stages of the file of a cluster, and of the files and folders that it names.
+    """Return the stages in a cluster's configuration file, and in the files and folders that it names.
 
-    Of a folder the files right in it are read. Documents that are no stages, such as kustomizations and kwok's own
-    configuration, are passed over, which is logged. Raises ConfigurationError for what cannot be read or followed, and
-    where no stage is.
+    Of a folder only its own files are read, not those of subfolders. Documents that are no stages, such as
+    kustomizations and kwok's own configuration, are skipped with a log line. Raises ConfigurationError for invalid
+    files and stages, and for a path without any stage.
     """
     found = list(_among(configuration.documents, str(configuration.file)))
     for path in configuration.stages:
@@ -32,7 +32,7 @@ def stages_of(configuration: Configuration) -> Stages:
             raise ConfigurationError(f"{path}: no Stage of {API_GROUP} is there")
         found += here
     try:
-        return Stages.of(found, configuration.seed)
+        return Stages.parse(found, configuration.seed)
     except StageError as error:
         raise ConfigurationError(str(error)) from None
 
@@ -42,7 +42,7 @@ def _files(path: Path) -> list[Path]:
 
 
 def _among(documents: Iterable[Any], where: str, nested: int = 0) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Those of some documents that are stages, each with where it was found."""
+    """Yield the stages among documents, each with the place where it was found."""
     for document in documents:
         kind = document.get("kind") if isinstance(document, dict) else None
         if kind == "Stage" and str(document.get("apiVersion", "")).startswith(f"{API_GROUP}/"):

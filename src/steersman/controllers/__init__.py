@@ -1,1 +1,1 @@
-"""The controllers of kube-controller-manager: clients of the API, one a file."""
+"""The controllers of kube-controller-manager, as clients of the API; each is a file or a folder."""

@@ -1,4 +1,4 @@
-"""Clients of the service accounts of controllers on any API server, with tokens that are asked for in time."""
+"""Clients with the identity of the controllers' service accounts, on any API server; tokens are renewed in time."""
 
 from __future__ import annotations
 
@@ -20,14 +20,16 @@ from steersman.work.periodic import Periodic
 logger = logging.getLogger(__name__)
 
 NAMESPACE: Final = "kube-system"
-_LASTS: Final = 3600
-"""Seconds for which a token is asked for; another one when four fifths have passed."""
+_TOKEN_SECONDS: Final = 3600
+"""Requested lifetime of a token in seconds. It is renewed after four fifths of it."""
 _RETRY: Final = 10.0
 
 
 class AccountClients:
-    """`await prepare(names)`, then `client(name)`; `await stop()` at the end (kube-controller-manager's
-    `--use-service-account-credentials`)."""
+    """Clients of service accounts (kube-controller-manager's `--use-service-account-credentials`).
+
+    `await prepare(names)` first, then `client(name)`; `await stop()` at the end.
+    """
 
     def __init__(self, transport: TLSTransport, manager: str) -> None:
         self._transport = transport
@@ -35,41 +37,43 @@ class AccountClients:
         self._manager = manager
         self._tokens: dict[str, str] = {}
         self._clients: dict[str, Client] = {}
-        self._renewal = Periodic("renewal of controllers' tokens", self._renew_all, _LASTS * 0.8, is_upkeep=False)
+        self._renewal = Periodic(
+            "renewal of controllers' tokens", self._renew_all, _TOKEN_SECONDS * 0.8, is_upkeep=False
+        )
 
     async def prepare(self, names: set[str]) -> None:
-        """Makes the accounts and has tokens of theirs. Raises StatusError, Unreachable."""
+        """Create the service accounts and their tokens, and start renewing these. Raises StatusError, Unreachable."""
         for name in sorted(names):
-            await self._make(name)
+            await self._create_account(name)
             await self._renew(name)
         self._renewal.start()
 
     def client(self, name: str) -> Client:
-        """The client of an account that is prepared."""
+        """Return the client of a prepared service account."""
         found = self._clients.get(name)
         if found is None:
-            transport = self._transport.of(lambda: self._tokens[name])
+            transport = self._transport.with_token(lambda: self._tokens[name])
             found = self._clients[name] = Client(transport, self._manager)
         return found
 
     async def stop(self) -> None:
-        """Ends; tokens run out by themselves."""
+        """Stop renewing tokens and close all clients. Tokens expire by themselves."""
         await self._renewal.stop()
         for each in self._clients.values():
             await each.aclose()
 
-    async def _make(self, name: str) -> None:
+    async def _create_account(self, name: str) -> None:
         account = ServiceAccount(metadata=ObjectMeta(name=name, namespace=NAMESPACE))
         try:
             await self._client.create(NAMESPACES, Namespace(metadata=ObjectMeta(name=NAMESPACE)))
         except StatusError as error:
             if not is_already_exists(error):
-                logger.debug("%s: %s", NAMESPACE, error)  # it is there, or the next request says what is wrong
+                logger.debug("%s: %s", NAMESPACE, error)  # it exists, or the next request reports what is wrong
         with ignoring(is_already_exists):
             await self._client.create(SERVICE_ACCOUNTS, account)
 
     async def _renew(self, name: str) -> None:
-        wanted = TokenRequest(spec=TokenRequestSpec(audiences=[], expiration_seconds=_LASTS))
+        wanted = TokenRequest(spec=TokenRequestSpec(audiences=[], expiration_seconds=_TOKEN_SECONDS))
         made = await self._client.create_subresource(SERVICE_ACCOUNTS, name, NAMESPACE, "token", TOKEN_REQUESTS, wanted)
         self._tokens[name] = made.status.token
 
@@ -79,7 +83,7 @@ class AccountClients:
                 try:
                     await self._renew(name)
                 except (StatusError, Unreachable) as error:
-                    logger.warning("token of %s: %s", name, error)
+                    logger.warning("the token of %s cannot be renewed, it is retried: %s", name, error)
                     await asyncio.sleep(_RETRY)
                 else:
                     break

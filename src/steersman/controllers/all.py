@@ -1,4 +1,4 @@
-"""Every controller there is, in the order they are started in."""
+"""All controllers, in the order in which they start."""
 
 from __future__ import annotations
 
@@ -96,4 +96,4 @@ CONTROLLERS: Final[tuple[type[Controller[Any]], ...]] = (
     GarbageCollector,
 )
 VOLUME_DRIVER: Final[tuple[type[Controller[Any]], ...]] = (Registrar, Provisioner, Attacher, Resizer, Modifier)
-"""The driver of the simulation's volumes, which is no part of kube-controller-manager."""
+"""Controllers of the simulated volume driver, which is not a part of kube-controller-manager."""

@@ -1,4 +1,4 @@
-"""An authority that signs certificates of a cluster: where it is, and how long what it signs lasts."""
+"""Certificate authority of a cluster: files of its certificate and key, and the longest validity that it grants."""
 
 from __future__ import annotations
 
@@ -15,25 +15,24 @@ _LEAST: Final = timedelta(minutes=10)
 
 
 class CannotSign(Exception):
-    """The files hold no authority, it has expired, or the request is not signed by its own key."""
+    """The authority's files cannot be used, its certificate has expired, or the request's own signature is wrong."""
 
 
 class Authority(Struct, frozen=True):
-    """Where the certificate and key of an authority are, which may be replaced at any time, and how long what it signs
-    lasts at most, in seconds."""
+    """Certificate authority whose files may be replaced at any time; `lasts` is the longest validity in seconds."""
 
     certificate: Path
     key: Path
     lasts: float = 365 * 86400.0
 
     def duration(self, asked: int | None) -> timedelta:
-        """How long a certificate lasts for which so many seconds are asked."""
+        """Return the validity of a certificate for the requested seconds: at least ten minutes, at most `lasts`."""
         if asked is None or asked > self.lasts:
             return timedelta(seconds=self.lasts)
         return max(_LEAST, timedelta(seconds=asked))
 
     def load(self) -> tuple[Certificate, Any]:
-        """The certificate and the key. Raises CannotSign."""
+        """Return the certificate and the private key. Raises CannotSign."""
         from cryptography.hazmat.primitives.serialization import load_pem_private_key
         from cryptography.x509 import load_pem_x509_certificates
 

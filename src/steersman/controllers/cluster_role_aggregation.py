@@ -1,4 +1,6 @@
-"""Gives ClusterRoles the rules of those that they aggregate (pkg/controller/clusterroleaggregation)."""
+"""Controller of aggregated ClusterRoles: it copies the rules of the selected roles
+(pkg/controller/clusterroleaggregation).
+"""
 
 from __future__ import annotations
 
@@ -6,7 +8,7 @@ from typing import Final
 
 from steersman.api.rbac.v1 import ClusterRole, PolicyRule
 from steersman.client.resources import CLUSTER_ROLES
-from steersman.controllers.controller import Controller, Surroundings
+from steersman.controllers.controller import Controller, ControllerDependencies
 from steersman.machinery.codec.serializer import to_plain
 from steersman.machinery.selectors.labels import from_label_selector
 
@@ -14,14 +16,14 @@ _MANAGER: Final = "clusterrole-aggregation-controller"
 
 
 class ClusterRoleAggregationController(Controller[str]):
-    """A key is the name of a ClusterRole that aggregates others."""
+    """Sets the rules of aggregated ClusterRoles. A key is the name of a ClusterRole with an aggregation rule."""
 
     name = "clusterrole-aggregation-controller"
     account = "clusterrole-aggregation-controller"
 
-    def __init__(self, given: Surroundings) -> None:
-        super().__init__(given)
-        self._roles = self.informers.of(CLUSTER_ROLES)
+    def __init__(self, dependencies: ControllerDependencies) -> None:
+        super().__init__(dependencies)
+        self._roles = self.informers.for_resource(CLUSTER_ROLES)
         self._aggregating: set[str] = set()
         self._roles.on_change(self._changed)
 
@@ -54,7 +56,9 @@ class ClusterRoleAggregationController(Controller[str]):
         await self.client.apply(CLUSTER_ROLES, key, "", configuration, manager=_MANAGER)
 
     def _aggregated(self, role: ClusterRole) -> list[PolicyRule]:
-        """The rules of the roles that each selector finds, by their names, each rule once."""
+        """Return the rules of all roles that the selectors select, in the order of the roles' names, without
+        duplicates.
+        """
         rules: list[PolicyRule] = []
         known: set[str] = set()
         assert role.aggregation_rule is not None

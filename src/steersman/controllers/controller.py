@@ -1,4 +1,4 @@
-"""What all controllers share: keys in a queue, workers who make the world as it should be for one."""
+"""Base class of controllers: keys in a work queue, and workers that reconcile the object of each key."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from steersman.client.errors import is_conflict
 from steersman.client.events import Recorder
 from steersman.client.informer import Informers
 from steersman.client.transport import Unreachable
+from steersman.controllers.aggregated_servers import ServerNotResponding
 from steersman.controllers.authority import Authority
 from steersman.controllers.monitors import Monitors
-from steersman.controllers.other_servers import KeepsWaiting
 from steersman.machinery.errors.status import StatusError
 from steersman.work.work_queue import BASE_DELAY, MAX_DELAY, TryLater, WorkQueue
 
@@ -28,14 +28,14 @@ K = TypeVar("K", bound=Hashable)
 
 
 class ClusterCIDR(Struct, frozen=True):
-    """A range of pods' addresses, and how many bits long the network of each node's block is."""
+    """A range of pod addresses, and the prefix length of each node's block."""
 
     network: IPv4Network | IPv6Network
     node_size: int
 
 
 class AutoscalingSettings(Struct, frozen=True):
-    """Flags that begin with `--horizontal-pod-autoscaler-`; times are in seconds."""
+    """Values of the flags `--horizontal-pod-autoscaler-...`; times are in seconds."""
 
     sync_period: float = 15.0
     downscale_stabilization: float = 300.0
@@ -45,29 +45,29 @@ class AutoscalingSettings(Struct, frozen=True):
 
 
 class Settings(Struct, frozen=True):
-    """What controllers are told of the cluster (kube-controller-manager's flags)."""
+    """Cluster-wide settings of the controllers (kube-controller-manager's flags)."""
 
     root_ca: str = ""
-    """The certificates by which pods verify the API server, in PEM; without them nothing is published."""
+    """Certificates in PEM by which pods verify the API server; nothing is published if it is empty."""
     namespace_deletion_grace: float = 5.0
-    """Seconds for which other API servers may not yet know that nothing is to be made in a namespace."""
+    """Seconds during which other API servers may not know yet that a namespace is being deleted."""
     sign_token: Callable[[dict[str, Any]], str] | None = None
-    """Signs claims as tokens of service accounts are signed; without it secrets are given none."""
+    """Signs claims as a service account token. Without it secrets get no tokens."""
     legacy_token_clean_up_period: float = 365 * 86400.0
-    """Seconds since its last use after which a token that was made for an account is taken back."""
+    """Seconds without use after which an automatically created token of a service account is removed."""
     signers: Mapping[str, Authority] = field(default_factory=dict)
-    """The authorities of Kubernetes' own signers, by their names; what others sign is left to them."""
+    """Authorities by the name of their Kubernetes signer. Requests for other signers are ignored."""
     cluster_cidrs: Sequence[ClusterCIDR] = ()
-    """The ranges of pods' addresses of which nodes are given blocks: none, one, or one of each family."""
+    """Ranges of pod addresses from which nodes get blocks: none, one, or one of each IP family."""
     service_cidrs: Sequence[IPv4Network | IPv6Network] = ()
-    """The ranges of services' addresses, which no node is given."""
+    """Ranges of service addresses, which are excluded from the nodes' blocks."""
     job_sync_period: float = 1.0
-    """Seconds for which changes of a Job's pods are gathered before it is looked at."""
+    """Seconds during which changes of a Job's pods are collected before the Job is reconciled."""
     autoscaling: AutoscalingSettings = AutoscalingSettings()
 
 
-class Surroundings(Struct, frozen=True):
-    """What a controller is handed: its own client, what all of them follow together, and who tells of its events."""
+class ControllerDependencies(Struct, frozen=True):
+    """Dependencies of a controller: its own client, the shared informers and monitors, its event recorder, settings."""
 
     client: Client
     informers: Informers
@@ -77,47 +77,50 @@ class Surroundings(Struct, frozen=True):
 
 
 class Controller(ABC, Generic[K]):
-    """A controller: `__init__` asks for informers and says which changes put which keys into the queue; `sync` makes
-    what a key stands for as it should be. One that raises is called again, later each time, but never twice at once for
+    """A controller. `__init__` requests informers and adds the keys of changed objects to the queue; `sync` reconciles
     one key.
+
+    A key whose `sync` raises is retried with a growing back-off. One key is never reconciled twice at the same time.
     """
 
     name: ClassVar[str]
-    """As kube-controller-manager's `--controllers` has it."""
+    """Name in kube-controller-manager's flag `--controllers`."""
     account: ClassVar[str]
-    """The service account of kube-system under which it works; "" for one that works as the manager does."""
+    """Service account in kube-system whose identity the controller uses; "" for the identity of the manager."""
     on_by_default: ClassVar[bool] = True
-    """Whether `*` means it too."""
+    """True if `*` in `--controllers` includes the controller."""
     component: ClassVar[str] = ""
-    """As whom it tells of events, if not as its account."""
+    """Component in the source of the controller's events; `account` if it is empty."""
     workers: ClassVar[int] = 5
-    """How many keys are worked on at the same time."""
+    """Number of keys that are reconciled at the same time."""
     retry_delay: ClassVar[float] = BASE_DELAY
-    """Seconds until a key that failed is tried again, doubled each time."""
+    """Seconds before the first retry of a failed key. Each retry doubles the delay."""
     longest_retry_delay: ClassVar[float] = MAX_DELAY
 
-    def __init__(self, given: Surroundings) -> None:
-        self.client = given.client
-        self.informers = given.informers
-        self.recorder = given.recorder
+    def __init__(self, dependencies: ControllerDependencies) -> None:
+        self.client = dependencies.client
+        self.informers = dependencies.informers
+        self.recorder = dependencies.recorder
         self.queue: WorkQueue[K] = WorkQueue(base_delay=self.retry_delay, max_delay=self.longest_retry_delay)
 
     @classmethod
     def can_run(cls, settings: Settings) -> bool:
-        """Whether it has what it needs."""
+        """Return True if the settings include everything that the controller needs."""
         return True
 
     @abstractmethod
     async def sync(self, key: K) -> None:
-        """Makes what a key stands for as it should be. Raises StatusError, Unreachable, TryLater to be called again."""
+        """Reconcile the object of a key. Raises StatusError, Unreachable, TryLater to be retried."""
 
     async def run(self) -> None:
-        """Works until it is cancelled; all informers have synced."""
-        await self.queue.run(self.sync, self._failed, name=self.name, workers=self.workers)
+        """Reconcile keys until cancelled. All informers must have synced."""
+        await self.queue.run(self.sync, self._log_failure, name=self.name, workers=self.workers)
 
-    def _failed(self, key: K, error: Exception) -> None:
+    def _log_failure(self, key: K, error: Exception) -> None:
         if not isinstance(error, (StatusError, Unreachable, TryLater, msgspec.DecodeError)):
             logger.error("%s: %s", self.name, key, exc_info=error)
             return
-        expected = isinstance(error, TryLater | KeepsWaiting) or (isinstance(error, StatusError) and is_conflict(error))
+        expected = isinstance(error, TryLater | ServerNotResponding) or (
+            isinstance(error, StatusError) and is_conflict(error)
+        )
         logger.log(logging.DEBUG if expected else logging.WARNING, "%s: %s: %s", self.name, key, error)

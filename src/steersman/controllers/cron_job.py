@@ -1,4 +1,4 @@
-"""Makes Jobs when CronJobs' schedules say so (pkg/controller/cronjob)."""
+"""Controller of CronJobs: it creates Jobs at the scheduled times (pkg/controller/cronjob)."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from steersman.api.core.v1 import ObjectReference
 from steersman.api.meta.v1 import DeleteOptions, ObjectMeta
 from steersman.client.errors import is_already_exists, is_namespace_terminating
 from steersman.client.events import reference
-from steersman.client.informer import Key, either, key_of
+from steersman.client.informer import Key, key_of, new_or_old
 from steersman.client.resources import CRON_JOBS, JOBS
-from steersman.controllers.controller import Controller, Surroundings
+from steersman.controllers.controller import Controller, ControllerDependencies
 from steersman.controllers.job.state import finished
 from steersman.controllers.workloads.controller_ref import (
     add_controller_index,
@@ -27,7 +27,7 @@ from steersman.controllers.workloads.controller_ref import (
     new_controller_ref,
     resolve,
 )
-from steersman.controllers.workloads.copies import changeable
+from steersman.controllers.workloads.copies import mutable_copy
 from steersman.machinery.cron.schedules import Schedule, ScheduleError, check_time_zone, parse_schedule
 from steersman.machinery.errors.field import quote
 from steersman.machinery.errors.status import StatusError
@@ -37,24 +37,28 @@ from steersman.work.work_queue import TryLater
 
 _SCHEDULED_AT: Final = "batch.kubernetes.io/cronjob-scheduled-timestamp"
 _SLACK: Final = 0.1
-"""Seconds after a scheduled time at which it is looked at."""
-_MANY: Final = 100
-"""So many missed times are warned of."""
+"""Seconds after a scheduled time when the CronJob is reconciled."""
+_TOO_MANY_MISSED: Final = 100
+"""Number of missed times above which a warning event is recorded."""
 
 
-_LONG: Final = 1000
-"""Characters of a schedule that are read in less than a millisecond."""
+_MAX_INLINE: Final = 1000
+"""Longest schedule in characters that is parsed on the event loop; it takes less than a millisecond."""
 
 
-class _Read(Struct, frozen=True):
-    """A long schedule with its zone, and what was found in it."""
+class _ParsedSchedule(Struct, frozen=True):
+    """A long schedule text with its time zone, and its parsed schedule or error."""
 
     text: str
     found: Schedule | ScheduleError
 
 
-class Missed(Struct, frozen=True):
-    """The last time that has come, if one has; how many have since the one that was kept; and when that was."""
+class MissedTimes(Struct, frozen=True):
+    """Scheduled times that have passed.
+
+    `since` is the start of the period in seconds since 1970, `last` the latest scheduled time in it (None if there is
+    none), `count` the number of scheduled times in it if there are several.
+    """
 
     since: int
     last: int | None = None
@@ -62,25 +66,25 @@ class Missed(Struct, frozen=True):
 
 
 class CronJobController(Controller[Key]):
-    """A key is namespace and name of a CronJob."""
+    """Creates and cleans up Jobs of CronJobs. A key is the namespace and name of a CronJob."""
 
     name = "cronjob-controller"
     account = "cronjob-controller"
 
-    def __init__(self, given: Surroundings) -> None:
-        super().__init__(given)
-        self._cron_jobs = self.informers.of(CRON_JOBS)
-        self._jobs = self.informers.of(JOBS)
-        self._schedules: dict[Key, _Read] = {}
-        """CronJobs whose schedules take long to read."""
+    def __init__(self, dependencies: ControllerDependencies) -> None:
+        super().__init__(dependencies)
+        self._cron_jobs = self.informers.for_resource(CRON_JOBS)
+        self._jobs = self.informers.for_resource(JOBS)
+        self._schedules: dict[Key, _ParsedSchedule] = {}
+        """Parsed schedules of CronJobs whose schedule text is long."""
         self._rescheduled: set[Key] = set()
-        """CronJobs that have another schedule or time zone than when they were last looked at."""
+        """CronJobs whose schedule or time zone has changed since their last reconciliation."""
         add_controller_index(self._jobs)
         self._cron_jobs.on_change(self._changed)
         self._jobs.on_change(self._job_changed)
 
     def _changed(self, old: CronJob | None, new: CronJob | None) -> None:
-        key = key_of(either(old, new))
+        key = key_of(new_or_old(old, new))
         if new is None:
             self._schedules.pop(key, None)
             self._rescheduled.discard(key)
@@ -99,18 +103,18 @@ class CronJobController(Controller[Key]):
         known = self._cron_jobs.get(*key)
         if known is None:
             return
-        cron_job = changeable(known)
+        cron_job = mutable_copy(known)
         jobs = controlled_by(self._jobs, known.metadata.uid)
         error: StatusError | TryLater | None = None
         seconds: float | None = None
         await self._clean_up(cron_job, jobs)
         try:
-            await self._look_at_jobs(cron_job, jobs)
+            await self._update_active_jobs(cron_job, jobs)
             if key in self._rescheduled:
                 seconds = await self._until_next(cron_job)
                 self._rescheduled.discard(key)
             else:
-                seconds = await self._start(cron_job)
+                seconds = await self._start_due_job(cron_job)
         except (StatusError, TryLater) as failure:
             error = failure
         if cron_job.status != known.status:
@@ -121,12 +125,12 @@ class CronJobController(Controller[Key]):
             self.queue.add_after(key, seconds)
 
     async def _clean_up(self, cron_job: CronJob, jobs: Sequence[Job]) -> None:
-        """Deletes the oldest Jobs that are more than the histories are to have."""
+        """Delete the oldest finished Jobs beyond the history limits."""
         spec = cron_job.spec
         limits = (("Complete", spec.successful_jobs_history_limit), ("Failed", spec.failed_jobs_history_limit))
         for type_, limit in limits:
             ended = sorted(
-                (job for job in jobs if (end := finished(job)) is not None and end.type == type_), key=_start_of
+                (job for job in jobs if (end := finished(job)) is not None and end.type == type_), key=_start_key
             )
             for job in ended[: max(len(ended) - limit, 0)] if limit is not None else ():
                 await self._delete(cron_job, job)
@@ -136,55 +140,57 @@ class CronJobController(Controller[Key]):
         try:
             await self.client.delete(JOBS, name, job.metadata.namespace, background)
         except StatusError as error:
-            self._say(cron_job, "Warning", "FailedDelete", f"Deleted job: {error}")
+            self._record_event(cron_job, "Warning", "FailedDelete", f"Deleted job: {error}")
             return False
-        _forget(cron_job, job.metadata.uid)
-        self._say(cron_job, "Normal", "SuccessfulDelete", f"Deleted job {name}")
+        _remove_active(cron_job, job.metadata.uid)
+        self._record_event(cron_job, "Normal", "SuccessfulDelete", f"Deleted job {name}")
         return True
 
-    async def _look_at_jobs(self, cron_job: CronJob, jobs: Sequence[Job]) -> None:
-        """Brings the list of Jobs that run up to date."""
+    async def _update_active_jobs(self, cron_job: CronJob, jobs: Sequence[Job]) -> None:
+        """Update the status's list of active Jobs from the Jobs that exist."""
         status = cron_job.status
         for job in jobs:
             is_listed, end = _is_active(cron_job, job.metadata.uid), finished(job)
             if end is None:
                 if not is_listed:
-                    await self._look_at_unlisted(cron_job, job)
+                    await self._warn_of_unlisted_job(cron_job, job)
                 continue
             if is_listed:
-                _forget(cron_job, job.metadata.uid)
+                _remove_active(cron_job, job.metadata.uid)
                 text = f"Saw completed job: {job.metadata.name}, condition: {end.type}"
-                self._say(cron_job, "Normal", "SawCompletedJob", text)
+                self._record_event(cron_job, "Normal", "SawCompletedJob", text)
             ended = job.status.completion_time
             if end.type == "Complete" and ended and ended > (status.last_successful_time or ""):
                 status.last_successful_time = ended
         known = {job.metadata.uid for job in jobs}
         for each in [each for each in status.active if each.uid not in known]:
             if await self.client.find(JOBS, each.name, each.namespace) is None:
-                self._say(cron_job, "Normal", "MissingJob", f"Active job went missing: {each.name}")
-                _forget(cron_job, each.uid)
+                self._record_event(cron_job, "Normal", "MissingJob", f"Active job went missing: {each.name}")
+                _remove_active(cron_job, each.uid)
 
-    async def _look_at_unlisted(self, cron_job: CronJob, job: Job) -> None:
+    async def _warn_of_unlisted_job(self, cron_job: CronJob, job: Job) -> None:
         fresh = await self.client.get(CRON_JOBS, cron_job.metadata.name, cron_job.metadata.namespace)
         if not _is_active(fresh, job.metadata.uid):
             text = f"Saw a job that the controller did not create or forgot: {job.metadata.name}"
-            self._say(cron_job, "Warning", "UnexpectedJob", text)
+            self._record_event(cron_job, "Warning", "UnexpectedJob", text)
 
     async def _until_next(self, cron_job: CronJob) -> float | None:
-        """Return the seconds until a new schedule comes for the first time, None if it is none.
+        """Return the seconds until the next time of a changed schedule, None if the schedule cannot be parsed.
 
-        It counts from now on: what has come of it by now is not made up for.
+        Times before now are skipped: no Job is created for a time that had passed when the schedule changed.
         """
         try:
             schedule = await self._schedule_of(cron_job)
         except ScheduleError:
-            text = f"unparseable schedule for cronjob: {_shown(cron_job.spec.schedule)}"
-            self._say(cron_job, "Warning", "UnParseableCronJobSchedule", text)
+            text = f"unparseable schedule for cronjob: {_shortened(cron_job.spec.schedule)}"
+            self._record_event(cron_job, "Warning", "UnParseableCronJobSchedule", text)
             return None
         return _seconds_to_next(cron_job, schedule, _now())
 
-    async def _start(self, cron_job: CronJob) -> float | None:
-        """Starts a Job if it is time, and says in how many seconds to look again; None if that is not needed."""
+    async def _start_due_job(self, cron_job: CronJob) -> float | None:
+        """Create the Job that is due, if any. Return the seconds until the next scheduled time, None if none is
+        expected.
+        """
         spec = cron_job.spec
         zone = self._zone(cron_job)
         if cron_job.metadata.deletion_timestamp or zone is None or spec.suspend:
@@ -196,12 +202,14 @@ class CronJobController(Controller[Key]):
         try:
             missed = missed_times(cron_job, schedule, int(now), with_deadline=True)
         except ScheduleError as error:
-            self._say(cron_job, "Warning", "InvalidSchedule", f"invalid schedule: {_shown(spec.schedule)} : {error}")
+            self._record_event(
+                cron_job, "Warning", "InvalidSchedule", f"invalid schedule: {_shortened(spec.schedule)} : {error}"
+            )
             return None
         scheduled = missed.last
-        if scheduled is not None and missed.count > _MANY:
+        if scheduled is not None and missed.count > _TOO_MANY_MISSED:
             text = "too many missed start times. Set or decrease .spec.startingDeadlineSeconds or check clock skew"
-            self._say(cron_job, "Warning", "TooManyMissedTimes", text)
+            self._record_event(cron_job, "Warning", "TooManyMissedTimes", text)
         if scheduled is not None and self._may_start(cron_job, scheduled, now):
             await self._replace(cron_job)
             if not await self._create(cron_job, scheduled, zone):
@@ -209,14 +217,14 @@ class CronJobController(Controller[Key]):
         return _seconds_to_next(cron_job, schedule, now)
 
     def _zone(self, cron_job: CronJob) -> tzinfo | None:
-        """The zone of a schedule, None if there is no such zone."""
+        """Return the time zone of a CronJob, None (with a warning event) if the zone does not exist."""
         name = cron_job.spec.time_zone
         if not name:
             return UTC
         try:
             check_time_zone(name)
         except ScheduleError as error:
-            self._say(cron_job, "Warning", "UnknownTimeZone", f"invalid timeZone: {quote(name)}: {error}")
+            self._record_event(cron_job, "Warning", "UnknownTimeZone", f"invalid timeZone: {quote(name)}: {error}")
             return None
         return ZoneInfo(name)
 
@@ -224,25 +232,25 @@ class CronJobController(Controller[Key]):
         text = cron_job.spec.schedule
         if "TZ" in text:
             warning = (
-                f"CRON_TZ or TZ used in schedule {quote(_shown(text))} is not officially supported, see "
+                f"CRON_TZ or TZ used in schedule {quote(_shortened(text))} is not officially supported, see "
                 "https://kubernetes.io/docs/concepts/workloads/controllers/cron-jobs/ for more details"
             )
-            self._say(cron_job, "Warning", "UnsupportedSchedule", warning)
+            self._record_event(cron_job, "Warning", "UnsupportedSchedule", warning)
         try:
             return await self._schedule_of(cron_job)
         except ScheduleError as error:
-            told = f"unparseable schedule: {quote(_shown(text))} : {_shown(str(error))}"
-            self._say(cron_job, "Warning", "UnparseableSchedule", told)
+            told = f"unparseable schedule: {quote(_shortened(text))} : {_shortened(str(error))}"
+            self._record_event(cron_job, "Warning", "UnparseableSchedule", told)
             return None
 
     async def _schedule_of(self, cron_job: CronJob) -> Schedule:
-        """Return the schedule of a CronJob; a long text is read beside the loop, and once. Raises ScheduleError."""
+        """Return the parsed schedule. A long text is parsed once, in a worker thread. Raises ScheduleError."""
         text = _schedule_text(cron_job)
-        if len(text) <= _LONG:
+        if len(text) <= _MAX_INLINE:
             return parse_schedule(text)
         key, known = key_of(cron_job), self._schedules.get(key_of(cron_job))
         if known is None or known.text != text:
-            known = _Read(text, await offload_if(True, _schedule_or_error, text))
+            known = _ParsedSchedule(text, await offload_if(True, _schedule_or_error, text))
             if self._cron_jobs.get(*key) is not None:
                 self._schedules[key] = known
         if isinstance(known.found, ScheduleError):
@@ -250,56 +258,56 @@ class CronJobController(Controller[Key]):
         return known.found
 
     def _may_start(self, cron_job: CronJob, scheduled: int, now: float) -> bool:
-        """Whether a Job for that time is to be started, and is not yet."""
+        """Return True if the Job of this time is still to be created and the concurrency policy allows it."""
         spec, status = cron_job.spec, cron_job.status
         deadline = spec.starting_deadline_seconds
         if deadline is not None and scheduled + deadline < now:
             moment = format_datetime(datetime.fromtimestamp(scheduled, UTC))
-            self._say(cron_job, "Warning", "MissSchedule", f"Missed scheduled time to start a job: {moment}")
+            self._record_event(cron_job, "Warning", "MissSchedule", f"Missed scheduled time to start a job: {moment}")
             return False
         name, last = _name_of_job(cron_job, scheduled), status.last_schedule_time
         if (last and times.unix(last) == scheduled) or any(each.name == name for each in status.active):
             return False
         if spec.concurrency_policy == "Forbid" and status.active:
             text = "Not starting job because prior execution is running and concurrency policy is Forbid"
-            self._say(cron_job, "Normal", "JobAlreadyActive", text)
+            self._record_event(cron_job, "Normal", "JobAlreadyActive", text)
             return False
         return True
 
     async def _replace(self, cron_job: CronJob) -> None:
-        """Deletes the Jobs that run, if the next one is to take their place."""
+        """Delete the active Jobs if the concurrency policy is Replace."""
         if cron_job.spec.concurrency_policy != "Replace":
             return
         for each in list(cron_job.status.active):
             try:
                 job = await self.client.get(JOBS, each.name, each.namespace)
             except StatusError as error:
-                self._say(cron_job, "Warning", "FailedGet", f"Get job: {error}")
+                self._record_event(cron_job, "Warning", "FailedGet", f"Get job: {error}")
                 raise
             if not await self._delete(cron_job, job):
                 raise TryLater(f"could not replace job {each.namespace}/{each.name}")
 
     async def _create(self, cron_job: CronJob, scheduled: int, zone: tzinfo) -> bool:
-        """Makes the Job of a time; whether it is the CronJob's, and has not been known of."""
+        """Create the Job of a scheduled time. Return True if it is the CronJob's and was not in the active list before."""
         wanted = _job_of(cron_job, scheduled, zone)
         try:
             job = await self.client.create(JOBS, wanted)
         except StatusError as error:
             if not is_already_exists(error):
                 if not is_namespace_terminating(error):
-                    self._say(cron_job, "Warning", "FailedCreate", f"Error creating job: {error}")
+                    self._record_event(cron_job, "Warning", "FailedCreate", f"Error creating job: {error}")
                 raise
             job = await self.client.get(JOBS, wanted.metadata.name, wanted.metadata.namespace)
             if not is_controlled_by(job, cron_job) or _is_active(cron_job, job.metadata.uid):
                 return False
         else:
-            self._say(cron_job, "Normal", "SuccessfulCreate", f"Created job {job.metadata.name}")
+            self._record_event(cron_job, "Normal", "SuccessfulCreate", f"Created job {job.metadata.name}")
         status = cron_job.status
         status.active = [*status.active, reference(JOBS, job)]
         status.last_schedule_time = times.format_time(datetime.fromtimestamp(scheduled, UTC))
         return True
 
-    def _say(self, cron_job: CronJob, type_: str, reason: str, message: str) -> None:
+    def _record_event(self, cron_job: CronJob, type_: str, reason: str, message: str) -> None:
         self.recorder.event(reference(CRON_JOBS, cron_job), type_, reason, message)
 
 
@@ -310,9 +318,9 @@ def _schedule_or_error(text: str) -> Schedule | ScheduleError:
         return error
 
 
-def _shown(text: str) -> str:
-    """Text of a CronJob as events tell it, cut off where it is long."""
-    return text if len(text) <= _LONG else f"{text[:_LONG]}..."
+def _shortened(text: str) -> str:
+    """Return a text of a CronJob for an event, shortened to 1,000 characters."""
+    return text if len(text) <= _MAX_INLINE else f"{text[:_MAX_INLINE]}..."
 
 
 def _now() -> float:
@@ -324,7 +332,7 @@ def _timing(cron_job: CronJob) -> tuple[str, str | None]:
 
 
 def _schedule_text(cron_job: CronJob) -> str:
-    """The schedule with its zone, if there is such a zone."""
+    """Return the schedule, preceded by the time zone if that exists."""
     schedule, zone = _timing(cron_job)
     if "TZ" in schedule or not zone:
         return schedule
@@ -335,10 +343,11 @@ def _schedule_text(cron_job: CronJob) -> str:
     return f"TZ={zone} {schedule}"
 
 
-def missed_times(cron_job: CronJob, schedule: Schedule, now: int, *, with_deadline: bool) -> Missed:
-    """The times that have come since the last one that was kept; `with_deadline` those that may still be started.
+def missed_times(cron_job: CronJob, schedule: Schedule, now: int, *, with_deadline: bool) -> MissedTimes:
+    """Return the scheduled times from the last one in the status up to `now`, in seconds since 1970.
 
-    Raises ScheduleError for a schedule that never comes.
+    `with_deadline` leaves out times that are past the starting deadline. Raises ScheduleError for a schedule without
+    two future times.
     """
     since = times.unix(cron_job.status.last_schedule_time or cron_job.metadata.creation_timestamp or times.now())
     deadline = cron_job.spec.starting_deadline_seconds
@@ -349,19 +358,19 @@ def missed_times(cron_job: CronJob, schedule: Schedule, now: int, *, with_deadli
     if first is None or second is None:
         raise ScheduleError("time difference between two schedules is less than 1 second")
     if now < first:
-        return Missed(since)
+        return MissedTimes(since)
     if now < second:
-        return Missed(since, first)
+        return MissedTimes(since, first)
     between = second - first
     count = (now - first) // between + 1
     last, found = schedule.next(first + (count - 2) * between), None
     while last is not None and last <= now:
         last, found = schedule.next(last), last
-    return Missed(since, found, count)
+    return MissedTimes(since, found, count)
 
 
 def _seconds_to_next(cron_job: CronJob, schedule: Schedule, now: float) -> float:
-    """How long to wait until a Job may be started again."""
+    """Return the seconds until the next scheduled time, with a little slack."""
     try:
         missed = missed_times(cron_job, schedule, int(now), with_deadline=False)
     except ScheduleError:
@@ -395,11 +404,11 @@ def _is_active(cron_job: CronJob, uid: str) -> bool:
     return any(each.uid == uid for each in cron_job.status.active)
 
 
-def _forget(cron_job: CronJob, uid: str) -> None:
+def _remove_active(cron_job: CronJob, uid: str) -> None:
     active: list[ObjectReference] = [each for each in cron_job.status.active if each.uid != uid]
     cron_job.status.active = active
 
 
-def _start_of(job: Job) -> tuple[bool, str, str]:
+def _start_key(job: Job) -> tuple[bool, str, str]:
     start = job.status.start_time
     return not start, start or "", job.metadata.name

@@ -1,4 +1,4 @@
-"""Runs controllers side by side, as kube-controller-manager does."""
+"""Controller manager: runs controllers side by side, as kube-controller-manager does."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from typing import Any
 from steersman.client.client import Client
 from steersman.client.events import Broadcaster
 from steersman.client.informer import Informers
-from steersman.controllers.controller import Controller, Settings, Surroundings
+from steersman.controllers.controller import Controller, ControllerDependencies, Settings
 from steersman.controllers.monitors import Monitors
 
 logger = logging.getLogger(__name__)
 
 
 class ControllerManager:
-    """`await start()`, then `await stop()`.
+    """Runs controllers: `await start()`, then `await stop()`.
 
-    `client_of` gives the client of a service account of kube-system; `shared` is the one that informers use, which may
-    read everything and write events.
+    `client_of` returns the client of a service account of kube-system. `shared` is the client of the informers; it may
+    read all objects and write events.
     """
 
     def __init__(
@@ -42,26 +42,26 @@ class ControllerManager:
         self._task: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
-        """Begins; the controllers work once their informers have all objects."""
+        """Start the informers and the controllers. Controllers reconcile once all informers have synced."""
         for each in self._types:
             if not each.can_run(self._settings):
-                logger.info("%s does not run: it is not told what it needs", each.name)
+                logger.info("%s does not run: settings that it needs are missing", each.name)
                 continue
             client = self._client_of(each.account) if each.account else self._shared
             recorder = self.events.recorder(each.component or each.account or each.name)
-            given = Surroundings(client, self.informers, self.monitors, recorder, self._settings)
-            self.controllers.append(each(given))
+            dependencies = ControllerDependencies(client, self.informers, self.monitors, recorder, self._settings)
+            self.controllers.append(each(dependencies))
         self.events.start()
         self.informers.start()
         self._task = asyncio.create_task(self._run(), name="controllers")
 
     @property
     def idle(self) -> bool:
-        """Whether nothing is to be done now; some of it may fall due later."""
+        """Return True if no key and no event waits now. Delayed keys do not count."""
         return self._synced and all(each.queue.idle for each in self.controllers) and self.events.idle
 
     async def stop(self) -> None:
-        """Ends all of them."""
+        """Stop the controllers, informers and the event writer."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait([self._task])
@@ -70,7 +70,7 @@ class ControllerManager:
         await self.events.stop()
 
     async def _run(self) -> None:
-        await self.informers.synced()
+        await self.informers.wait_until_synced()
         self._synced = True
         async with asyncio.TaskGroup() as group:
             for each in self.controllers:

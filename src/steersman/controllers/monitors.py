@@ -1,6 +1,8 @@
-"""Metadata of every object of every resource that can be deleted, followed as resources come and go.
+"""Monitors: metadata informers for every resource that supports deletion, kept current as resources appear and
+disappear.
 
-The garbage collector and the quotas' controller share what is followed, and what others follow of whole objects.
+The garbage collector and the quota controller share the monitors. A resource that another controller follows anyway
+uses that controller's informer.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from steersman.client.client import Client
 from steersman.client.discovery import preferred_resources
 from steersman.client.informer import Informer, Informers
 from steersman.client.transport import Unreachable
-from steersman.controllers.other_servers import OtherServers
+from steersman.controllers.aggregated_servers import AggregatedServers
 from steersman.machinery.errors.status import StatusError
 from steersman.work.backoff import Backoff, Retries
 from steersman.work.upkeep import upkeep
@@ -25,12 +27,11 @@ logger = logging.getLogger(__name__)
 
 _NEEDED: Final = frozenset({"delete", "list", "watch"})
 _IGNORED: Final = frozenset({("", "events"), ("events.k8s.io", "events")})
-_LOOKS: Final = Backoff(1.0, 30.0)
-"""Seconds between two looks whether there are other resources: few after a change, which is told of somewhat later, and
-if something could not be found out."""
+_DISCOVERY_INTERVALS: Final = Backoff(1.0, 30.0)
+"""Seconds between two discoveries: short after a change, because discovery lags behind it, and after a failure."""
 _SOON: Final = 0.1
-_OF_OTHERS: Final = 64 << 20
-"""Bytes of JSON of a resource that another server answers, beyond which its objects are not followed."""
+_MAX_AGGREGATED_BYTES: Final = 64 << 20
+"""Most JSON bytes of a resource of an aggregated server; a larger resource is not followed."""
 _DEFINING: Final = (
     APIResource(
         "apiextensions.k8s.io",
@@ -42,86 +43,88 @@ _DEFINING: Final = (
     ),
     APIResource("apiregistration.k8s.io", "v1", "apiservices", "APIService", PartialObjectMetadata, namespaced=False),
 )
-"""A change of these is a reason to look at once."""
+"""Resources whose changes trigger a discovery at once."""
 
-Told = Callable[[APIResource[PartialObjectMetadata], ObjectMeta | None, ObjectMeta | None], None]
+ChangeHandler = Callable[[APIResource[PartialObjectMetadata], ObjectMeta | None, ObjectMeta | None], None]
 
 
 class Monitors:
-    """Follows all resources once `start` is called, and calls who asked with each change of an object's metadata."""
+    """Follows the metadata of all resources after `start()`, and notifies subscribers of each change."""
 
     def __init__(self, client: Client, informers: Informers) -> None:
         self._client = client
         self._shared = informers
-        self._others = OtherServers(informers)
-        self._told: list[Told] = []
-        self._added: list[Callable[[APIResource[PartialObjectMetadata]], None]] = []
+        self._others = AggregatedServers(informers)
+        self._change_handlers: list[ChangeHandler] = []
+        self._resource_handlers: list[Callable[[APIResource[PartialObjectMetadata]], None]] = []
         self._monitors: dict[APIResource[PartialObjectMetadata], Informer[Any]] = {}
-        self._own: list[Informer[PartialObjectMetadata]] = []
-        """Those of resources that no other controller follows."""
+        self._own_informers: list[Informer[PartialObjectMetadata]] = []
+        """Informers of resources that no other controller follows."""
         self._kinds: dict[tuple[str, str], APIResource[PartialObjectMetadata]] = {}
-        self._look = asyncio.Event()
-        self._looked = asyncio.Event()
+        self._rediscover = asyncio.Event()
+        self._discovered = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
-    def on_change(self, told: Told) -> None:
-        """Calls `told(resource, old, new)` at each change. Before the start only."""
+    def on_change(self, told: ChangeHandler) -> None:
+        """Subscribe `told(resource, old, new)`, which is called with the metadata at each change. Only before
+        `start()`.
+        """
         assert self._task is None
-        self._told.append(told)
+        self._change_handlers.append(told)
 
     def on_resource(self, added: Callable[[APIResource[PartialObjectMetadata]], None]) -> None:
-        """Calls `added` with each resource that is followed from then on. Before the start only."""
+        """Subscribe `added`, which is called with each newly followed resource. Only before `start()`."""
         assert self._task is None
-        self._added.append(added)
+        self._resource_handlers.append(added)
 
     def start(self) -> None:
-        """Begins to follow, once."""
+        """Start to follow all resources. Further calls do nothing."""
         if self._task is not None:
             return
         self._task = asyncio.create_task(self._follow(), name="monitors of all resources")
         for each in _DEFINING:
-            self._shared.of(each).on_change(lambda *_: self._look.set())
+            self._shared.for_resource(each).on_change(lambda *_: self._rediscover.set())
 
     async def stop(self) -> None:
-        """Ends."""
+        """Stop all monitors."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait([self._task])
-        for each in self._own:
+        for each in self._own_informers:
             await each.stop()
 
     def resource_of(self, group: str, kind: str) -> APIResource[PartialObjectMetadata] | None:
-        """The resource of a kind, of those that are followed."""
+        """Return the followed resource of a kind, None if it is not followed."""
         return self._kinds.get((group, kind))
 
     def followed(self) -> Collection[tuple[APIResource[PartialObjectMetadata], Informer[Any]]]:
-        """The resources that are followed, and their objects."""
+        """Return the followed resources with their informers."""
         return self._monitors.items()
 
     async def _follow(self) -> None:
-        looks, was_all = Retries(_LOOKS), True
+        looks, was_all = Retries(_DISCOVERY_INTERVALS), True
         while True:
             is_all = False
             try:
-                is_all = await self._put_right()
-                self._looked.set()
+                is_all = await self._refresh()
+                self._discovered.set()
             except (StatusError, Unreachable) as error:
-                logger.warning("what is served cannot be found out: %s", error)
+                logger.warning("discovery of the served resources failed: %s", error)
             if was_all and not is_all:
                 looks.reset()
             was_all = is_all
             try:
                 with upkeep():
                     async with asyncio.timeout(looks.next()):
-                        await self._look.wait()
+                        await self._rediscover.wait()
             except TimeoutError:
                 continue
             await asyncio.sleep(_SOON)
-            self._look.clear()
+            self._rediscover.clear()
             looks.reset()
 
-    async def _put_right(self) -> bool:
-        """Follows what is served now. False if that could not be found out of all groups."""
+    async def _refresh(self) -> bool:
+        """Follow the resources that are served now. Return False if discovery of a group version failed."""
         found = await preferred_resources(self._client)
         wanted = {
             each.resource
@@ -134,46 +137,46 @@ class Monitors:
         for resource in self._monitors.keys() - wanted:
             self._kinds.pop((resource.group, resource.kind), None)
             monitor = self._monitors.pop(resource)
-            if monitor in self._own:
-                self._own.remove(monitor)
+            if monitor in self._own_informers:
+                self._own_informers.remove(monitor)
                 await monitor.stop()
         for resource in wanted - self._monitors.keys():
             self._add(resource)
         return not found.failed
 
     def _add(self, resource: APIResource[PartialObjectMetadata]) -> None:
-        monitor: Informer[Any] | None = self._shared.whole(resource)
+        monitor: Informer[Any] | None = self._shared.find_whole(resource)
         if monitor is None:
             monitor = Informer(
                 self._client,
                 resource,
                 transform=_only_ownership,
-                most_bytes=_OF_OTHERS if self._others.answer(resource) else 0,
+                most_bytes=_MAX_AGGREGATED_BYTES if self._others.serves(resource) else 0,
             )
             monitor.start()
-            self._own.append(monitor)
+            self._own_informers.append(monitor)
         self._monitors[resource] = monitor
         self._kinds[resource.group, resource.kind] = resource
 
         def changed(old: Object | None, new: Object | None) -> None:
             if self._monitors.get(resource) is monitor:
                 before, after = old.metadata if old else None, new.metadata if new else None
-                for told in self._told:
+                for told in self._change_handlers:
                     told(resource, before, after)
 
         monitor.on_change(changed)
-        for added in self._added:
+        for added in self._resource_handlers:
             added(resource)
 
-    async def synced(self) -> None:
-        """Returns once it is known which resources there are, and all objects of these."""
-        await self._looked.wait()
+    async def wait_until_synced(self) -> None:
+        """Return once the served resources are known and all their informers have synced."""
+        await self._discovered.wait()
         for each in list(self._monitors.values()):
-            await each.synced()
+            await each.wait_until_synced()
 
 
 def _only_ownership(obj: PartialObjectMetadata) -> None:
-    """Forgets what ownership does not depend on."""
+    """Drop the metadata that neither ownership nor quotas depend on."""
     metadata = obj.metadata
     metadata.labels, metadata.annotations, metadata.generate_name = {}, {}, ""
     metadata.creation_timestamp = None

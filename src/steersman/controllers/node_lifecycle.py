@@ -1,4 +1,6 @@
-"""Watches over nodes: the silent ones count as gone, and taints say what is wrong (pkg/controller/nodelifecycle)."""
+"""Controller of the health of nodes: silent nodes become Unknown, taints follow conditions
+(pkg/controller/nodelifecycle).
+"""
 
 from __future__ import annotations
 
@@ -12,9 +14,9 @@ from steersman.client.client import MERGE_PATCH
 from steersman.client.errors import ignoring, is_not_found
 from steersman.client.events import reference
 from steersman.client.indexes import BY_NODE, by_node
-from steersman.client.informer import either
+from steersman.client.informer import new_or_old
 from steersman.client.resources import LEASES, NODES, PODS
-from steersman.controllers.controller import Controller, Surroundings
+from steersman.controllers.controller import Controller, ControllerDependencies
 from steersman.controllers.node_zones import Zones
 from steersman.machinery.built_in.taints import NOT_READY, UNREACHABLE, UNSCHEDULABLE
 from steersman.machinery.codec.serializer import deep_copy, to_plain
@@ -23,11 +25,11 @@ from steersman.machinery.values.conditions import find_condition, is_condition_t
 from steersman.work.upkeep import upkeep
 
 GRACE: Final = 50.0
-"""Seconds without a sign of a node, after which it counts as gone (`--node-monitor-grace-period`)."""
+"""Seconds without a heartbeat after which a node is Unknown (`--node-monitor-grace-period`)."""
 STARTUP_GRACE: Final = 60.0
-"""The same for a node that has never said how it is."""
+"""Grace period in seconds of a node that has never posted its status."""
 
-_OF_CONDITIONS: Final = (
+_TAINTS_OF_CONDITIONS: Final = (
     ("Ready", "False", NOT_READY),
     ("Ready", "Unknown", UNREACHABLE),
     ("MemoryPressure", "True", "node.kubernetes.io/memory-pressure"),
@@ -35,30 +37,30 @@ _OF_CONDITIONS: Final = (
     ("NetworkUnavailable", "True", "node.kubernetes.io/network-unavailable"),
     ("PIDPressure", "True", "node.kubernetes.io/pid-pressure"),
 )
-"""Which condition keeps pods away by which taint."""
-_KEEPING_AWAY: Final = frozenset({UNSCHEDULABLE, *(key for _, _, key in _OF_CONDITIONS)})
+"""Condition, status, and the key of the NoSchedule taint that a node with this status gets."""
+_NO_SCHEDULE_KEYS: Final = frozenset({UNSCHEDULABLE, *(key for _, _, key in _TAINTS_OF_CONDITIONS)})
 _REPORTED: Final = ("Ready", "MemoryPressure", "DiskPressure", "PIDPressure")
-"""The conditions that a kubelet posts."""
+"""Conditions that a kubelet posts."""
 _RENAMED: Final = (("kubernetes.io/os", "beta.kubernetes.io/os"), ("kubernetes.io/arch", "beta.kubernetes.io/arch"))
-"""Labels, and by which they were called once."""
+"""Labels, and their deprecated names."""
 
 
 class NodeLifecycleController(Controller[str]):
-    """A key is a node's name."""
+    """Sets conditions and taints of nodes by their heartbeats. A key is the name of a node."""
 
     name = "node-lifecycle-controller"
     account = "node-controller"
     component = "node-controller"
     workers = 8
 
-    def __init__(self, given: Surroundings) -> None:
-        super().__init__(given)
-        self._nodes = self.informers.of(NODES)
-        self._leases = self.informers.of(LEASES)
-        self._pods = self.informers.of(PODS)
+    def __init__(self, dependencies: ControllerDependencies) -> None:
+        super().__init__(dependencies)
+        self._nodes = self.informers.for_resource(NODES)
+        self._leases = self.informers.for_resource(LEASES)
+        self._pods = self.informers.for_resource(PODS)
         self._pods.add_index(BY_NODE, by_node)
-        self._seen: dict[str, float] = {}
-        """When there was a sign of a node, on the loop's clock."""
+        self._last_heartbeat: dict[str, float] = {}
+        """Time of the last heartbeat of each node, on the event loop's clock."""
         self._zones = Zones(self.queue.add)
         self._nodes.on_change(self._node_changed)
         self._leases.on_change(self._lease_changed)
@@ -66,28 +68,28 @@ class NodeLifecycleController(Controller[str]):
     def _node_changed(self, old: Node | None, new: Node | None) -> None:
         name = (new or old).metadata.name  # type: ignore[union-attr]
         if new is None or old is None:
-            self._tell_of_membership(name, old, new)
+            self._record_membership(name, old, new)
         if new is None:
-            self._seen.pop(name, None)
-            self._zones.forget(name)
+            self._last_heartbeat.pop(name, None)
+            self._zones.remove(name)
             return
         before = None if old is None else find_condition(old.status.conditions, "Ready")
         ready = find_condition(new.status.conditions, "Ready")
         if old is None or (
             ready is not None and (before is None or before.last_heartbeat_time != ready.last_heartbeat_time)
         ):
-            self._seen[name] = asyncio.get_running_loop().time()
-        self._zones.put(new, _is_ready(new))
+            self._last_heartbeat[name] = asyncio.get_running_loop().time()
+        self._zones.update(new, _is_ready(new))
         self.queue.add(name)
 
     def _lease_changed(self, old: Lease | None, new: Lease | None) -> None:
-        if new is None or new.metadata.namespace != "kube-node-lease" or new.metadata.name not in self._seen:
+        if new is None or new.metadata.namespace != "kube-node-lease" or new.metadata.name not in self._last_heartbeat:
             return
         if old is None or (old.spec.renew_time or "") < (new.spec.renew_time or ""):
-            self._seen[new.metadata.name] = asyncio.get_running_loop().time()
+            self._last_heartbeat[new.metadata.name] = asyncio.get_running_loop().time()
 
-    def _tell_of_membership(self, name: str, old: Node | None, new: Node | None) -> None:
-        node = either(old, new)
+    def _record_membership(self, name: str, old: Node | None, new: Node | None) -> None:
+        node = new_or_old(old, new)
         if new is not None:
             reason, text = "RegisteredNode", f"Registered Node {name} in Controller"
         else:
@@ -98,10 +100,10 @@ class NodeLifecycleController(Controller[str]):
         node = self._nodes.get("", key)
         if node is None:
             return
-        await self._name_labels(node)
+        await self._update_deprecated_labels(node)
         was_ready = _is_ready(node)
-        if self._is_silent(node):
-            node = await self._mark_silent(node)
+        if self._is_overdue(node):
+            node = await self._mark_unknown(node)
             if node is None:
                 return
             if was_ready:
@@ -109,9 +111,9 @@ class NodeLifecycleController(Controller[str]):
                     _reference(node), "Normal", "NodeNotReady", f"Node {key} status is now: NodeNotReady"
                 )
                 await self._mark_pods_not_ready(key)
-        await self._put_taints(node)
+        await self._update_taints(node)
 
-    async def _name_labels(self, node: Node) -> None:
+    async def _update_deprecated_labels(self, node: Node) -> None:
         labels = node.metadata.labels
         wrong = {old: labels[new] for new, old in _RENAMED if new in labels and labels.get(old) != labels[new]}
         if wrong:
@@ -119,19 +121,19 @@ class NodeLifecycleController(Controller[str]):
 
     # Health
 
-    def _is_silent(self, node: Node) -> bool:
-        """Whether nothing was heard of a node for too long; else it is looked at again when that would be."""
+    def _is_overdue(self, node: Node) -> bool:
+        """Return True if a node's grace period is over. Otherwise queue the node for the end of the period."""
         name, ready = node.metadata.name, find_condition(node.status.conditions, "Ready")
         if ready is not None and ready.status == "Unknown" and ready.reason == "NodeStatusUnknown":
             return False
         grace = STARTUP_GRACE if ready is None else GRACE
-        left = self._seen[name] + grace - asyncio.get_running_loop().time()
+        left = self._last_heartbeat[name] + grace - asyncio.get_running_loop().time()
         if left > 0:
-            with upkeep():  # the next sign of life moves it on
+            with upkeep():  # the next heartbeat postpones it
                 self.queue.add_after(name, left + 0.001)
         return left <= 0
 
-    async def _mark_silent(self, node: Node) -> Node | None:
+    async def _mark_unknown(self, node: Node) -> Node | None:
         changed = deep_copy(node)
         known = {each.type: each for each in changed.status.conditions}
         for type_ in _REPORTED:
@@ -170,12 +172,14 @@ class NodeLifecycleController(Controller[str]):
 
     # Taints
 
-    async def _put_taints(self, node: Node) -> None:
-        """Makes the taints say what the conditions do. Those by which pods are driven away come at a zone's pace."""
-        wanted = [Taint(key=key, effect="NoSchedule", time_added=times.now()) for key in sorted(_keeping_away(node))]
-        taints = [each for each in node.spec.taints if not _is_keeping_away(each) or _alike(each, wanted)]
-        taints += [each for each in wanted if not _alike(each, taints)]
-        taints = self._with_driving_away(node, taints)
+    async def _update_taints(self, node: Node) -> None:
+        """Update the taints by the conditions. NoExecute taints are added at the rate that the node's zone allows."""
+        wanted = [
+            Taint(key=key, effect="NoSchedule", time_added=times.now()) for key in sorted(_no_schedule_keys(node))
+        ]
+        taints = [each for each in node.spec.taints if not _is_managed_no_schedule(each) or _has_equal(each, wanted)]
+        taints += [each for each in wanted if not _has_equal(each, taints)]
+        taints = self._with_no_execute_taint(node, taints)
         if taints == node.spec.taints:
             return
         patch: dict[str, Any] = {
@@ -185,7 +189,7 @@ class NodeLifecycleController(Controller[str]):
         with ignoring(is_not_found):
             await self.client.patch(NODES, node.metadata.name, "", patch, media=MERGE_PATCH)
 
-    def _with_driving_away(self, node: Node, taints: list[Taint]) -> list[Taint]:
+    def _with_no_execute_taint(self, node: Node, taints: list[Taint]) -> list[Taint]:
         ready = find_condition(node.status.conditions, "Ready")
         status = ready.status if ready is not None else ""
         others = [each for each in taints if not (each.effect == "NoExecute" and each.key in (NOT_READY, UNREACHABLE))]
@@ -198,21 +202,21 @@ class NodeLifecycleController(Controller[str]):
         if any(each.key == wanted for each in driving):
             return [*others, *(each for each in driving if each.key == wanted)]
         if not driving and not self._zones.may_taint(name):
-            return others  # its turn comes
+            return others  # the zone wakes the node when the rate allows its taint
         return [*others, Taint(key=wanted, effect="NoExecute", time_added=times.now())]
 
 
-def _keeping_away(node: Node) -> set[str]:
+def _no_schedule_keys(node: Node) -> set[str]:
     status = {each.type: each.status for each in node.status.conditions}
-    keys = {key for type_, wrong, key in _OF_CONDITIONS if status.get(type_) == wrong}
+    keys = {key for type_, wrong, key in _TAINTS_OF_CONDITIONS if status.get(type_) == wrong}
     return keys | {UNSCHEDULABLE} if node.spec.unschedulable else keys
 
 
-def _is_keeping_away(taint: Taint) -> bool:
-    return taint.effect == "NoSchedule" and taint.key in _KEEPING_AWAY
+def _is_managed_no_schedule(taint: Taint) -> bool:
+    return taint.effect == "NoSchedule" and taint.key in _NO_SCHEDULE_KEYS
 
 
-def _alike(taint: Taint, among: Sequence[Taint]) -> bool:
+def _has_equal(taint: Taint, among: Sequence[Taint]) -> bool:
     return any((each.key, each.effect) == (taint.key, taint.effect) for each in among)
 
 

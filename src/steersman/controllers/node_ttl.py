@@ -1,6 +1,5 @@
-"""Tells kubelets for how long they may go by what they know of secrets and ConfigMaps: longer in larger clusters.
-
-Follows pkg/controller/ttl.
+"""Controller of the kubelets' cache lifetime for secrets and ConfigMaps, which grows with the cluster
+(pkg/controller/ttl).
 """
 
 from __future__ import annotations
@@ -11,25 +10,30 @@ from steersman.api.core.v1 import Node
 from steersman.client.client import STRATEGIC_MERGE_PATCH
 from steersman.client.errors import ignoring, is_not_found
 from steersman.client.resources import NODES
-from steersman.controllers.controller import Controller, Surroundings
+from steersman.controllers.controller import Controller, ControllerDependencies
 
 ANNOTATION: Final = "node.alpha.kubernetes.io/ttl"
 STEPS: Final = ((0, 100, 0), (90, 500, 15), (450, 1000, 30), (900, 2000, 60), (1800, 1 << 31, 300))
-"""From how many nodes down, and up to how many, so many seconds are told. They overlap, so that a node that comes and
-goes does not change it for all."""
+"""Fewest nodes, most nodes, and lifetime in seconds of each step.
+
+The ranges overlap, so that a single node that comes and goes does not change the lifetime of all nodes.
+"""
 
 
 class TTLController(Controller[str]):
-    """A key is a node's name. Nodes that do not change are told with their next change, as each has one in minutes."""
+    """Annotates nodes with the lifetime. A key is the name of a node.
+
+    When the step changes, a node gets the new value with its next change: each node changes every few minutes.
+    """
 
     name = "ttl-controller"
     account = "ttl-controller"
 
-    def __init__(self, given: Surroundings) -> None:
-        super().__init__(given)
+    def __init__(self, dependencies: ControllerDependencies) -> None:
+        super().__init__(dependencies)
         self._count = 0
         self._step = 0
-        self._nodes = self.informers.of(NODES)
+        self._nodes = self.informers.for_resource(NODES)
         self._nodes.on_change(self._changed)
 
     def _changed(self, old: Node | None, new: Node | None) -> None:
@@ -49,6 +53,6 @@ class TTLController(Controller[str]):
 
 
 def next_step(step: int, count: int) -> int:
-    """The step of a cluster of so many nodes that was at another before one came or went."""
+    """Return the step for `count` nodes, after `step` for one node more or fewer."""
     least, most, _ = STEPS[step]
     return step + (count > most) - (count < least)

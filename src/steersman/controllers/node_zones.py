@@ -1,4 +1,6 @@
-"""How many nodes of a zone may be emptied, by how many of it are well (pkg/controller/nodelifecycle `scheduler`)."""
+"""Rate limits for NoExecute taints by zone, which depend on the zone's health (pkg/controller/nodelifecycle
+`scheduler`).
+"""
 
 from __future__ import annotations
 
@@ -11,9 +13,9 @@ from msgspec import Struct, field
 from steersman.api.core.v1 import Node
 
 RATE: Final = 0.1
-"""Nodes a second (`--node-eviction-rate`)."""
+"""Tainted nodes per second of a healthy zone (`--node-eviction-rate`)."""
 SECONDARY_RATE: Final = 0.01
-"""The same in a large zone in which many are not well (`--secondary-node-eviction-rate`)."""
+"""Tainted nodes per second of a large, partially unhealthy zone (`--secondary-node-eviction-rate`)."""
 LARGE: Final = 50
 UNHEALTHY: Final = 0.55
 
@@ -22,7 +24,7 @@ _ZONE: Final = ("topology.kubernetes.io/zone", "failure-domain.beta.kubernetes.i
 
 
 def zone_of(node: Node) -> str:
-    """The zone of a node by its labels; those without are in one."""
+    """Return the zone of a node by its labels, "" for a node without zone labels."""
     labels = node.metadata.labels
     region, zone = (next((labels[name] for name in names if name in labels), "") for names in (_REGION, _ZONE))
     return f"{region}:\0:{zone}" if region or zone else ""
@@ -33,7 +35,7 @@ class _Zone(Struct):
     waiting: dict[str, None] = field(default_factory=dict)
     granted: set[str] = field(default_factory=set)
     free_at: float = 0.0
-    """When the next node may be emptied."""
+    """Time from which the next node may be tainted, on the event loop's clock."""
 
     @property
     def rate(self) -> float:
@@ -49,30 +51,30 @@ class _Zone(Struct):
 
 
 class Zones:
-    """Nodes wait for their turn; `wake` is called with the name of one whose turn has come."""
+    """Grants nodes the permission to be tainted. `wake` is called with the name of a node that gets it."""
 
     def __init__(self, wake: Callable[[str], None]) -> None:
         self._wake = wake
         self._zones: dict[str, _Zone] = {}
-        self._of: dict[str, str] = {}
+        self._zone_by_node: dict[str, str] = {}
 
-    def put(self, node: Node, ready: bool) -> None:
-        """Knows a node, and whether it is well."""
+    def update(self, node: Node, ready: bool) -> None:
+        """Add or update a node and its readiness."""
         name, zone = node.metadata.name, zone_of(node)
-        if self._of.get(name, zone) != zone:
-            self.forget(name)
+        if self._zone_by_node.get(name, zone) != zone:
+            self.remove(name)
         was_all = self.all_disrupted
-        self._of[name] = zone
+        self._zone_by_node[name] = zone
         self._zones.setdefault(zone, _Zone()).ready[name] = ready
         if was_all != self.all_disrupted:
-            for each in self._of:
+            for each in self._zone_by_node:
                 self._wake(each)
         self._schedule(self._zones[zone])
 
-    def forget(self, name: str) -> None:
-        """A node is no more."""
+    def remove(self, name: str) -> None:
+        """Remove a deleted node."""
         self.cancel(name)
-        zone = self._of.pop(name, None)
+        zone = self._zone_by_node.pop(name, None)
         if zone is not None:
             self._zones[zone].ready.pop(name, None)
             if not self._zones[zone].ready:
@@ -80,12 +82,12 @@ class Zones:
 
     @property
     def all_disrupted(self) -> bool:
-        """Whether no node is well anywhere: then it is rather this side that is not."""
+        """Return True if no node of any zone is ready: the fault is then more likely in the control plane."""
         return bool(self._zones) and all(each.is_disrupted for each in self._zones.values())
 
     def may_taint(self, name: str) -> bool:
-        """Whether it is this node's turn; else it waits for it."""
-        zone = self._zones[self._of[name]]
+        """Return True if the node has the permission, and use it up. Otherwise the node waits for it."""
+        zone = self._zones[self._zone_by_node[name]]
         if name in zone.granted:
             zone.granted.discard(name)
             return True
@@ -95,8 +97,8 @@ class Zones:
         return False
 
     def cancel(self, name: str) -> None:
-        """A node does not wait any more."""
-        zone = self._zones.get(self._of.get(name, "\0"))
+        """Withdraw the permission of a node, or its wait for it."""
+        zone = self._zones.get(self._zone_by_node.get(name, "\0"))
         if zone is not None:
             zone.waiting.pop(name, None)
             zone.granted.discard(name)

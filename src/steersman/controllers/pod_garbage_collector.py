@@ -1,4 +1,4 @@
-"""Deletes pods that nobody else will: of nodes that are gone, and too many that have ended (pkg/controller/podgc)."""
+"""Garbage collector of pods: pods of deleted nodes, and finished pods beyond a limit (pkg/controller/podgc)."""
 
 from __future__ import annotations
 
@@ -11,29 +11,29 @@ from steersman.client.indexes import BY_NODE, by_node
 from steersman.client.informer import Key, key_of
 from steersman.client.pod_status import patch_pod_status
 from steersman.client.resources import NODES, PODS
-from steersman.controllers.controller import Controller, Surroundings
+from steersman.controllers.controller import Controller, ControllerDependencies
 from steersman.machinery.built_in.pod_state import is_terminal
 from steersman.machinery.codec.serializer import to_plain
 from steersman.machinery.values import times
 from steersman.machinery.values.conditions import is_condition_true
 
 QUARANTINE: Final = 40.0
-"""Seconds for which a node may be missing."""
+"""Seconds that a node must be missing before its pods are deleted."""
 MOST_ENDED: Final = 12_500
-"""Pods that have ended, over all namespaces (`--terminated-pod-gc-threshold`); the oldest go."""
+"""Most finished pods of all namespaces (`--terminated-pod-gc-threshold`). The oldest are deleted first."""
 OUT_OF_SERVICE: Final = "node.kubernetes.io/out-of-service"
 
 
 class PodGarbageCollector(Controller[Key]):
-    """A key is a pod that may have to go."""
+    """Deletes pods that no kubelet deletes. A key is the namespace and name of a pod."""
 
     name = "pod-garbage-collector-controller"
     account = "pod-garbage-collector"
 
-    def __init__(self, given: Surroundings) -> None:
-        super().__init__(given)
-        self._pods = self.informers.of(PODS)
-        self._nodes = self.informers.of(NODES)
+    def __init__(self, dependencies: ControllerDependencies) -> None:
+        super().__init__(dependencies)
+        self._pods = self.informers.for_resource(PODS)
+        self._nodes = self.informers.for_resource(NODES)
         self._pods.add_index(BY_NODE, by_node)
         self._ended: dict[Key, None] = {}
         self._pods.on_change(self._pod_changed)
@@ -49,7 +49,7 @@ class PodGarbageCollector(Controller[Key]):
             self._ended[key] = None
             if len(self._ended) > MOST_ENDED:
                 self._queue_oldest()
-        if new.metadata.deletion_timestamp and (not new.spec.node_name or old is None or _begins_to_go(old)):
+        if new.metadata.deletion_timestamp and (not new.spec.node_name or old is None or _is_not_deleted(old)):
             self.queue.add(key)
         if new.spec.node_name and self._nodes.has_synced and self._nodes.get("", new.spec.node_name) is None:
             self.queue.add_after(key, QUARANTINE)
@@ -84,10 +84,10 @@ class PodGarbageCollector(Controller[Key]):
         deleting = pod.metadata.deletion_timestamp is not None
         if not pod.spec.node_name:
             if deleting:
-                await self._end(pod, None)
+                await self._delete_pod(pod, None)
         elif node is None:
             if await self.client.find(NODES, pod.spec.node_name) is None:
-                await self._end(
+                await self._delete_pod(
                     pod,
                     PodCondition(
                         type="DisruptionTarget",
@@ -99,10 +99,10 @@ class PodGarbageCollector(Controller[Key]):
                     ),
                 )
         elif (deleting and _is_out_of_service(node)) or (key in self._ended and len(self._ended) > MOST_ENDED):
-            await self._end(pod, None)
+            await self._delete_pod(pod, None)
 
-    async def _end(self, pod: Pod, condition: PodCondition | None) -> None:
-        """Deletes a pod at once; one that has not ended has failed."""
+    async def _delete_pod(self, pod: Pod, condition: PodCondition | None) -> None:
+        """Delete a pod without a grace period. Before that, set the phase of an unfinished pod to Failed."""
         namespace, name = key_of(pod)
         with ignoring(is_not_found):
             if not is_terminal(pod):
@@ -113,12 +113,12 @@ class PodGarbageCollector(Controller[Key]):
             await self.client.delete(PODS, name, namespace, DeleteOptions(grace_period_seconds=0))
 
 
-def _begins_to_go(pod: Pod) -> bool:
+def _is_not_deleted(pod: Pod) -> bool:
     return not pod.metadata.deletion_timestamp
 
 
 def _age(pod: Pod) -> tuple[bool, str, str]:
-    """Those that were evicted first, then the oldest."""
+    """Return the sort key of finished pods: evicted pods first, then by age, the oldest first."""
     evicted = pod.status.phase == "Failed" and pod.status.reason == "Evicted"
     return not evicted, pod.metadata.creation_timestamp or "", pod.metadata.name
 

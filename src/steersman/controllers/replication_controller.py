@@ -1,4 +1,4 @@
-"""Keeps as many pods as ReplicationControllers ask for (pkg/controller/replication)."""
+"""Controller of ReplicationControllers: it keeps the desired number of pods (pkg/controller/replication)."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from steersman.api.core.v1 import ReplicationController, ReplicationControllerCo
 from steersman.api.meta.v1 import LabelSelector
 from steersman.client.resources import REPLICATION_CONTROLLERS
 from steersman.controllers.replica_set import ReplicasController
-from steersman.controllers.workloads.selectors import compiled
+from steersman.controllers.workloads.selectors import compile_selector
 from steersman.machinery.selectors.labels import Selector, selector_from_set
 
 
 class ReplicationControllerController(ReplicasController[ReplicationController]):
-    """A key is namespace and name of a ReplicationController."""
+    """Keeps the desired number of pods. A key is the namespace and name of a ReplicationController."""
 
     name = "replicationcontroller-controller"
     account = "replication-controller"
@@ -23,8 +23,8 @@ class ReplicationControllerController(ReplicasController[ReplicationController])
     def selector(self, owner: ReplicationController) -> Selector:
         return selector_from_set(owner.spec.selector)
 
-    async def compiled(self, owner: ReplicationController) -> Selector:
-        return await compiled(LabelSelector(match_labels=owner.spec.selector))
+    async def compile_selector(self, owner: ReplicationController) -> Selector:
+        return await compile_selector(LabelSelector(match_labels=owner.spec.selector))
 
     def may_select(self, owner: ReplicationController, labels: Mapping[str, str]) -> bool:
         return bool(owner.spec.selector) and owner.spec.selector.items() <= labels.items()

@@ -1,4 +1,6 @@
-"""Publishes the cluster's certificate authority in each namespace (pkg/controller/certificates/rootcacertpublisher)."""
+"""Controller that publishes the cluster's CA bundle in each namespace
+(pkg/controller/certificates/rootcacertpublisher).
+"""
 
 from __future__ import annotations
 
@@ -6,7 +8,7 @@ from steersman.api.core.v1 import ConfigMap, Namespace
 from steersman.api.meta.v1 import ObjectMeta
 from steersman.client.errors import ignoring, is_already_exists, is_namespace_terminating, is_not_found
 from steersman.client.resources import CONFIG_MAPS, NAMESPACES
-from steersman.controllers.controller import Controller, Surroundings
+from steersman.controllers.controller import Controller, ControllerDependencies
 from steersman.machinery.codec.serializer import deep_copy
 
 NAME = "kube-root-ca.crt"
@@ -19,16 +21,16 @@ _DESCRIPTION = (
 
 
 class RootCAPublisher(Controller[str]):
-    """A key is a namespace's name."""
+    """Keeps the ConfigMap `kube-root-ca.crt` in each namespace. A key is the name of a namespace."""
 
     name = "root-ca-certificate-publisher-controller"
     account = "root-ca-cert-publisher"
 
-    def __init__(self, given: Surroundings) -> None:
-        super().__init__(given)
-        self._data = {"ca.crt": given.settings.root_ca}
-        self._namespaces = self.informers.of(NAMESPACES)
-        self._published = self.informers.of(CONFIG_MAPS, field_selector=f"metadata.name={NAME}")
+    def __init__(self, dependencies: ControllerDependencies) -> None:
+        super().__init__(dependencies)
+        self._data = {"ca.crt": dependencies.settings.root_ca}
+        self._namespaces = self.informers.for_resource(NAMESPACES)
+        self._published = self.informers.for_resource(CONFIG_MAPS, field_selector=f"metadata.name={NAME}")
         self._namespaces.on_change(self._namespace_changed)
         self._published.on_change(self._published_changed)
 

@@ -1,4 +1,4 @@
-"""Which controllers run: what `--controllers` says, in kube-controller-manager's words."""
+"""Selection of the controllers to run, by kube-controller-manager's flag `--controllers`."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ from typing import Any, Final
 
 from steersman.controllers.all import CONTROLLERS
 from steersman.controllers.controller import Controller
-from steersman.machinery.suggestions import known_are
+from steersman.machinery.suggestions import known_names_hint
 
 ALL: Final = "*"
 
 
 def selected(given: Sequence[str], elsewhere: Sequence[str] = ()) -> tuple[type[Controller[Any]], ...]:
-    """Those that are named: `*` for all that are on by default, `foo` for that one, `-foo` for none such.
+    """Return the selected controllers: `*` selects all that are on by default, `foo` one, and `-foo` deselects one.
 
-    What is said first of one counts; `elsewhere` are names of others, for messages. Raises ValueError for a
-    name that no controller has.
+    The first entry for a controller decides. `elsewhere` are names of other components, for the suggestions in the
+    error text. Raises ValueError for a name that no controller has.
     """
     known = {each.name for each in CONTROLLERS}
     for each in given:
         if each != ALL and each.removeprefix("-") not in known:
-            names = known_are(each.removeprefix("-"), {*known, *elsewhere})
+            names = known_names_hint(each.removeprefix("-"), {*known, *elsewhere})
             raise ValueError(f'"{each}" is not in the list of known controllers{names}')
     return tuple(each for each in CONTROLLERS if _is_selected(each, given))
 

@@ -1,4 +1,7 @@
-"""Gives each namespace its account `default` (pkg/controller/serviceaccount serviceaccounts_controller.go)."""
+"""Controller that creates the service account `default` in each namespace (pkg/controller/serviceaccount).
+
+Follows serviceaccounts_controller.go.
+"""
 
 from __future__ import annotations
 
@@ -6,21 +9,21 @@ from steersman.api.core.v1 import Namespace, ServiceAccount
 from steersman.api.meta.v1 import ObjectMeta
 from steersman.client.errors import ignoring, is_already_exists, is_namespace_terminating
 from steersman.client.resources import NAMESPACES, SERVICE_ACCOUNTS
-from steersman.controllers.controller import Controller, Surroundings
+from steersman.controllers.controller import Controller, ControllerDependencies
 
 DEFAULT = "default"
 
 
 class ServiceAccountsController(Controller[str]):
-    """A key is a namespace's name."""
+    """Keeps the service account `default`. A key is the name of a namespace."""
 
     name = "serviceaccount-controller"
     account = "service-account-controller"
 
-    def __init__(self, given: Surroundings) -> None:
-        super().__init__(given)
-        self._namespaces = self.informers.of(NAMESPACES)
-        self._accounts = self.informers.of(SERVICE_ACCOUNTS)
+    def __init__(self, dependencies: ControllerDependencies) -> None:
+        super().__init__(dependencies)
+        self._namespaces = self.informers.for_resource(NAMESPACES)
+        self._accounts = self.informers.for_resource(SERVICE_ACCOUNTS)
         self._namespaces.on_change(self._namespace_changed)
         self._accounts.on_change(self._account_changed)
 

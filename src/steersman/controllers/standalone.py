@@ -1,4 +1,4 @@
-"""The controllers on an API server elsewhere, as kube-controller-manager runs there."""
+"""The controllers against a remote API server, as kube-controller-manager runs."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from steersman.controllers.controller import Controller, Settings
 from steersman.controllers.manager import ControllerManager
 
 MANAGER: Final = "kube-controller-manager"
-"""Who owns what is written, and the lease of which only one instance has hold."""
+"""User agent and field manager of the controllers, and the name of the leader's lease."""
 
 
 @dataclass(frozen=True, slots=True)
 class Standalone:
-    """What runs, and how: flags of kube-controller-manager."""
+    """Configuration of a controller manager with its own process, from flags of kube-controller-manager."""
 
     settings: Settings
     controllers: Sequence[type[Controller[Any]]]
@@ -30,7 +30,9 @@ class Standalone:
     leader_elect: bool = True
 
     async def run(self, transport: TLSTransport) -> None:
-        """Works until it is cancelled, or until the lease is lost. Raises StatusError, Unreachable at the start."""
+        """Run the controllers until cancelled, or until the lease is lost. Raises StatusError, Unreachable at the
+        start.
+        """
         client = Client(transport, MANAGER)
         if not self.leader_elect:
             await self._work(transport, client)

@@ -1,4 +1,4 @@
-"""Deletes pods from nodes whose NoExecute taints they do not tolerate (pkg/controller/tainteviction)."""
+"""Controller that deletes pods from nodes with NoExecute taints they do not tolerate (pkg/controller/tainteviction)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from steersman.client.indexes import BY_NODE, by_node
 from steersman.client.informer import Key, key_of
 from steersman.client.pod_status import patch_pod_status
 from steersman.client.resources import NODES, PODS
-from steersman.controllers.controller import Controller, Surroundings
+from steersman.controllers.controller import Controller, ControllerDependencies
 from steersman.machinery.built_in.taints import matching_tolerations
 from steersman.machinery.codec.serializer import to_plain
 from steersman.machinery.values import times
@@ -18,20 +18,20 @@ from steersman.machinery.values.conditions import is_condition_true
 
 
 class TaintEvictionController(Controller[Key]):
-    """A key is a pod whose time has come."""
+    """Deletes pods by taints. A key is the namespace and name of a pod whose toleration has run out."""
 
     name = "taint-eviction-controller"
     account = "node-controller"
     component = "taint-eviction-controller"
     workers = 8
 
-    def __init__(self, given: Surroundings) -> None:
-        super().__init__(given)
-        self._nodes = self.informers.of(NODES)
-        self._pods = self.informers.of(PODS)
+    def __init__(self, dependencies: ControllerDependencies) -> None:
+        super().__init__(dependencies)
+        self._nodes = self.informers.for_resource(NODES)
+        self._pods = self.informers.for_resource(PODS)
         self._pods.add_index(BY_NODE, by_node)
         self._since: dict[Key, float] = {}
-        """When the pods that are to go began to wait, on the loop's clock."""
+        """Time when each scheduled deletion began to wait, on the event loop's clock."""
         self._timers: dict[Key, asyncio.TimerHandle] = {}
         self._nodes.on_change(self._node_changed)
         self._pods.on_change(self._pod_changed)
@@ -43,7 +43,7 @@ class TaintEvictionController(Controller[Key]):
         if old is not None and _no_execute(old) == taints:
             return
         for pod in self._pods.indexed(BY_NODE, new.metadata.name):
-            self._judge(pod, taints)
+            self._schedule_eviction(pod, taints)
 
     def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
         if new is None:
@@ -55,30 +55,30 @@ class TaintEvictionController(Controller[Key]):
             return
         node = self._nodes.get("", new.spec.node_name) if new.spec.node_name else None
         if node is not None:
-            self._judge(new, _no_execute(node))
+            self._schedule_eviction(new, _no_execute(node))
 
-    def _judge(self, pod: Pod, taints: list[Taint]) -> None:
-        """Has a pod go now, later, or never."""
+    def _schedule_eviction(self, pod: Pod, taints: list[Taint]) -> None:
+        """Schedule the deletion of a pod now or after its toleration seconds, or cancel it."""
         key = key_of(pod)
         used = matching_tolerations(taints, pod.spec.tolerations)
         if not taints:
             self._cancel(key)
         elif used is None:
             self._cancel(key)
-            self._put(key, asyncio.get_running_loop().time(), 0)
+            self._schedule(key, asyncio.get_running_loop().time(), 0)
         else:
             limits = [each.toleration_seconds for each in used if each.toleration_seconds is not None]
             if not limits:
                 self._cancel(key)
                 return
-            if key not in self._since:  # else it is waiting already, as long as it may
-                self._put(key, asyncio.get_running_loop().time(), max(0, min(limits)))
+            if key not in self._since:  # a scheduled deletion keeps its time
+                self._schedule(key, asyncio.get_running_loop().time(), max(0, min(limits)))
 
-    def _put(self, key: Key, since: float, wait: float) -> None:
+    def _schedule(self, key: Key, since: float, wait: float) -> None:
         self._since[key] = since
-        self._timers[key] = asyncio.get_running_loop().call_at(since + wait, self._due, key)
+        self._timers[key] = asyncio.get_running_loop().call_at(since + wait, self._enqueue, key)
 
-    def _due(self, key: Key) -> None:
+    def _enqueue(self, key: Key) -> None:
         self._timers.pop(key, None)
         self.queue.add(key)
 
@@ -87,16 +87,16 @@ class TaintEvictionController(Controller[Key]):
         if self._since.pop(key, None) is not None and timer is not None:
             timer.cancel()
             if self._pods.get(*key) is not None:
-                self._tell(key, "Cancelling deletion of")
+                self._record_event(key, "Cancelling deletion of")
 
-    def _tell(self, key: Key, what: str) -> None:
+    def _record_event(self, key: Key, what: str) -> None:
         about = ObjectReference(api_version="v1", kind="Pod", namespace=key[0], name=key[1])
         self.recorder.event(about, "Normal", "TaintManagerEviction", f"{what} Pod {key[0]}/{key[1]}")
 
     async def sync(self, key: Key) -> None:
         if self._since.get(key) is None:
             return
-        self._tell(key, "Marking for deletion")
+        self._record_event(key, "Marking for deletion")
         namespace, name = key
         condition = PodCondition(
             type="DisruptionTarget",

@@ -1,4 +1,4 @@
-"""Deletes Jobs some time after they have finished (pkg/controller/ttlafterfinished)."""
+"""Controller that deletes finished Jobs after their time to live (pkg/controller/ttlafterfinished)."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ from steersman.api.batch.v1 import Job
 from steersman.api.meta.v1 import DeleteOptions, Preconditions
 from steersman.client.informer import Key, key_of
 from steersman.client.resources import JOBS
-from steersman.controllers.controller import Controller, Surroundings
+from steersman.controllers.controller import Controller, ControllerDependencies
 from steersman.controllers.job.state import finished
 from steersman.machinery.values import times
 
 
 class TTLAfterFinishedController(Controller[Key]):
-    """A key is namespace and name of a Job."""
+    """Deletes expired Jobs. A key is the namespace and name of a Job."""
 
     name = "ttl-after-finished-controller"
     account = "ttl-after-finished-controller"
 
-    def __init__(self, given: Surroundings) -> None:
-        super().__init__(given)
-        self._jobs = self.informers.of(JOBS)
+    def __init__(self, dependencies: ControllerDependencies) -> None:
+        super().__init__(dependencies)
+        self._jobs = self.informers.for_resource(JOBS)
         self._jobs.on_change(self._changed)
 
     def _changed(self, _: Job | None, new: Job | None) -> None:
@@ -38,7 +38,7 @@ class TTLAfterFinishedController(Controller[Key]):
             await self.client.delete(JOBS, name, namespace, options)
 
     def _has_expired(self, job: Job) -> bool:
-        """Whether its time is over; if not yet, it is looked at again then."""
+        """Return True if the time to live of a Job is over. If it is still running, queue the Job for its end."""
         expires = _expires(job)
         if expires is None:
             return False
@@ -49,7 +49,7 @@ class TTLAfterFinishedController(Controller[Key]):
 
 
 def _expires(job: Job) -> int | None:
-    """When a Job is to be deleted, in seconds since 1970; None if it is not."""
+    """Return the time at which a Job expires, in seconds since 1970; None if it does not expire."""
     seconds = job.spec.ttl_seconds_after_finished
     if seconds is None or job.metadata.deletion_timestamp:
         return None

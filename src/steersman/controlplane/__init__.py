@@ -1,1 +1,1 @@
-"""The composition root: options to configuration, stores, bootstrap objects."""
+"""The composition root: builds a whole API server from its options."""

@@ -1,4 +1,4 @@
-"""The addresses of a control plane: those of services, and those by which it is reached itself."""
+"""Addresses of a control plane: the ranges of Services, and the addresses at which the server itself is reached."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from steersman.net.server import listening_socket
 from steersman.server.server import Server
 
 _LEAST_ADDRESSES: Final = 8
-"""As upstream: the server's own address, and some for services."""
+"""Smallest size of a Service range, as upstream: the server's own address and some for Services."""
 
 
 class Address(Struct, frozen=True):
-    """Where a started control plane is reached, and the files that clients need."""
+    """The address of a started control plane, and the files that clients need."""
 
     url: str
     kubeconfig: Path
@@ -36,7 +36,7 @@ _LAST_PORT: Final = 65535
 
 
 def service_ranges(options: Options) -> tuple[IPv4Network | IPv6Network, ...]:
-    """What addresses of services come from, the primary range first. Raises OptionsError."""
+    """Return the IP ranges of Services, the primary range first. Raises OptionsError."""
     try:
         ranges = tuple(ip_network(trim_space(each)) for each in options.service_cluster_ip_range.split(","))
     except ValueError as error:
@@ -51,30 +51,30 @@ def service_ranges(options: Options) -> tuple[IPv4Network | IPv6Network, ...]:
 
 
 def service_node_ports(options: Options) -> range:
-    """What ports of services on nodes come from. Raises OptionsError."""
+    """Return the range of node ports of Services. Raises OptionsError."""
     text = options.service_node_port_range
     first, dash, last = trim_space(text).partition("-")
     first, plus, more = (first, "", "") if dash else first.partition("+")
     low = _port(first)
     high = _port(last) if dash else low + _port(more) if plus else low
     if not 0 < low <= high <= _LAST_PORT:
-        raise OptionsError(f"--service-node-port-range: {text!r} is no range of ports such as 30000-32767")
+        raise OptionsError(f"--service-node-port-range: {text!r} is not a range of ports such as 30000-32767")
     return range(low, high + 1)
 
 
 def _port(text: str) -> int:
-    """Return the number of a port, one that there is not for a text that is none."""
+    """Return the number in `text`; for text that is no port number, return a number above the last port."""
     return int(text) if is_digits(text) and len(text) <= len(str(_LAST_PORT)) else _LAST_PORT + 1
 
 
 def public_address(options: Options) -> str:
-    """Return the address that others reach this server by: the flag's, or one of this host's if it names none."""
+    """Return the address that others reach this server by: the flag's, or one of this host's if the flag names none."""
     given = options.advertise_address
     return given if given and not ip_address(given).is_unspecified else advertised_address(options.bind_address)
 
 
 def advertised_address(bind_address: str) -> str:
-    """The address that others reach this host by."""
+    """Return the address that others reach this host by."""
     if bind_address:
         address = unmapped(ip_address(bind_address))
         if not (address.is_unspecified or address.is_loopback):
@@ -88,16 +88,16 @@ def advertised_address(bind_address: str) -> str:
 
 
 def reachable_address(bind_address: str) -> str:
-    """The address that a client on this host uses."""
+    """Return the address for clients on this host."""
     if bind_address in ("", "0.0.0.0", "::"):
         return "127.0.0.1"
     return f"[{bind_address}]" if ":" in bind_address else bind_address
 
 
 def check_port(options: Options) -> None:
-    """Raise OptionsError if the port cannot be had, before a start makes keys in a new folder.
+    """Raise OptionsError if the port is not available, before a start makes keys in a new folder.
 
-    A folder that a server was started in before may be in use: its lock tells that better than the port does.
+    A folder with data may belong to a running server; the lock of the folder gives a better error for that case.
     """
     if not options.listen or not options.secure_port or has_data(options.data_dir):
         return
@@ -108,7 +108,7 @@ def check_port(options: Options) -> None:
 
 
 async def listen(server: Server, options: Options) -> None:
-    """Starts the listener. Raises OptionsError, which says what to do, if it cannot be had."""
+    """Start the listener. Raises OptionsError, whose text says what to do."""
     try:
         await server.start()
     except OSError as error:
@@ -116,13 +116,13 @@ async def listen(server: Server, options: Options) -> None:
 
 
 def cannot_listen(options: Options, error: OSError) -> OptionsError:
-    """What to do where the listener cannot be had."""
+    """Return the error for a failed start of the listener; its text says what to do."""
     address, port = options.bind_address, options.secure_port
     match error.errno:
         case errno.EADDRINUSE:
             why = f"port {port} of {address} is in use by another process: end it, or take another --secure-port"
         case errno.EADDRNOTAVAIL:
-            why = f"{address} is no address of this machine: --bind-address must be one, or 0.0.0.0 for all of them"
+            why = f"{address} is not an address of this machine: --bind-address must be one, or 0.0.0.0 for all"
         case errno.EACCES | errno.EPERM:
             why = f"this user may not listen on port {port}: take a --secure-port of 1024 or more"
         case _:

@@ -1,4 +1,4 @@
-"""The built-in admission plugins, in upstream's order; each says in its own file what it is and what it is made of."""
+"""The built-in admission plugins in upstream's order; each plugin's file has its declaration and dependencies."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from steersman.admission_plugins.certificate_approval import CERTIFICATE_APPROVA
 from steersman.admission_plugins.certificate_signing import CERTIFICATE_SIGNING
 from steersman.admission_plugins.certificate_subject_restriction import CERTIFICATE_SUBJECT_RESTRICTION
 from steersman.admission_plugins.cluster_trust_bundle_attest import CLUSTER_TRUST_BUNDLE_ATTEST
-from steersman.admission_plugins.declaration import ConfiguredDeclaration, Declaration, Surroundings
+from steersman.admission_plugins.declaration import ConfiguredDeclaration, Declaration, PluginDependencies
 from steersman.admission_plugins.default_ingress_class import DEFAULT_INGRESS_CLASS_PLUGIN
 from steersman.admission_plugins.default_storage_class import DEFAULT_STORAGE_CLASS_PLUGIN
 from steersman.admission_plugins.default_toleration_seconds import DEFAULT_TOLERATION_SECONDS
@@ -54,20 +54,20 @@ C = TypeVar("C")
 
 
 class Configured(Struct, frozen=True):
-    """A plugin that reads its part of --admission-control-config-file; see Declaration."""
+    """A plugin that reads its section of --admission-control-config-file; see Declaration."""
 
     name: str
     on_by_default: bool
-    made: Callable[[Surroundings, AdmissionConfiguration], Plugin]
+    create: Callable[[PluginDependencies, AdmissionConfiguration], Plugin]
 
 
 def _configured(declaration: ConfiguredDeclaration[C], read: Callable[[AdmissionConfiguration], C]) -> Configured:
-    """A plugin with what reads its part of the configuration."""
+    """Return a plugin together with the reader of its configuration."""
 
-    def made(server: Surroundings, configuration: AdmissionConfiguration) -> Plugin:
+    def create(server: PluginDependencies, configuration: AdmissionConfiguration) -> Plugin:
         return declaration.make(server, read(configuration))
 
-    return Configured(declaration.name, declaration.on_by_default, made)
+    return Configured(declaration.name, declaration.on_by_default, create)
 
 
 PLUGINS: Final[tuple[Declaration | Configured, ...]] = (
@@ -110,28 +110,29 @@ PLUGINS: Final[tuple[Declaration | Configured, ...]] = (
     _configured(RESOURCE_QUOTA, AdmissionConfiguration.resource_quota),
     ALWAYS_DENY,
 )
-"""In the order in which they are called, which no flag changes."""
+"""All plugins in the order of their calls, which no flag changes."""
 
 
 NOTHING_TO_ADMIT: Final = frozenset({"JobValidation", "PodGroupProtection", "PodGroupWorkloadExists"})
-"""On by default upstream, and not there: the objects that they act by are not served. To enable one of them
-changes nothing on either side."""
+"""Plugins that are on by default upstream and missing here, as the objects that they act on are not served. Enabling or
+disabling one has no effect.
+"""
 
 
 def plugin_names() -> list[str]:
-    """Return the names that `--enable-admission-plugins` takes, sorted."""
+    """Return the plugin names that `--enable-admission-plugins` accepts, sorted."""
     return sorted((*NOTHING_TO_ADMIT, *(each.name for each in PLUGINS)))
 
 
-def admission_chain(options: Options, server: Surroundings) -> Chain:
-    """The plugins that are on: those of the default set and those enabled, without those disabled.
+def admission_chain(options: Options, server: PluginDependencies) -> Chain:
+    """Return the chain of enabled plugins: the defaults and those that flags enable, without those that flags disable.
 
-    Raises OptionsError if one of them is configured with what it cannot use.
+    Raises OptionsError for a configuration that a plugin cannot use.
     """
     configuration = admission_configuration(options)
     return Chain(
         tuple(
-            each.made(server, configuration) if isinstance(each, Configured) else each.made(server)
+            each.create(server, configuration) if isinstance(each, Configured) else each.create(server)
             for each in PLUGINS
             if _is_on(each.name, options, by_default=each.on_by_default)
         )
@@ -139,11 +140,11 @@ def admission_chain(options: Options, server: Surroundings) -> Chain:
 
 
 def admission_configuration(options: Options) -> AdmissionConfiguration:
-    """Return the configuration of the plugins that are on. Raises OptionsError for a file that cannot be read."""
+    """Return the configuration of the enabled plugins. Raises OptionsError for an unreadable file."""
     configuration = AdmissionConfiguration.load(options.admission_control_config_file)
     for each in PLUGINS:
         if _is_on(each.name, options, by_default=each.on_by_default):
-            configuration.document(each.name)  # must be there, whether it is read or not
+            configuration.document(each.name)  # the file must exist even if the plugin reads no configuration
             if each.name in POLICY_PLUGINS:
                 configuration.check_policies(each.name)
     return configuration

@@ -1,7 +1,7 @@
-"""`--admission-control-config-file`: what admission plugins are configured with (AdmissionConfiguration).
+"""`--admission-control-config-file`: the configuration of admission plugins (AdmissionConfiguration).
 
-The file names plugins, and gives each a document or the path of one. What is said about a plugin that is off, or that
-there is not, does not matter, as upstream. Of a plugin that is on the file must be there, though few plugins read one.
+The file names plugins, and gives each a document or the path of one. As upstream, entries of disabled and unknown
+plugins are ignored. The file of an enabled plugin must exist, though few plugins read one.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from steersman.machinery.codec.configuration import (
     Kinds,
     MissingKindError,
     Nanoseconds,
-    media_of,
+    detect_media,
     read_document,
     type_in_version,
 )
@@ -138,19 +138,21 @@ POLICY_PLUGINS: Final = ("MutatingAdmissionPolicy", "ValidatingAdmissionPolicy")
 
 _NODE_SELECTORS: Final = "podNodeSelectorPluginConfig"
 _LEGACY: Final = {_NODE_SELECTORS: "PodNodeSelector", "imagePolicy": "ImagePolicyWebhook"}
-"""Files that are a plugin's configuration themselves, by what they start with."""
+"""Files that hold the configuration of one plugin directly, by their first key."""
 _BETWEEN_DOCUMENTS: Final = re.compile(rb"^---.*$", re.MULTILINE)
 
 
 class AdmissionConfiguration(Struct, frozen=True):
-    """By plugin its document, or the file that it is in. The methods read what the plugins take, what they do without
-    one included. All raise OptionsError for a document that cannot be read or is not valid."""
+    """The document, or the path of it, by plugin. Each method returns the configuration of one plugin.
+
+    All methods raise OptionsError for a document that cannot be read or is invalid.
+    """
 
     plugins: Mapping[str, bytes | Path] = field(default_factory=dict)
 
     @classmethod
     def load(cls, path: str) -> AdmissionConfiguration:
-        """Reads the file of the flag; nothing is configured without one. Raises OptionsError."""
+        """Read the file of the flag; without one, no plugin is configured. Raises OptionsError."""
         if not path:
             return cls()
         try:
@@ -159,7 +161,7 @@ class AdmissionConfiguration(Struct, frozen=True):
             raise OptionsError(f"failed to apply admission: failed to read plugin config: {error}") from None
 
     def document(self, plugin: str) -> bytes | None:
-        """What a plugin is configured with, None if it is not. Raises OptionsError for a file that cannot be read."""
+        """Return the document of a plugin, or None if there is none. Raises OptionsError for an unreadable file."""
         given = self.plugins.get(plugin)
         if isinstance(given, Path):
             try:
@@ -171,7 +173,7 @@ class AdmissionConfiguration(Struct, frozen=True):
         return given
 
     def pod_security(self) -> pod_security.Configuration:
-        """PodSecurityConfiguration; an empty document is none."""
+        """Return the PodSecurityConfiguration; an empty document counts as none."""
         document = self.document("PodSecurity")
         if not document:
             return pod_security.UNCONFIGURED
@@ -192,7 +194,7 @@ class AdmissionConfiguration(Struct, frozen=True):
         )
 
     def resource_quota(self) -> tuple[LimitedResource, ...]:
-        """ResourceQuotaConfiguration."""
+        """Return the limits of the ResourceQuotaConfiguration."""
         document = self.document("ResourceQuota")
         if document is None:
             return ()
@@ -204,20 +206,20 @@ class AdmissionConfiguration(Struct, frozen=True):
         return tuple(limited)
 
     def pod_node_selector(self) -> dict[str, str]:
-        """podNodeSelectorPluginConfig. It has no kind, and of what cannot be read nothing is said, as upstream."""
+        """Return the podNodeSelectorPluginConfig. It has no kind; as upstream, errors of syntax are ignored."""
         found: dict[str, str] = {}
         for document in _BETWEEN_DOCUMENTS.split(self.document("PodNodeSelector") or b""):
             found |= _node_selectors(document)
         return found
 
     def image_policy(self) -> image_policy_webhook.Configuration:
-        """imagePolicy, which ImagePolicyWebhook must have; it has no kind."""
+        """Return the imagePolicy, which ImagePolicyWebhook requires; it has no kind."""
         name = "ImagePolicyWebhook"
         document = self.document(name)
         if document is None:
             raise _bad_init(name, "no config specified")
         try:
-            media = media_of(document)
+            media = detect_media(document)
             plain = decode_as(type_in_version(_AdmissionConfig, "imagepolicy"), document, media, want_strict=False).obj
         except DecodeError as error:
             where = "error unmarshaling JSON: while decoding JSON: " if media == "yaml" else ""
@@ -236,11 +238,11 @@ class AdmissionConfiguration(Struct, frozen=True):
         return image_policy_webhook.Configuration(endpoint, backoff, settings)
 
     def mutating_webhooks(self) -> Callable[[str], Login]:
-        """Who this server is to the webhooks of MutatingAdmissionWebhook, by their hosts."""
+        """Return a function from a webhook's host to this server's credentials, for MutatingAdmissionWebhook."""
         return self._logins("MutatingAdmissionWebhook")
 
     def validating_webhooks(self) -> Callable[[str], Login]:
-        """The same of ValidatingAdmissionWebhook."""
+        """Return a function from a webhook's host to this server's credentials, for ValidatingAdmissionWebhook."""
         return self._logins("ValidatingAdmissionWebhook")
 
     def _logins(self, name: str) -> Callable[[str], Login]:
@@ -261,7 +263,7 @@ class AdmissionConfiguration(Struct, frozen=True):
             raise _bad_init(name, error) from None
 
     def check_policies(self, name: str) -> None:
-        """The configuration of a plugin of policies (POLICY_PLUGINS), which says nothing that can be used."""
+        """Check the configuration of a policy plugin (POLICY_PLUGINS), which has no supported settings."""
         document = self.document(name)
         if document is None:
             return
@@ -271,7 +273,7 @@ class AdmissionConfiguration(Struct, frozen=True):
         _check_manifests(name, given.static_manifests_dir)
 
     def pod_tolerations(self) -> pod_toleration_restriction.Configuration:
-        """The configuration of PodTolerationRestriction."""
+        """Return the configuration of PodTolerationRestriction."""
         name = "PodTolerationRestriction"
         document = self.document(name)
         if document is None:
@@ -287,7 +289,7 @@ class AdmissionConfiguration(Struct, frozen=True):
         return given
 
     def event_rate_limits(self) -> tuple[Limit, ...]:
-        """The configuration of EventRateLimit, which must have one."""
+        """Return the limits of EventRateLimit, which must be configured."""
         name = "EventRateLimit"
         document = self.document(name)
         limits = None
@@ -299,7 +301,7 @@ class AdmissionConfiguration(Struct, frozen=True):
 
 
 def _read_file(path: Path) -> dict[str, bytes | Path]:
-    """The plugins of a file. Raises DecodeError."""
+    """Return the plugins of a file. Raises DecodeError."""
     try:
         data = read_bounded(path)
     except OSError as error:
@@ -316,7 +318,7 @@ def _read_file(path: Path) -> dict[str, bytes | Path]:
     found: dict[str, bytes | Path | None] = {}
     for each in plugins:
         if each.name in found:
-            continue  # the first one counts
+            continue  # the first entry counts
         if each.configuration is not None:
             found[each.name] = bytes(each.configuration)
         else:
@@ -325,8 +327,8 @@ def _read_file(path: Path) -> dict[str, bytes | Path]:
 
 
 def _legacy(data: bytes) -> list[str]:
-    """The plugins a file without a kind is for. Raises DecodeError."""
-    plain = decode_untyped(data if media_of(data) == "json" else yaml_as_json(data))
+    """Return the plugins that a file without a kind configures. Raises DecodeError."""
+    plain = decode_untyped(data if detect_media(data) == "json" else yaml_as_json(data))
     return [plugin for key, plugin in _LEGACY.items() if key in plain] if isinstance(plain, dict) else []
 
 
@@ -335,7 +337,9 @@ def _bad_init(plugin: str, why: object) -> OptionsError:
 
 
 def _check_manifests(plugin: str, folder: str) -> None:
-    """Raises OptionsError for a folder of objects, which upstream reads behind a feature gate that is off."""
+    """Raise OptionsError for a folder of objects, which upstream reads only with a feature gate that is off by
+    default.
+    """
     path = fields.Path("staticManifestsDir")
     if folder:
         gate = "staticManifestsDir requires the ManifestBasedAdmissionControlConfig feature gate to be enabled"
@@ -354,7 +358,7 @@ def _listed(texts: list[str]) -> str:
 
 
 def _duration(value: int, scale: int, bounds: tuple[int, int], default: int) -> float:
-    """A number of `scale` nanoseconds in seconds; 0 stands for the default, -1 for none. Raises ValueError."""
+    """Convert a number of `scale` nanoseconds to seconds; 0 means the default, -1 no duration. Raises ValueError."""
     if value == -1:
         return 0.0
     nanoseconds = value * scale or default
@@ -366,7 +370,7 @@ def _duration(value: int, scale: int, bounds: tuple[int, int], default: int) -> 
 
 
 def _level_version(defaults: _PodSecurityDefaults, mode: str, wrong: list[str]) -> LevelVersion:
-    """The level and version of a mode, which without a word are privileged and latest. Adds to `wrong`."""
+    """Return the level and version of a mode, by default privileged and latest. Appends error texts to `wrong`."""
     unset = LevelVersion("privileged", minor_of("latest"))
     level, minor = unset
     try:
@@ -415,8 +419,8 @@ def _check_limits(limits: list[Limit] | None) -> Iterator[FieldError]:
 
 
 def _node_selectors(document: bytes) -> dict[str, str]:
-    """The selectors in a document. Names of members are found in any case, as Go's encoding/json does."""
-    as_text = media_of(document) == "yaml"
+    """Return the selectors in a document. Member names match in any case, as in Go's encoding/json."""
+    as_text = detect_media(document) == "yaml"
     try:
         plain = decode_untyped(yaml_as_json(document) if as_text else document)
     except DecodeError:
@@ -429,7 +433,7 @@ def _node_selectors(document: bytes) -> dict[str, str]:
 
 
 def _selector(value: Any, *, as_text: bool) -> str:
-    """YAML's numbers and booleans are text where text is wanted; in JSON they are nothing."""
+    """Return a selector. Numbers and booleans of YAML are read as text; in JSON they are ignored."""
     if isinstance(value, str):
         return value
     if not as_text or value is None or isinstance(value, dict | list):

@@ -1,4 +1,4 @@
-"""Objects that were read from storage because the cache is behind, until the cache has them."""
+"""Objects read from storage because the watch cache was behind, kept until the cache has caught up with them."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from steersman.storage.cache.cacher import Cacher
 from steersman.storage.cache.entry import Entry
 
 SECONDS: Final = 30.0
-"""For which what was read counts, if the cache does not come that far sooner: as long as a request may take, about."""
+"""Seconds for which an object is kept if the cache does not catch up sooner: about the longest time of a request."""
 _MOST: Final = 1_000
 _MOST_BYTES: Final = 8 << 20
-"""Objects that are kept, and bytes of them; of more the oldest are forgotten, and read again when asked for."""
+"""Limits of kept objects and their bytes. The oldest are evicted, and read again on demand."""
 
 
 class Ahead:
-    """What the cache of one resource does not have yet."""
+    """Objects of one resource that are newer than its watch cache."""
 
     def __init__(self, cacher: Cacher) -> None:
         self._cacher = cacher
@@ -28,7 +28,7 @@ class Ahead:
         return bool(self._entries)
 
     def put(self, entry: Entry) -> None:
-        """Keeps an object as it was just read."""
+        """Keep an object that was just read."""
         self._forget(entry.key)
         self._entries[entry.key] = entry, times.monotonic()
         self._size += len(entry.body)
@@ -36,7 +36,7 @@ class Ahead:
             self._forget(next(iter(self._entries)))
 
     def get(self, key: str) -> Entry | None:
-        """The object, None for one that the cache would have by now, or that was read too long ago."""
+        """Return the object; None if it is not kept, is too old, or the cache has caught up with it."""
         kept = self._entries.get(key)
         if kept is None:
             return None

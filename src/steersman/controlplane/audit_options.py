@@ -1,4 +1,4 @@
-"""The `--audit-*` flags as plain data, with upstream's defaults, and what is wrong with their values."""
+"""The `--audit-*` flags as plain data with upstream's defaults, and the validation of their values."""
 
 from __future__ import annotations
 
@@ -20,29 +20,29 @@ _FORMATS: Final = ("legacy", "json")
 _VERSION: Final = "audit.k8s.io/v1"
 
 _MODE: Final = (OneOf(*_MODES, may_be_empty=True), "batch, blocking or blocking-strict")
-_BUFFER_SIZE: Final = (integer, "events that may wait, in batch mode")
-_MAX_SIZE: Final = (integer, "events of a batch")
-_MAX_WAIT: Final = (seconds, "longest wait for a batch that is not full")
-_THROTTLE: Final = (boolean, "bound the batches")
-_QPS: Final = (decimal, "batches a second on average")
-_BURST: Final = (integer, "batches at once after a rest")
-_TRUNCATE: Final = (boolean, "leave objects out of long events")
-_BATCH_BYTES: Final = (integer, "bytes of a batch")
-_EVENT_BYTES: Final = (integer, "bytes of an event")
+_BUFFER_SIZE: Final = (integer, "limit of buffered events in batch mode")
+_MAX_SIZE: Final = (integer, "maximum events per batch")
+_MAX_WAIT: Final = (seconds, "time after which an incomplete batch is sent")
+_THROTTLE: Final = (boolean, "limit the rate of batches")
+_QPS: Final = (decimal, "average batches per second")
+_BURST: Final = (integer, "burst of batches beyond the average rate")
+_TRUNCATE: Final = (boolean, "remove objects from large events")
+_BATCH_BYTES: Final = (integer, "maximum bytes per batch")
+_EVENT_BYTES: Final = (integer, "maximum bytes per event")
 _EVENTS: Final = (str, "version of events: audit.k8s.io/v1")
 
 
 @dataclass(slots=True, kw_only=True)
 class AuditOptions:
-    """Field names are the flags' names; times are in seconds."""
+    """Options of auditing. Field names are the flags' names; times are in seconds."""
 
-    audit_policy_file: str = AUDITING("", str, "what is recorded of which requests, a Policy")
-    audit_log_path: str = AUDITING("", str, "file of events, - for the standard output")
-    audit_log_maxage: int = AUDITING(366, integer, "days that old files are kept, 0 for ever")
-    audit_log_maxbackup: int = AUDITING(100, integer, "old files that are kept, 0 for all")
-    audit_log_maxsize: int = AUDITING(100, integer, "MiB of a file, 0 for any")
+    audit_policy_file: str = AUDITING("", str, "Policy: requests to record, and in which detail")
+    audit_log_path: str = AUDITING("", str, "log file, - for the standard output")
+    audit_log_maxage: int = AUDITING(366, integer, "days to keep old files, 0 for no limit")
+    audit_log_maxbackup: int = AUDITING(100, integer, "number of old files to keep, 0 for all")
+    audit_log_maxsize: int = AUDITING(100, integer, "maximum size of a file in MiB, 0 for no limit")
     audit_log_format: str = AUDITING(
-        "json", OneOf("json", "legacy", may_be_empty=True), "json or legacy, lines of text"
+        "json", OneOf("json", "legacy", may_be_empty=True), "json, or legacy for lines of text"
     )
     audit_log_compress: bool = AUDITING(False, boolean, "compress old files")
     audit_log_mode: str = AUDITING(BLOCKING, *_MODE)
@@ -56,8 +56,8 @@ class AuditOptions:
     audit_log_truncate_max_batch_size: int = AUDITING(10 << 20, *_BATCH_BYTES)
     audit_log_truncate_max_event_size: int = AUDITING(100 << 10, *_EVENT_BYTES)
     audit_log_version: str = AUDITING(_VERSION, *_EVENTS, values=(_VERSION,))
-    audit_webhook_config_file: str = AUDITING("", str, "kubeconfig of who is sent events")
-    audit_webhook_initial_backoff: float = AUDITING(BACKOFF, seconds, "wait before a second attempt")
+    audit_webhook_config_file: str = AUDITING("", str, "kubeconfig of the webhook that receives events")
+    audit_webhook_initial_backoff: float = AUDITING(BACKOFF, seconds, "time before the second attempt")
     audit_webhook_batch_initial_backoff: float = AUDITING(
         BACKOFF, seconds, "old name of --audit-webhook-initial-backoff"
     )
@@ -76,7 +76,7 @@ class AuditOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BackendOptions:
-    """Options that both backends have; field names are the ends of the flags' names."""
+    """Options common to both backends; field names are the ends of the flags' names."""
 
     plugin: str
     version: str
@@ -93,7 +93,7 @@ class BackendOptions:
 
 
 def webhook_backoff(options: AuditOptions) -> float:
-    """The wait before a second attempt, by whichever of its two names it is given."""
+    """Return the wait before a second attempt, from either of the flag's two names."""
     if options.audit_webhook_initial_backoff != BACKOFF:
         return options.audit_webhook_initial_backoff
     return options.audit_webhook_batch_initial_backoff
@@ -106,12 +106,12 @@ def backend_options(options: AuditOptions, plugin: Literal["log", "webhook"]) ->
 
 
 def is_audited(options: AuditOptions) -> bool:
-    """Return True if flags name what is recorded, or where."""
+    """Return True if flags set a policy or a backend."""
     return bool(options.audit_policy_file or options.audit_log_path or options.audit_webhook_config_file)
 
 
 def wrong_with(options: AuditOptions) -> Iterator[str]:
-    """What is wrong with the flags of the backends that are on, in upstream's words."""
+    """Yield upstream's error texts for the flags of the enabled backends."""
     if options.audit_log_path:
         yield from _wrong_with_backend(backend_options(options, "log"))
         if options.audit_log_format not in _FORMATS:

@@ -1,4 +1,4 @@
-"""The audit trail of a control plane, as its flags say (k8s.io/apiserver `server/options` AuditOptions)."""
+"""The audit trail of a control plane, built from its flags (k8s.io/apiserver `server/options` AuditOptions)."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ from steersman.webhooks.kubeconfig import KubeconfigError, load_kubeconfig
 logger = logging.getLogger(__name__)
 
 _USER_AGENT: Final = "Go-http-client/1.1"
-"""As upstream, whose client of this webhook is given no name of its own."""
+"""Upstream's user agent: its client for this webhook has no name of its own."""
 
 
 def audit_rules(options: AuditOptions) -> Rules | None:
-    """Return the rules of the policy file, None without one. Raises OptionsError, also for options that are wrong."""
+    """Return the rules of the policy file, None without one. Raises OptionsError, also for invalid options."""
     if wrong := list(wrong_with(options)):
         raise OptionsError(wrong[0] if len(wrong) == 1 else f"[{', '.join(wrong)}]")
     if not options.audit_policy_file:
@@ -61,9 +61,9 @@ def auditor(
     egress: Egress = USUAL,
     lock: int | None = None,
 ) -> Auditor | None:
-    """What records requests; None where nothing is to be recorded, or nowhere. Raises OptionsError, OSError.
+    """Return the auditor, or None without a policy or a backend. Raises OptionsError and OSError.
 
-    `lock` is the descriptor of a file by which processes that write one log keep apart.
+    `lock` is the descriptor of a lock file for processes that share one log.
     """
     errors = Errors(metrics)
     lines = _lines(options, executor, lock)
@@ -91,7 +91,7 @@ def auditor(
 
 
 def _lines(options: AuditOptions, executor: Executor, lock: int | None) -> Lines | None:
-    """What the log is written to; its file is there from the start, whether or not there is a policy."""
+    """Return the writer of the log, None without one. The file is created at once, even without a policy."""
     path = options.audit_log_path
     if not path:
         return None
@@ -112,7 +112,7 @@ def _lines(options: AuditOptions, executor: Executor, lock: int | None) -> Lines
 
 
 def _wrapped(backend: Backend, options: BackendOptions, errors: Errors) -> Backend:
-    """A backend in its mode, which is given events of the size that they may have."""
+    """Wrap a backend for its mode (blocking, batch) and its limits of event size."""
     if options.mode == BLOCKING:
         backend = IgnoringErrors(backend, in_order=isinstance(backend, LogBackend))
     elif options.mode == BATCH:

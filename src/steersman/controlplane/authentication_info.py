@@ -1,7 +1,7 @@
-"""What aggregated servers must know to trust this one: the ConfigMap kube-system/extension-apiserver-authentication.
+"""The ConfigMap kube-system/extension-apiserver-authentication, by which aggregated servers can trust this one.
 
-Follows pkg/controlplane/controller/clusterauthenticationtrust. Several servers may write it: each adds what it has to
-what is there.
+Follows pkg/controlplane/controller/clusterauthenticationtrust. Several servers may write it: each merges its own data
+into the existing data.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ _LISTS: Final = (
 )
 _LEFT_OUT_IF_EMPTY: Final = "requestheader-uid-headers"
 _SLACK: Final = timedelta(minutes=5)
-"""How long a certificate is kept after its end."""
+"""Time for which a certificate is kept after its expiry."""
 _LINE: Final = 64
 
 
 def authentication_info(options: Options, files: CertificateFiles) -> dict[str, str]:
-    """What this server has: authorities of clients, and of proxies with the names of their headers. Raises OSError."""
+    """Return this server's data: client authorities, and proxy authorities with header names. Raises OSError."""
     found = {_CLIENT_CA: Path(options.client_ca_file or files.ca).read_text(errors="replace")}
     if not options.requestheader_client_ca_file:
         return found
@@ -52,7 +52,7 @@ def authentication_info(options: Options, files: CertificateFiles) -> dict[str, 
 
 
 def combined(there: Mapping[str, str], ours: Mapping[str, str]) -> dict[str, str]:
-    """The data of the ConfigMap: what is there, with what is ours. Raises ValueError for lists that cannot be read."""
+    """Return the merged data of the ConfigMap. Raises ValueError for existing lists that cannot be decoded."""
     lists = {name: _union(_decoded(there.get(name, "")), _decoded(ours.get(name, ""))) for name in _LISTS}
     found = {name: _bundle(there.get(name, ""), ours.get(name, "")) for name in (_CLIENT_CA, _PROXY_CA)}
     found = {name: text for name, text in found.items() if text}
@@ -70,7 +70,7 @@ def _decoded(text: str) -> list[str]:
     if found is None:
         return []
     if not isinstance(found, list) or not all(isinstance(each, str) for each in found):
-        raise ValueError(f"{text!r} is no list of texts")
+        raise ValueError(f"{text!r} is not a list of strings")
     return found
 
 
@@ -79,10 +79,10 @@ def _union(one: list[str], other: list[str]) -> list[str]:
 
 
 def _bundle(there: str, ours: str) -> str:
-    """The certificates of both, each once, without those that have expired."""
+    """Return the certificates of both bundles, each once, without the expired ones."""
     certificates = list(dict.fromkeys((*_certificates(there), *_certificates(ours))))
     if there and certificates != list(_certificates(there)):
-        certificates = list(_unexpired(certificates))  # reading them takes a package that is slow to load
+        certificates = list(_unexpired(certificates))  # parsing certificates needs a package that is slow to import
     return "".join(map(_pem, certificates))
 
 
@@ -99,7 +99,7 @@ def _unexpired(certificates: Iterable[bytes]) -> Iterator[bytes]:
             if load_der_x509_certificate(each).not_valid_after_utc > now - _SLACK:
                 yield each
         except ValueError:
-            logger.warning("a certificate of an authority cannot be read, and is left out")
+            logger.warning("leaving out an authority's certificate that cannot be parsed")
 
 
 def _pem(der: bytes) -> str:

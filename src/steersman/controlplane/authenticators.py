@@ -1,4 +1,4 @@
-"""How a control plane tells who sends a request: client certificates, static tokens, those of service accounts."""
+"""Authenticators of a control plane: client certificates, static tokens, service account tokens, OIDC, webhooks."""
 
 from __future__ import annotations
 
@@ -53,9 +53,9 @@ async def token_keys(
     running: AsyncExitStack,
     before: Callable[[], Awaitable[None]] | None = None,
 ) -> TokenKeys:
-    """Return the keys of the server, which are read after `before`, or those of the signer that the flag names.
+    """Return the server's own token keys, which are read after `before`, or those of the external signer.
 
-    `running` ends them. Raises OptionsError.
+    `running` stops them at the end. Raises OptionsError.
     """
     if not options.service_account_signing_endpoint:
         own = OwnTokenKeys(options, before)
@@ -78,18 +78,18 @@ _ACCOUNT: Final[Reading[TokenAccount]] = Reading(
 
 
 def _token_account(stores: Stores) -> Callable[[str, str], TokenAccount | None]:
-    return lambda namespace, name: stores.objects("", "serviceaccounts").known(namespace, name, _ACCOUNT)
+    return lambda namespace, name: stores.objects("", "serviceaccounts").read_cached(namespace, name, _ACCOUNT)
 
 
 def _find(stores: Stores, plural: str) -> Find:
-    return lambda namespace, name: stores.objects("", plural).known(namespace, name, _NAMED)
+    return lambda namespace, name: stores.objects("", plural).read_cached(namespace, name, _NAMED)
 
 
 def _looking_up(stores: Stores) -> LookUp | None:
-    """Has what tokens are about known as it is stored; None where nobody else writes."""
+    """Return a function that reads a token's bound object from storage; None if no other server writes to it."""
     if stores.storage_of(GroupResource("", "serviceaccounts")).knows_newest:
         return None
-    return lambda plural, namespace, name: stores.objects("", plural).look_up(namespace, name)
+    return lambda plural, namespace, name: stores.objects("", plural).refresh(namespace, name)
 
 
 def _read_token_secret(secret: Secret) -> TokenSecret:
@@ -101,12 +101,15 @@ _TOKEN_SECRET: Final = Reading(_read_token_secret, "metadata.deletionTimestamp",
 
 
 def _known_secret(stores: Stores, namespace: str, name: str, reading: Reading[T]) -> T | None:
-    """A secret; None also while secrets cannot be listed as one of them cannot be decrypted: a token that nobody can
-    vouch for is no reason to try again."""
+    """Return a reading of a secret; None if there is none.
+
+    Returns None also while secrets cannot be listed because one of them cannot be decrypted: clients need not retry
+    with a token that cannot be verified.
+    """
     try:
-        return stores.objects("", "secrets").known(namespace, name, reading)
+        return stores.objects("", "secrets").read_cached(namespace, name, reading)
     except StorageNotReady as error:
-        logger.error("secret %s/%s, which a token is about, cannot be looked up: %s", namespace, name, error.message)
+        logger.error("looking up the secret %s/%s of a token failed: %s", namespace, name, error.message)
         return None
 
 
@@ -145,13 +148,15 @@ _LIFETIMES: Final = (
 )
 
 LOOPBACK: Final = UserInfo("system:apiserver", groups=(SYSTEM_MASTERS,))
-"""Who this server is where it asks itself."""
+"""The user as which this server sends requests to itself."""
 
 
 def _jwt_authentication(
     options: Options, registry: Registry, running: AsyncExitStack, egress: Egress
 ) -> JWTAuthentication | None:
-    """Who knows users by JSON Web Tokens, if anybody does; `running` ends it. Raises OptionsError."""
+    """Return the authenticator of JSON Web Tokens, None without a configuration; `running` stops it. Raises
+    OptionsError.
+    """
     if not (options.authentication_config or options.has_oidc_flags):
         return None
     from steersman.controlplane.jwt_authentication import JWTAuthentication  # which most servers never need
@@ -163,7 +168,7 @@ def _jwt_authentication(
 
 
 class ConfiguredTokens(NamedTuple):
-    """Authenticators of tokens that files of flags describe, None for those without a file."""
+    """Token authenticators configured by files or flags, None for each that is not configured."""
 
     static: TokenAuthenticator | None
     jwt: JWTAuthentication | None
@@ -173,7 +178,7 @@ class ConfiguredTokens(NamedTuple):
 def configured_tokens(
     options: Options, registry: Registry, running: AsyncExitStack, egress: Egress
 ) -> ConfiguredTokens:
-    """Read the files that describe tokens; `running` ends what is connected. Raises OptionsError."""
+    """Create the configured token authenticators; `running` closes their connections. Raises OptionsError."""
     webhook = options.authentication_token_webhook_config_file
     return ConfiguredTokens(
         _static_tokens(options),
@@ -191,9 +196,9 @@ def token_authenticator(
     configured: ConfiguredTokens,
     registry: Registry,
 ) -> TokenAuthenticator:
-    """Tells whose a bearer token is; `used` is told of secrets whose tokens are used.
+    """Return the authenticator of bearer tokens; `used` is called with the secret of a legacy token in use.
 
-    A token that was good is not judged again for ten seconds.
+    A successful authentication is cached for ten seconds.
     """
     found: list[TokenAuthenticator] = []
     if configured.static is not None:
@@ -230,7 +235,7 @@ def token_authenticator(
 
 
 def _static_tokens(options: Options) -> StaticTokens | None:
-    """Return the tokens of the file of the flag, None without one. Raises OptionsError."""
+    """Return the tokens of --token-auth-file, None without the flag. Raises OptionsError."""
     if not options.token_auth_file:
         return None
     try:
@@ -240,7 +245,7 @@ def _static_tokens(options: Options) -> StaticTokens | None:
 
 
 def _webhook(options: Options, running: AsyncExitStack, egress: Egress) -> TokenAuthenticator:
-    """Raises OptionsError."""
+    """Return the webhook's token authenticator. Raises OptionsError."""
     from steersman.authentication import webhook_tokens  # which most servers never need
     from steersman.authentication.token_review import ReviewedTokens
     from steersman.webhooks.client import WebhookClient
@@ -264,7 +269,7 @@ def _webhook(options: Options, running: AsyncExitStack, egress: Egress) -> Token
 
 
 def proxy_headers(options: Options) -> HeaderNames | None:
-    """The headers by which trusted proxies say who sends a request; None if there are no such proxies."""
+    """Return the headers in which trusted proxies name the request user; None without trusted proxies."""
     if not options.requestheader_client_ca_file:
         return None
     return HeaderNames.of(
@@ -282,10 +287,11 @@ def authenticator(
     registry: Registry,
     anonymous: AnonymousAuthConfig | None = None,
 ) -> Authenticator:
-    """Tells who sends a request. `anonymous` counts in place of the flag, if it is given.
+    """Return the authenticator of requests. `anonymous`, if given, replaces the flag.
 
-    Where authorities are given, TLS takes any certificate, and they are asked here: whose users are those of
-    `--client-ca-file` alone, if there is one, with the administrator of the data folder.
+    If flags name authorities, TLS accepts any certificate and this authenticator verifies it. Client certificates are
+    verified against `--client-ca-file` only, if it is set, except for the administrator's certificate of the data
+    folder.
     """
     found: list[Authenticator] = []
     authorities = None

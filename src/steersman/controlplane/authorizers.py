@@ -1,4 +1,4 @@
-"""How a control plane judges who may do what: the chain of authorizers that flags or a file describe."""
+"""Authorization of a control plane: the chain of authorizers that flags or a file describe."""
 
 from __future__ import annotations
 
@@ -29,23 +29,26 @@ from steersman.net.log_levels import NOTICE
 from steersman.store.store import Store
 from steersman.work.offloading import offload_if
 
-if TYPE_CHECKING:  # most servers have no webhook and no graph
+if TYPE_CHECKING:  # spares most servers the import: they have no webhook and no graph
     from steersman.authorization.node.graph import Graph
     from steersman.webhooks.client import WebhookClient
 
 logger = logging.getLogger(__name__)
 
 _WATCH_SECONDS = 1.0
-"""How often it is looked whether the file of the configuration has changed."""
+"""Seconds between checks of the configuration file for changes."""
 
 
 class _Judge(Authorizer, RuleResolver, Protocol):
-    """All that are in a chain are both."""
+    """An authorizer of the chain, which also resolves rules."""
 
 
 class Judges(Struct, frozen=True):
-    """`authorizer` judges requests, `rule_resolver` lists what a user may do, `roles` are the stored roles and
-    bindings, also where RBAC judges nothing."""
+    """The interfaces of authorization.
+
+    `authorizer` decides requests, `rule_resolver` lists the rules of a user, `roles` holds the stored roles and
+    bindings, even if RBAC is not in the chain.
+    """
 
     authorizer: Authorizer
     rule_resolver: RuleResolver
@@ -53,10 +56,10 @@ class Judges(Struct, frozen=True):
 
 
 class AuthorizerChain:
-    """Makes the judges of a control plane, and puts others into their place when the configuration changes."""
+    """Builder of the authorizers of a control plane; replaces them when the configuration changes."""
 
     def __init__(self, options: Options, registry: Registry, egress: Egress = USUAL) -> None:
-        """Raises OptionsError for files that cannot be used."""
+        """Build the authorizers. Raises OptionsError for files that cannot be used."""
         self._roles = RbacAuthorizer()
         self._options = options
         self._egress = egress
@@ -67,7 +70,7 @@ class AuthorizerChain:
         self._data = b""
         self._steps = self._described()
         self._lasting = {each.type: self._made_once(each.type) for each in self._steps if each.type != WEBHOOK}
-        """By type; they stay when the configuration changes."""
+        """Authorizers by type that stay when the configuration changes."""
         self._following: FollowedConfiguration | None = None
         self._authorizer = UnionAuthorizer(())
         self._rule_resolver = UnionRuleResolver(())
@@ -78,7 +81,7 @@ class AuthorizerChain:
             raise OptionsError(f"{self._flag}: {error}") from None
 
     def feed(self, stores: Callable[[str, str], Store[Any]]) -> None:
-        """Puts what is stored into those that judge by it, and from now on every change."""
+        """Fill the authorizers from stored objects, and follow all changes."""
         feed(self._roles, stores)
         if self._graph is not None:
             from steersman.controlplane.node_feed import feed_graph
@@ -86,7 +89,7 @@ class AuthorizerChain:
             feed_graph(self._graph, stores, self._registry)
 
     def follow(self, server_id: str) -> None:
-        """Has the configuration count that is in the file from now on."""
+        """Follow changes of the configuration file."""
         if self._options.authorization_config:
             self._following = FollowedConfiguration(
                 "authorization configuration",
@@ -100,7 +103,7 @@ class AuthorizerChain:
             self._following.start()
 
     async def stop(self) -> None:
-        """Returns once nothing of it runs any more."""
+        """Stop following the file and close the webhooks' connections."""
         if self._following is not None:
             await self._following.stop()
         for client in self._clients:
@@ -110,7 +113,7 @@ class AuthorizerChain:
     def _flag(self) -> str:
         return "--authorization-config" if self._options.authorization_config else "--authorization-webhook-config-file"
 
-    # What is described
+    # Description
 
     def _described(self) -> tuple[Step, ...]:
         options = self._options
@@ -128,7 +131,7 @@ class AuthorizerChain:
         )
 
     async def _take_file(self, data: bytes) -> bool:
-        """Has what the file says now count, if that is something else. Raises Unusable."""
+        """Apply a changed file; return False if its meaning is the same. Raises Unusable."""
         from steersman.authorization.configuration import read_configuration
 
         logger.log(NOTICE, "found new authorization config data")
@@ -142,10 +145,10 @@ class AuthorizerChain:
         logger.log(NOTICE, "reloaded authz config")
         return True
 
-    # What is made of it
+    # Construction
 
     def _take(self, steps: Sequence[Step]) -> None:
-        """Has these judge from now on. Raises ValueError, and nothing has changed then."""
+        """Put new authorizers in place. Raises ValueError and then changes nothing."""
         clients: list[WebhookClient] = []
         made = [(step, self._made(step, clients)) for step in steps]
         counted = (Counted(judge, self._metrics.tally(step.type, step.name)) for step, judge in made)
@@ -169,7 +172,7 @@ class AuthorizerChain:
         return judge
 
     def _made_once(self, type: str) -> _Judge:
-        """Raises OptionsError."""
+        """Return the authorizer of a type. Raises OptionsError."""
         if type == "RBAC":
             return self._roles
         if type == "Node":
@@ -215,7 +218,7 @@ class AuthorizerChain:
 
 
 def _webhook(options: Options) -> Webhook:
-    """The one that flags describe."""
+    """Return the webhook that flags describe."""
     return Webhook(
         kubeconfig=options.authorization_webhook_config_file,
         version=options.authorization_webhook_version,

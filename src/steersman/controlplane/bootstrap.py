@@ -1,6 +1,6 @@
-"""What a fresh server makes for itself, and an older one completes at every start; each piece is a post-start hook.
+"""Objects that a fresh server creates and every start completes, as post-start hooks.
 
-What may be taken away while the server runs is made again: by `upkeep`, or as soon as it is gone.
+Objects that may be deleted while the server runs are created again: by `upkeep`, or as soon as they are gone.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ logger = logging.getLogger(__name__)
 
 SYSTEM_NAMESPACES: Final = ("kube-system", "kube-public", "kube-node-lease", "default")
 AUTHENTICATION_INFO: Final = ("kube-system", "extension-apiserver-authentication")
-"""Namespace and name of the ConfigMap by which aggregated servers know this one."""
+"""Namespace and name of the ConfigMap by which aggregated servers can trust this one."""
 _AUTOMANAGED: Final = {AUTOMANAGED: "onstart"}
 
 _MADE_AT_START: Final[Reading[str]] = Reading(
@@ -43,11 +43,13 @@ _MADE_AT_START: Final[Reading[str]] = Reading(
     "metadata.name",
     "metadata.labels",
 )
-"""The name of an APIService that is made at every start, "" of another."""
+"""The name of an APIService that is created at every start, "" for another."""
 
 
 class Bootstrap:
-    """The hooks of `server`, whose catalogue has what is served. `service_range` is that of service addresses."""
+    """Post-start hooks of `server`, whose catalogue holds the served resources. `service_range` is the range of Service
+    IPs.
+    """
 
     def __init__(
         self,
@@ -69,10 +71,10 @@ class Bootstrap:
         self._authentication_info = authentication_info
         self._registered = False
         self.flow_control = FlowControlConfiguration(objects).ensure
-        """Makes and corrects the flow schemas and priority levels that every cluster begins with."""
+        """Create and correct the flow schemas and priority levels of every cluster."""
 
     def install(self) -> None:
-        """Adds the hooks, under upstream's names."""
+        """Add the hooks, under upstream's names."""
         server = self._server
         server.add_post_start_hook("start-system-namespaces-controller", self.namespaces)
         server.add_post_start_hook("rbac/bootstrap-roles", self.roles)
@@ -82,18 +84,18 @@ class Bootstrap:
         server.add_post_start_hook("start-kubernetes-service-cidr-controller", self.service_cidr)
 
     def install_registration(self) -> None:
-        """Adds the hook and the check of APIServices, which come after those of the aggregator."""
+        """Add the hook and the health check of APIServices, which come after the aggregator's."""
         server = self._server
         server.add_post_start_hook("kube-apiserver-autoregistration", self.api_services)
         server.add_checks(HealthCheck("autoregister-completion", self.unregistered))
 
     async def namespaces(self) -> None:
-        """The namespaces that every cluster has."""
+        """Create the namespaces of every cluster."""
         objects = self._objects("", "namespaces")
         await all_of(ensure(objects, Namespace(metadata=ObjectMeta(name=name))) for name in SYSTEM_NAMESPACES)
 
     async def priority_classes(self) -> None:
-        """The two classes of the system."""
+        """Create the two system priority classes."""
         objects = self._objects("scheduling.k8s.io", "priorityclasses")
         critical = "Used for system critical pods that must "
         found = (
@@ -113,20 +115,20 @@ class Bootstrap:
         await all_of(ensure(objects, each) for each in found)
 
     async def roles(self) -> None:
-        """The default roles and bindings; what is there keeps what was added to it."""
+        """Create the default roles and bindings; existing ones keep their additions."""
         policy = load_bootstrap_policy()
         await reconcile_policy(self._objects, policy)
 
     async def authentication_configmap(self) -> None:
-        """What aggregated servers must know to trust this one (AUTHENTICATION_INFO)."""
+        """Write the ConfigMap by which aggregated servers can trust this one (AUTHENTICATION_INFO)."""
         namespace, name = AUTHENTICATION_INFO
         objects = self._objects("", "configmaps")
         ours = self._authentication_info()
-        there = await objects.find(namespace, name)
+        there = await objects.get_cached(namespace, name)
         try:
             data = combined({} if there is None else there.data, ours)
         except ValueError as error:
-            logger.error("the ConfigMap %s/%s cannot be read: %s", namespace, name, error)
+            logger.error("updating the ConfigMap %s/%s failed, as its data is malformed: %s", namespace, name, error)
             return
         if there is not None and there.data == data:
             return
@@ -134,13 +136,13 @@ class Bootstrap:
             return
 
         def change(old: ConfigMap) -> ConfigMap:
-            old.data = combined(old.data, ours)  # another server may have put in what is its own
+            old.data = combined(old.data, ours)  # another server may have added its data meanwhile
             return old
 
         await objects.update(loopback(namespace, name), name, change)
 
     async def service_cidr(self) -> None:
-        """The range that service addresses come from."""
+        """Create the default ServiceCIDR."""
         objects = self._objects("networking.k8s.io", "servicecidrs")
         name = "kubernetes"
         spec = ServiceCIDRSpec(cidrs=[str(self._service_range)])
@@ -162,7 +164,9 @@ class Bootstrap:
             )
 
     async def api_services(self) -> None:
-        """An APIService for every group version this server answers itself, and none for one it did once."""
+        """Create an APIService for every group version of this server, and delete those of versions no longer
+        served.
+        """
         objects = self._objects("apiregistration.k8s.io", "apiservices")
         wanted = {_api_service_name(each) for each in self._api_service_versions}
         left = [name for name in await objects.read_all("", _MADE_AT_START) if name]
@@ -175,12 +179,12 @@ class Bootstrap:
         self._registered = True
 
     def unregistered(self) -> str | None:
-        """Which of them have not been made yet, None if all have."""
+        """Return a text about the APIServices that are still missing, None if there are none."""
         if self._registered:
             return None
         objects = self._objects("apiregistration.k8s.io", "apiservices")
         names = map(_api_service_name, self._api_service_versions)
-        missing = [name for name in names if not objects.has("", name)]
+        missing = [name for name in names if not objects.is_cached("", name)]
         return f"missing APIService: {missing}" if missing else None
 
     async def _api_service(self, objects: StoreObjects, each: GroupVersionPriority) -> None:

@@ -1,4 +1,4 @@
-"""Kinds that are not stored: those that are computed (componentstatuses), and those that only answer (reviews)."""
+"""Storage of kinds that are not stored: computed ones (componentstatuses) and those that only answer (reviews)."""
 
 from __future__ import annotations
 
@@ -13,33 +13,33 @@ from steersman.rest.context import Context
 
 
 class _Unstored:
-    """What is made for one answer: it is read, and not kept."""
+    """Items that are created for one answer and not cached."""
 
     def __init__(self, kind: Kind[Any]) -> None:
         self._kind = kind
 
     def remember(self, item: Item, kind: object, encoded: bytes) -> None:
-        """Keeps nothing."""
+        """Do nothing: nothing is cached."""
 
     def decode(self, item: Item) -> Any:
-        """The object of an item."""
+        """Return the object of an item."""
         return self._kind.decode(item.body)
 
 
 class AnsweringStorage(_Unstored):
-    """Of a kind that only answers: `answerer` makes the answer to an object."""
+    """Storage of a kind that only answers: `answerer` returns the answer to an object."""
 
     def __init__(self, kind: Kind[Any], answerer: Callable[[Context, Any], Awaitable[Any]]) -> None:
         super().__init__(kind)
         self._answerer = answerer
 
     async def answer(self, ctx: Context, obj: Any) -> Any:
-        """See rest.capabilities.Answerer."""
+        """Return the answer to `obj`. See rest.capabilities.Answerer."""
         return await self._answerer(ctx, obj)
 
 
 class ComputedStorage(_Unstored):
-    """Of a kind that is computed: `reader` gives every object there is. It can be read, and nothing else."""
+    """Read-only storage of a computed kind: `reader` returns all objects."""
 
     def __init__(
         self, kind: Kind[Any], group_resource: GroupResource, reader: Callable[[Context], Sequence[Any]]
@@ -49,14 +49,14 @@ class ComputedStorage(_Unstored):
         self._reader = reader
 
     async def get(self, ctx: Context, name: str, resource_version: str = "") -> Item:
-        """The object of that name. Raises StatusError NotFound."""
+        """Return the object with this name. Raises StatusError NotFound."""
         for obj in self._reader(ctx):
             if obj.metadata.name == name:
                 return Encoded(self._kind.body(obj))
         raise errors.not_found(self._group_resource, name)
 
     async def list(self, ctx: Context, options: ListOptions) -> Listing:
-        """Every object that the selectors select; such lists have no version."""
+        """Return all objects that match the selectors; the list has no resourceVersion."""
         items = [
             Encoded(self._kind.body(obj))
             for obj in self._reader(ctx)

@@ -1,4 +1,4 @@
-"""The whole API server: a list of parts, started in order and ended in reverse."""
+"""The whole API server: a list of parts, started in order and stopped in reverse order."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 PARTS: Final[tuple[type[Part], ...]] = (
-    # flags and files that are given: nothing is written before they are known to be good
+    # flags and files: they are checked before anything is written
     Common,
     LoopWatch,
     GivenFlags,
@@ -91,7 +91,7 @@ PARTS: Final[tuple[type[Part], ...]] = (
     FirstKeys,  # before there are threads
     OpenStorage,
     ObjectStores,
-    SigningKeys,  # they end before the lock of the data folder
+    SigningKeys,  # stopped before the lock of the data folder is released
     Tokens,
     ResourceServices,
     BuiltInResources,
@@ -117,13 +117,13 @@ PARTS: Final[tuple[type[Part], ...]] = (
     Registration,
     OtherWriters,
     Paths,
-    # it serves
+    # serving
     DefinedResources,
     Listening,
     Hooks,
     Followers,
 )
-"""The whole server. A part needs parts before it, and runs until all parts behind it have ended."""
+"""All parts in order of their start. A part may use parts before it, and stops after all parts behind it."""
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -131,10 +131,10 @@ T = TypeVar("T")
 
 
 class ControlPlane:
-    """A control plane: `await start()`, then `await stop()`. Made from Options; nothing is touched before `start`.
+    """A control plane: `await start()`, then `await stop()`. The constructor opens and starts nothing.
 
-    The other arguments are the fields of `Embedding`. `parts` are those that it is made of: some may be left out, and
-    subclasses may stand for others.
+    The keyword arguments other than `parts` are the fields of `Embedding`. `parts` are the parts of the control plane:
+    a caller may leave some out or replace them by subclasses.
     """
 
     def __init__(
@@ -148,7 +148,7 @@ class ControlPlane:
         owns_process: bool = False,
         parts: Sequence[type[Part]] = PARTS,
     ) -> None:
-        nesting.make_room()
+        nesting.raise_recursion_limit()
         self.options = options
         self.embedding = Embedding(nearby, kubelets, observe, worker, owns_process)
         self._threads = WorkerThreads()
@@ -160,85 +160,90 @@ class ControlPlane:
         self._running = AsyncExitStack()
 
     def part(self, kind: type[T]) -> T:
-        """Return a part of the control plane. Raises LookupError if it has none of the type, or does not run."""
+        """Return a part of the control plane. Raises LookupError if it has no such part or is not running."""
         return self._parts[kind]
 
     @property
     def server(self) -> Server | None:
-        """The generic API server, None while there is none."""
+        """The generic API server; None while it is not running."""
         found = self._parts.find(GenericServer)
         return None if found is None else found.server
 
     @property
     def storage(self) -> Storage | None:
-        """The storage, None while it is not open."""
+        """The storage; None while it is not open."""
         found = self._parts.find(OpenStorage)
         return None if found is None else found.storage
 
     def token_of(self, user: UserInfo) -> str:
-        """A bearer token for a part of this process that sends requests as this user; good until the process ends."""
+        """Return a bearer token for a component of this process that sends requests as `user`; valid until the process
+        ends.
+        """
         return self._issued.issue(user)
 
     @property
     def sign_token(self) -> Callable[[dict[str, Any]], str] | None:
-        """Makes of claims a token, signed as those of service accounts are; None where another process has the keys."""
+        """A function that signs claims as a service account token; None if another process has the keys."""
         keys = self.part(SigningKeys).keys
         return keys.sign if isinstance(keys, OwnTokenKeys) else None
 
     def store(self, group: str, plural: str) -> Store[Any]:
-        """The store of a resource. Raises KeyError for one that is not served or not stored."""
+        """Return the store of a resource. Raises KeyError if it is not served or not stored."""
         return self.part(ObjectStores).stores.store(group, plural)
 
     def objects(self, group: str, plural: str) -> StoreObjects:
-        """Typed access to a resource's objects. Raises KeyError."""
+        """Return typed access to a resource's objects. Raises KeyError."""
         return self.part(ObjectStores).stores.objects(group, plural)
 
     async def offload(self, work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-        """Return what `work` returns, run in the worker threads of this server."""
+        """Return the result of `work`, run in the worker threads of this server."""
         return await self.account().offload_if(True, work, *args, **kwargs)
 
     def account(self, user: str = SERVER) -> Account:
-        """Return the account on which a component of this process works, such as a controller."""
+        """Return the account for the work of a component of this process, such as a controller."""
         return Account(self._threads, user)
 
     def serve(self, resource: Resource[Any, Services]) -> None:
-        """See `LiveResources.serve`."""
+        """Serve a resource. See `LiveResources.serve`."""
         self.part(LiveResources).serve(resource)
 
     async def serve_custom(
         self, resource: Resource[Any, Services], serves: Serves, *, on: Implement | None = None
     ) -> None:
-        """See `LiveResources.serve_custom`."""
+        """Serve a custom resource. See `LiveResources.serve_custom`."""
         await self.part(LiveResources).serve_custom(resource, serves, on=on)
 
     async def withdraw(self, group: str, plural: str) -> None:
-        """See `LiveResources.withdraw`."""
+        """Stop serving a resource. See `LiveResources.withdraw`."""
         await self.part(LiveResources).withdraw(group, plural)
 
     def reserve_names(self, group: str, names: CustomResourceDefinitionNames) -> None:
-        """Keep the names of a custom resource that is served without a definition: no definition gets them."""
+        """Reserve the names of a custom resource that is served without a definition: no definition can take them."""
         self.part(CustomResources).definitions.reserve(group, names)
 
     async def definitions_settled(self) -> None:
-        """Return once every definition of a custom resource that was stored has been looked at."""
-        await self.part(CustomResources).definitions.settled()
+        """Wait until every stored definition of a custom resource has been processed."""
+        await self.part(CustomResources).definitions.wait_until_synced()
 
     def snapshot(self) -> Snapshot:
-        """Everything that is stored now. Raises TypeError for storage that is not in memory."""
+        """Return a snapshot of everything stored. Raises TypeError for storage that is not in memory."""
         return self._memory().snapshot()
 
     async def restore(self, snapshot: Snapshot) -> None:
-        """Brings back what a snapshot of this control plane holds; clients see it as writes. Raises TypeError."""
-        self._memory().restore(snapshot)
-        await self.part(KeptUp).upkeep.repair_ports()
-        await self.definitions_settled()
+        """Restore a snapshot of this control plane; clients see the changes as writes. Raises TypeError."""
+        with bound(self.account()):
+            self._memory().restore(snapshot)
+            await self.part(KeptUp).upkeep.repair_ports()
+            await self.definitions_settled()
 
     async def stop_listening(self) -> None:
-        """Closes all connections at once, and takes no more; requests in this process go on."""
+        """Close all connections at once and accept no more; requests in this process go on."""
         await self.part(GenericServer).server.abort()
 
     async def listen_anew(self) -> Address:
-        """Listens again after `stop_listening`: on another port, if it is to take any. Raises OptionsError."""
+        """Listen again after `stop_listening`, on a new port if the option is 0, and return the address. Raises
+        OptionsError.
+        """
         await listen(self.part(GenericServer).server, self.options)
         await self.part(KeptUp).upkeep.follow_address()
         return self._announced()
@@ -251,9 +256,9 @@ class ControlPlane:
         return self.storage
 
     async def start(self) -> Address:
-        """Opens the storage, serves, and makes what a cluster has from the start.
+        """Open the storage, serve, and create the objects of every cluster; return the address.
 
-        Raises OptionsError, OSError and the storage's errors; nothing is left running then.
+        Raises OptionsError, OSError and the storage's errors; everything is stopped in that case.
         """
         parts = self._parts = Parts(*self._given)
         try:
@@ -273,24 +278,25 @@ class ControlPlane:
         return address
 
     async def stop(self) -> None:
-        """The orderly end; what was acknowledged is on disk."""
+        """Shut down gracefully; every acknowledged write is on disk."""
         worker, server = self.embedding.worker, self.server
         if worker is not None and worker.is_replaced and server is not None:
             server.hooks.forget_pre_shutdown()
         if server is not None and await self._has_successors(server):
             server.parting = PARTING
-        await self._running.aclose()
+        with bound(self.account()):
+            await self._running.aclose()
         self._parts = Parts(*self._given)
 
     async def _has_successors(self, server: Server) -> bool:
-        """Return True if other servers go on, and nobody has set for how long this one does."""
+        """Return True if other servers continue and no flag sets the duration of the shutdown."""
         versions = self._parts.find(StoredVersions)
         if versions is None or versions.agreement is None or self.options.shutdown_delay_duration:
             return False
         return server.http is not None and await versions.agreement.has_others()
 
     def _announced(self) -> Address:
-        """Where it is, which the administrator's kubeconfig says from now on."""
+        """Return the server's address, and write it to the administrator's kubeconfig."""
         files, port = self.part(Certificates).files, self.part(GenericServer).server.external_address.port
         url = f"https://{reachable_address(self.options.bind_address)}:{port}"
         kubeconfig = self.options.data_dir / "admin.kubeconfig"
@@ -299,7 +305,7 @@ class ControlPlane:
         return Address(url, kubeconfig, files.ca, files.ca_key)
 
     def _own_server(self) -> OwnServer:
-        """What this server asks itself with, once it is there."""
+        """Return the sender of this server's requests to itself; the server must be running."""
         return OwnServer(self.part(GenericServer).server.handler)
 
 

@@ -1,8 +1,8 @@
-"""Controllers of kube-controller-manager's that this server can run by itself, and which of them are to be run.
+"""Controllers of kube-controller-manager that this server can run by itself, and the selection of them by flag.
 
-kube-apiserver runs none of them, and so does this server unless `--controllers` names them, in the words of
-kube-controller-manager's flag: `*` for all, `foo` for that one, `-foo` for all but that one beside `*`. The flag of a
-whole cluster names those that run beside the server too.
+kube-apiserver runs no controllers. Neither does this server unless `--controllers` names them, in the syntax of
+kube-controller-manager's flag: `*` for all, `foo` for that one, `-foo` beside `*` for all but that one. The flag of a
+whole cluster also names the controllers that run beside the server.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from steersman.machinery.suggestions import known_are
+from steersman.machinery.suggestions import known_names_hint
 
 POLICY_STATUS: Final = "validatingadmissionpolicy-status-controller"
 CONTROLLERS: Final = (POLICY_STATUS,)
@@ -18,7 +18,7 @@ _ALL: Final = "*"
 
 
 def check_controllers(given: Sequence[str]) -> None:
-    """Raises ValueError for a name that no controller has, here or in a whole cluster."""
+    """Raise ValueError for a name that no controller has, here or in a whole cluster."""
     others = [each for each in beside(given) if each != _ALL]
     if others:
         from steersman.controllers.selection import selected  # which a server alone never needs
@@ -27,24 +27,24 @@ def check_controllers(given: Sequence[str]) -> None:
 
 
 def check_own(given: Sequence[str]) -> None:
-    """Raises ValueError for the name of a controller that does not run in a server alone."""
+    """Raise ValueError for the name of a controller that does not run inside a server."""
     for each in beside(given):
         if each != _ALL:
-            known = known_are(each.removeprefix("-"), CONTROLLERS)
+            known = known_names_hint(each.removeprefix("-"), CONTROLLERS)
             raise ValueError(f'"{each}" is not in the list of known controllers{known}')
 
 
 def own(given: Sequence[str]) -> tuple[str, ...]:
-    """What is said of the controllers that run in the server."""
+    """Return the entries about controllers that run inside the server."""
     return tuple(each for each in given if each == _ALL or each.removeprefix("-") in CONTROLLERS)
 
 
 def beside(given: Sequence[str]) -> tuple[str, ...]:
-    """What is said of all others."""
+    """Return the entries about all other controllers."""
     return tuple(each for each in given if each.removeprefix("-") not in CONTROLLERS)
 
 
 def is_enabled(name: str, given: Sequence[str]) -> bool:
-    """Whether a controller is to be run; what is said first of it counts."""
+    """Return True if a controller is enabled; the first entry about it counts."""
     said = next((each for each in given if each in (name, f"-{name}")), "")
     return said == name or (not said and _ALL in given)

@@ -1,4 +1,4 @@
-"""The files in the data folder, and whose they may be."""
+"""Names of the files in the data folder, and the check of their owners."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Final
 from steersman.machinery.private_files import check_own, check_owner
 
 FILE: Final = "steersman.db"
-"""What is stored."""
+"""Name of the storage file."""
 FILES: Final = (
     "sa.key",
     "ca.key",
@@ -27,19 +27,19 @@ FILES: Final = (
     "cluster-authorities.crt",
     "definitions.json",
 )
-"""Names of all others. What is kept beside FILE has names that begin with it."""
+"""Names of all other files. Files that accompany FILE have names that begin with it."""
 
 
 def has_data(folder: Path) -> bool:
-    """Return True if a server has stored something in a folder, or made keys."""
+    """Return True if a server has stored data or made keys in a folder."""
     return any(os.path.lexists(folder / name) for name in (FILE, "ca.key"))
 
 
 def check_files(folder: Path) -> None:
     """Raise OSError for a folder of another user, and if a file in it is another user's or a link.
 
-    Keys in such a folder may be known to others, and what is written through a link may be anything. Nothing has to be
-    there.
+    Others may know the keys in such a folder, and a write through a link may change any file. A missing folder or file
+    is no error.
     """
     if not folder.is_dir():
         return

@@ -1,4 +1,4 @@
-"""The data folder of a control plane, the storage in it, and what is told of a file that cannot be read."""
+"""The data folder of a control plane, the storage in it, and advice about unreadable storage."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ logger = logging.getLogger(__name__)
 
 
 def make_data_folder(options: Options) -> None:
-    """Makes the folder unless it is there, and checks whose it is and all in it. Raises OptionsError."""
+    """Create the folder if it is missing, and check the owner of it and its files. Raises OptionsError."""
     path = options.data_dir
     try:
         make_private_folder(path)
@@ -41,12 +41,12 @@ def make_data_folder(options: Options) -> None:
 
 
 def file_of(options: Options) -> Path | None:
-    """The file of the storage, None where it is no file."""
+    """Return the path of the storage file, None for storage in etcd or in memory."""
     return None if options.etcd_servers or options.storage == "memory" else options.data_dir / FILE
 
 
 def etcd_clusters(options: Options, registry: Registry) -> EtcdClusters | None:
-    """The clusters that are stored in, if any are. Raises OptionsError."""
+    """Return the etcd clusters of the flags, None without them. Raises OptionsError."""
     if not options.etcd_servers:
         if options.etcd_servers_overrides:
             raise OptionsError("--etcd-servers-overrides: --etcd-servers must be specified")
@@ -57,8 +57,11 @@ def etcd_clusters(options: Options, registry: Registry) -> EtcdClusters | None:
 
 
 async def fill(stores: Stores, options: Options) -> None:
-    """Fills the caches. After `--storage-initialization-timeout` the start goes on without those that take longer, as
-    upstream's: what needs one of them waits for it, or is refused. Raises what storage raises before."""
+    """Fill the watch caches.
+
+    After `--storage-initialization-timeout` the start continues without the unfilled ones, as upstream does: requests
+    that need one of them wait for it or are refused. Raises the storage's errors before that time.
+    """
     limit = options.storage_initialization_timeout
     try:
         async with asyncio.timeout(limit or None):
@@ -76,13 +79,15 @@ async def fill(stores: Stores, options: Options) -> None:
 
 
 async def open_storage(options: Options, clusters: EtcdClusters | None = None) -> Storage:
-    """The storage, which keeps other processes out. Raises what it raises, OSError."""
+    """Open the storage, which locks out other processes. Raises the storage's errors and OSError."""
     clusters = clusters or etcd_clusters(options, Registry())
     return await (open_own_storage(options) if clusters is None else clusters.open())
 
 
 async def open_own_storage(options: Options) -> OwnStorage:
-    """That in the folder or in memory, which keeps other processes out. Raises what it raises, OSError."""
+    """Open the storage in the folder or in memory, which locks out other processes. Raises the storage's errors,
+    OSError.
+    """
     interval = options.etcd_compaction_interval
     if options.storage == "memory":
         from steersman.storage.memory import MemoryStorage
@@ -93,7 +98,7 @@ async def open_own_storage(options: Options) -> OwnStorage:
 
 
 async def encryption_of(options: Options, registry: Registry, running: AsyncExitStack) -> Encryption | None:
-    """What encrypts values where they are stored, if anything does; `running` ends it. Raises OptionsError."""
+    """Return the encryption at rest, None without a configuration; `running` stops it. Raises OptionsError."""
     if not options.encryption_provider_config:
         if options.encryption_provider_config_automatic_reload:
             raise OptionsError(
@@ -109,13 +114,15 @@ async def encryption_of(options: Options, registry: Registry, running: AsyncExit
 
 
 def any_keys(folder: Path) -> bool:
-    """Return True if the folder has keys, whatever becomes of them."""
+    """Return True if the folder has any key or certificate."""
     files = CertificateFiles(folder)
     return any(path.exists() for path in (files.ca, files.ca_key, files.note, folder / TOKEN_KEY))
 
 
 def certificate_files(options: Options, *hosts: str) -> CertificateFiles:
-    """The certificates in the folder, made for these names and addresses unless they are there. Raises OptionsError."""
+    """Return the certificates in the folder; make missing ones for these host names and addresses. Raises
+    OptionsError.
+    """
     try:
         return ensure_certificates(options.data_dir, list(hosts))
     except CertificateError as error:
@@ -123,7 +130,7 @@ def certificate_files(options: Options, *hosts: str) -> CertificateFiles:
 
 
 def unreadable(options: Options, stores: Iterable[Store[Any]]) -> list[str]:
-    """What the caches found that they cannot read, with what can be done about it."""
+    """Return a text with advice for each store whose cache found unreadable data."""
     file = file_of(options)
     return [_told_of(file, store) for store in stores if store.cacher.unreadable]
 
@@ -149,7 +156,7 @@ def _told_of(file: Path | None, store: Store[Any]) -> str:
 
 
 def is_storage_unavailable(error: BaseException) -> bool:
-    """Whether nothing else has gone wrong."""
-    if isinstance(error, BaseExceptionGroup):  # of the hooks, which run side by side
+    """Return True if unavailable storage is the only cause of an error."""
+    if isinstance(error, BaseExceptionGroup):  # of the hooks, which run concurrently
         return all(map(is_storage_unavailable, error.exceptions))
     return isinstance(error, StorageUnavailable | StorageNotReady)

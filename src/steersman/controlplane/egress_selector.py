@@ -1,6 +1,6 @@
-"""By which ways requests to other servers leave: the file of `--egress-selector-config-file`.
+"""Routes of outgoing requests to other servers: the file of `--egress-selector-config-file`.
 
-An EgressSelectorConfiguration (apiserver.k8s.io), read and judged in the words of k8s.io/apiserver
+The file holds an EgressSelectorConfiguration (apiserver.k8s.io); errors have the texts of k8s.io/apiserver
 `pkg/server/egressselector`.
 """
 
@@ -29,7 +29,7 @@ from steersman.machinery.errors import field
 from steersman.machinery.errors.field import FieldError, Verbatim, go_json, quote
 from steersman.machinery.go.os_errors import reason
 from steersman.machinery.go.strings import to_lower
-from steersman.machinery.go.urls import shown_url
+from steersman.machinery.go.urls import redacted_url
 from steersman.machinery.metrics import Counter, Histogram, Registry
 from steersman.machinery.private_files import read_bounded
 from steersman.net.client.egress import Dial, Egress
@@ -50,7 +50,7 @@ _KINDS: Final = {
 
 
 def egress_of(path: str, registry: Registry) -> Egress:
-    """The ways that a file describes. Raises OptionsError."""
+    """Return the egress that a file describes. Raises OptionsError."""
     selections = _read(path)
     if errors := [*_connection_errors(selections), *_name_errors(selections)]:
         raise OptionsError(f"failed to validate egress selector configuration: {field.aggregate(errors)}")
@@ -69,7 +69,7 @@ def egress_of(path: str, registry: Registry) -> Egress:
 
 
 def _read(path: str) -> list[EgressSelection]:
-    """Raises OptionsError."""
+    """Return the selections of a file. Raises OptionsError."""
     failed = "failed to read egress selector config: "
     try:
         data = read_bounded(Path(path))
@@ -85,7 +85,7 @@ def _read(path: str) -> list[EgressSelection]:
     return selections
 
 
-# What may be wrong
+# Validation
 
 
 def _connection_errors(selections: list[EgressSelection]) -> Iterator[FieldError]:
@@ -125,7 +125,7 @@ def _http_connect_errors(transport: Transport) -> Iterator[FieldError]:
 
 
 def _shown(tcp: TCPTransport) -> str:
-    """As Go prints the internal type."""
+    """Return the connection as Go prints its internal type."""
     tls, given = "null", tcp.tls_config
     if given is not None:
         members = {
@@ -181,11 +181,11 @@ def _name_errors(selections: list[EgressSelection]) -> Iterator[FieldError]:
             yield field.not_supported(_PATH, name, _NAMES)
 
 
-# What is made of it
+# Construction
 
 
 def _dial(connection: Connection, metrics: _Metrics) -> Dial:
-    """Raises OSError and ValueError for what cannot be used."""
+    """Return the dialer of a connection. Raises OSError and ValueError for an unusable one."""
     if connection.proxy_protocol == _DIRECT:
         return direct
     transport = connection.transport
@@ -202,18 +202,18 @@ def _dial(connection: Connection, metrics: _Metrics) -> Dial:
 
 
 def _tls_proxy(tcp: TCPTransport) -> TLSProxy:
-    """Raises OSError and ValueError."""
+    """Return the proxy of a TCP transport. Raises OSError and ValueError."""
     if tcp.tls_config is None:
         raise ValueError(
-            f"{shown_url(tcp.url)}: a proxy without TLS is not spoken to over TCP"
+            f"{redacted_url(tcp.url)}: a proxy over TCP without TLS is not supported"
         )  # kube-apiserver panics
     try:
         url = urlsplit(tcp.url)
         port = url.port
     except ValueError as error:
-        raise ValueError(f"invalid proxy server url {quote(shown_url(tcp.url))}: {error}") from None
+        raise ValueError(f"invalid proxy server url {quote(redacted_url(tcp.url))}: {error}") from None
     if not url.hostname or port is None:
-        raise ValueError(f"invalid proxy server url {quote(shown_url(tcp.url))}: missing host or port")
+        raise ValueError(f"invalid proxy server url {quote(redacted_url(tcp.url))}: missing host or port")
     address = url.netloc.rpartition("@")[2]
     return TLSProxy(
         url.hostname, port, address, _context(tcp.tls_config), tcp.tls_config.tls_server_name or url.hostname
@@ -221,10 +221,10 @@ def _tls_proxy(tcp: TCPTransport) -> TLSProxy:
 
 
 def _context(tls: TLSConfig) -> ssl.SSLContext:
-    """Raises ValueError."""
+    """Return the TLS context for a proxy. Raises ValueError."""
     context = client_context(HTTP1)
     try:
-        # Without a password to try, OpenSSL would ask for one at the terminal.
+        # Without a password argument OpenSSL would prompt on the terminal for the password of an encrypted key.
         context.load_cert_chain(tls.client_cert, tls.client_key, lambda: "")
     except (OSError, ValueError) as error:
         raise ValueError(
@@ -249,7 +249,7 @@ def _reason(error: Exception) -> str:
 
 
 class _Metrics:
-    """Counts what becomes of tunnels (apiserver `egressselector/metrics`)."""
+    """Metrics of tunnels (apiserver `egressselector/metrics`)."""
 
     def __init__(self, registry: Registry) -> None:
         labels = ("protocol", "transport")
@@ -270,7 +270,7 @@ class _Metrics:
         registry.add(self.starts, self.durations, self.failures)
 
     def of(self, transport: str, protocol: str = "http_connect") -> TunnelEvents:
-        """For the tunnels over this transport."""
+        """Return the observer for tunnels over a transport."""
         return _Tunnels(self, (protocol, transport))
 
 

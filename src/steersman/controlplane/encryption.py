@@ -1,7 +1,7 @@
-"""Encryption at rest, as the file of `--encryption-provider-config` says.
+"""Encryption at rest, configured by the file of `--encryption-provider-config`.
 
-With `--encryption-provider-config-automatic-reload` the file is looked at every minute; a new one counts once its KMS
-plugins are well, else the one before it goes on, and the new one is tried again after a growing while
+With `--encryption-provider-config-automatic-reload` the file is checked every minute. A changed configuration takes
+effect once its KMS plugins are healthy; until then the previous one stays, and the new one is retried with back-off
 (k8s.io/apiserver `server/options/etcd.go`, `server/options/encryptionconfig/controller`).
 """
 
@@ -38,18 +38,21 @@ from steersman.work.offloading import offload_if
 logger = logging.getLogger(__name__)
 
 LOOK_EVERY: Final = 60.0
-"""Seconds between looks at the file."""
+"""Seconds between checks of the file."""
 _WELL_WITHIN: Final = 10.0
-"""Seconds, at least, in which the plugins of a new file must be well."""
+"""Least number of seconds allowed for the plugins of a changed file to become healthy."""
 _ASK_EVERY: Final = 0.1
 _FIRST_RETRY: Final = 0.005
 _LONGEST_RETRY: Final = 1000.0
-"""Seconds until a file that could not be used is tried again: twice as many after each failure since the start."""
+"""Longest seconds between retries of an unusable file; the delay doubles after each failure since the start."""
 _PLAIN: Final = Identity()
 
 
 class Encryption:
-    """The providers that count now. To be made on the loop. Raises OptionsError for what cannot be used."""
+    """The current encryption providers. The constructor needs a running event loop.
+
+    Raises OptionsError for a configuration that cannot be used.
+    """
 
     def __init__(self, options: Options, registry: Registry) -> None:
         self._path = Path(options.encryption_provider_config)
@@ -105,11 +108,11 @@ class Encryption:
             raise ConfigurationError(f"error while building transformers: {error}") from None
 
     async def start(self) -> None:
-        """Asks the KMS plugins for what values are sealed with."""
+        """Ask the KMS plugins for their current keys."""
         await self._providers.start()
 
     def install(self, server: Server) -> None:
-        """Adds the health checks of plugins, and follows the file once the server runs."""
+        """Add the health checks of plugins, and follow the file once the server runs."""
         server.add_checks(*self._health_checks(), alive=False)
         if self._follows:
             server.add_post_start_hook("start-encryption-provider-config-automatic-reload", self._start_following)
@@ -118,33 +121,33 @@ class Encryption:
         self._following.start()
 
     async def stop(self) -> None:
-        """Ends the connections to the plugins."""
+        """Close the connections to the plugins."""
         if self._retrying is not None:
             self._retrying.cancel()
         await self._following.stop()
         await asyncio.gather(self._ending.stop(), self._providers.stop(), return_exceptions=True)
 
     def storage_of(self, resource: GroupResource, storage: Storage, late: Late | None = None) -> Storage:
-        """Return where the values of a resource are stored: in `storage`, encrypted if the file says so.
+        """Return the storage for the values of a resource: `storage`, with encryption if the file demands it.
 
-        `late` gets the subscribers that are still to be told of something.
+        `late` counts the subscribers that still have to be notified.
         """
         followed = _Followed(self, resource) if self._follows else None
         transformer = followed or self._providers.of_resource(resource)
         return storage if transformer is None else MappedStorage(storage, SealedValues(transformer), late)
 
     def transformer_of(self, resource: GroupResource) -> Transformer:
-        """What seals the values of a resource now."""
+        """Return the transformer that encrypts the values of a resource now."""
         return self._providers.of_resource(resource) or _PLAIN
 
     def _health_checks(self) -> tuple[HealthCheck, ...]:
-        """Of the KMS plugins; one for all of them, which is there too where a later file may name some."""
+        """Return the health check of all KMS plugins, in a tuple; () if neither this nor a later file can name any."""
         if not (self._follows or self._providers.probes):
             return ()
         return (HealthCheck("kms-providers", lambda: self._providers.wrong_with_plugins()),)
 
     async def _take(self, data: bytes) -> bool:
-        """Has new data count, if they can be used. Raises Unusable."""
+        """Put a changed configuration in place if it is usable. Raises Unusable."""
         try:
             providers = self._made(await offload_if(True, self._parsed, data))
         except ConfigurationError as error:
@@ -159,7 +162,7 @@ class Encryption:
             await providers.stop()
             raise self._unusable(f"health check for new transformers failed, polling error timed out waiting: {wrong}")
         before, self._providers = self._providers, providers
-        logger.log(NOTICE, "the encryption configuration in %s counts from now on", self._path)
+        logger.log(NOTICE, "reloaded the encryption configuration from %s", self._path)
         self._ending.later(2 * before.plugin_seconds, before.stop)
         return True
 
@@ -172,7 +175,7 @@ class Encryption:
 
 
 class _Followed:
-    """The transformer that a resource has now."""
+    """The current transformer of a resource, which follows reloads."""
 
     def __init__(self, encryption: Encryption, resource: GroupResource) -> None:
         self._encryption = encryption
@@ -186,7 +189,7 @@ class _Followed:
 
 
 async def _wrong_within(providers: Providers) -> str | None:
-    """What is still wrong with the plugins after the time that they have."""
+    """Wait until the plugins are healthy; return an error text if they are not in time, otherwise None."""
     wrong = None
     try:
         async with asyncio.timeout(max(_WELL_WITHIN, 2 * providers.plugin_seconds)):

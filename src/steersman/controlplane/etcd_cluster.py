@@ -1,4 +1,4 @@
-"""The etcd clusters that the flags name: one for everything, and others for some resources."""
+"""The etcd clusters that flags name: a main one, and others for some resources."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _KEYS_OF_A_LEASE: Final = (10.0, 50.0, 100.0, 500.0, 1000.0, 2500.0, 5000.0)
 
 
 class EtcdClusters:
-    """See the module. Their storages are opened one by one, and closed by who opened them."""
+    """The etcd clusters of a server. Their storages are opened one by one, and closed by the caller of `open`."""
 
     def __init__(self, options: Options, registry: Registry) -> None:
         self._options = options
@@ -42,22 +42,22 @@ class EtcdClusters:
         )
         registry.add(self._leases, self._sizes)
         self._storages: list[EtcdStorage] = []
-        """The one for everything first."""
+        """All opened clusters, the main one first."""
         self._of_resources: dict[GroupResource, EtcdStorage] = {}
 
     async def open(self) -> EtcdStorage:
-        """The cluster for everything. Raises OptionsError, StorageUnavailable, StorageFormatError."""
+        """Open the main cluster. Raises OptionsError, StorageUnavailable and StorageFormatError."""
         options = self._options
         if options.storage == "memory":
             raise OptionsError("--storage=memory and --etcd-servers contradict each other")
         if bool(options.etcd_certfile) != bool(options.etcd_keyfile):
-            raise OptionsError("--etcd-certfile and --etcd-keyfile are given together")
+            raise OptionsError("--etcd-certfile and --etcd-keyfile must be specified together")
         if not options.etcd_prefix.strip("/"):
-            raise OptionsError("--etcd-prefix: something is to stand before all keys")
+            raise OptionsError("--etcd-prefix: must not be empty")
         return await self._opened("--etcd-servers", options.etcd_servers)
 
     async def open_overrides(self, running: AsyncExitStack) -> None:
-        """Those for some resources, each set of members once; `running` closes them. Raises as `open`."""
+        """Open the clusters for some resources, each set of members once; `running` closes them. Raises as `open`."""
         opened: dict[tuple[str, ...], EtcdStorage] = {}
         for text in self._options.etcd_servers_overrides:
             try:
@@ -87,35 +87,35 @@ class EtcdClusters:
         return storage
 
     def storage_of(self, resource: GroupResource) -> Storage:
-        """Where a resource is stored; its calls are counted."""
+        """Return the storage of a resource, with metrics of its calls."""
         return MeasuredStorage(self._of(resource), resource, self._calls)
 
     def ask(self, answered: Answered) -> None:
-        """Ask the cluster for everything for its newest revision. Raises StorageUnavailable."""
+        """Ask the main cluster for its newest revision. Raises StorageUnavailable."""
         self._storages[0].ask(answered)
 
     def sole_server(self) -> SoleServer:
-        """Return the claim of this server to be the only one on the cluster for everything."""
+        """Return the claim of this server to be the only one on the main cluster."""
         return self._storages[0].sole_server()
 
     def is_apart(self, resource: GroupResource) -> bool:
-        """Return True for a resource that is not stored in the cluster for everything else."""
+        """Return True for a resource that is not stored in the main cluster."""
         return resource in self._of_resources
 
     @property
     def storages(self) -> Sequence[Storage]:
-        """All clusters, that for everything else first."""
+        """All clusters, the main one first."""
         return self._storages
 
     def keys_of(self, resource: GroupResource) -> KeysAt:
-        """What tells the keys of a resource, and their revisions, as they are there."""
+        """Return a reader of the keys and revisions of a resource in etcd."""
         return self._of(resource).revisions
 
     def _of(self, resource: GroupResource) -> EtcdStorage:
         return self._of_resources.get(resource, self._storages[0])
 
     def install(self, server: Server, running: AsyncExitStack) -> None:
-        """Adds the checks of the clusters for some resources, and asks all of them how large they are."""
+        """Add the health checks of the additional clusters, and start measuring the sizes of all clusters."""
         options = self._options
         for number, storage in enumerate(self._storages[1:]):
             server.add_checks(_check(f"etcd-override-{number}", storage, options.etcd_healthcheck_timeout))
@@ -141,11 +141,11 @@ def _readiness(name: str, storage: Storage, seconds: float) -> HealthCheck:
 
 
 def tls_context(options: Options, servers: Sequence[str]) -> ssl.SSLContext | None:
-    """For members whose URL says https. Raises OptionsError."""
+    """Return the TLS context for members with https URLs, None without such members. Raises OptionsError."""
     if not any(each.startswith(("https:", "unixs:")) for each in servers):
         return None
     context = client_context(HTTP2)
-    context.set_alpn_protocols(["h2"])  # whatever the environment says of HTTP
+    context.set_alpn_protocols(["h2"])  # in every case: the environment variable for HTTP must not disable HTTP/2 here
     try:
         if options.etcd_cafile:
             context.load_verify_locations(cafile=options.etcd_cafile)
@@ -155,7 +155,7 @@ def tls_context(options: Options, servers: Sequence[str]) -> ssl.SSLContext | No
         raise OptionsError(f"--etcd-cafile: {_why(error)}") from None
     try:
         if options.etcd_certfile:
-            # Without a password to try, OpenSSL would ask for one at the terminal.
+            # Without a password argument OpenSSL would prompt on the terminal for the password of an encrypted key.
             context.load_cert_chain(options.etcd_certfile, options.etcd_keyfile, lambda: "")
     except (OSError, ValueError) as error:
         raise OptionsError(f"--etcd-certfile: {_why(error)}") from None
@@ -165,4 +165,4 @@ def tls_context(options: Options, servers: Sequence[str]) -> ssl.SSLContext | No
 def _why(error: Exception) -> str:
     if isinstance(error, OSError) and not isinstance(error, ssl.SSLError):
         return reason(error)
-    return "no certificates, or a key that is not theirs"
+    return "no certificates, or a key that does not belong to the certificate"

@@ -1,4 +1,4 @@
-"""Service account tokens that the signer of `--service-account-signing-endpoint` signs, in place of this server."""
+"""Service account tokens signed by the external signer of `--service-account-signing-endpoint`."""
 
 from __future__ import annotations
 
@@ -26,7 +26,10 @@ _encode: Final = msgspec.json.Encoder().encode
 
 
 class ExternalTokens(TokenKeys):
-    """See the module. To be made on the loop. Raises OptionsError for flags that contradict each other."""
+    """Token keys of an external signer. The constructor needs a running event loop.
+
+    Raises OptionsError for flags that contradict each other.
+    """
 
     def __init__(self, options: Options, registry: Registry) -> None:
         endpoint = options.service_account_signing_endpoint
@@ -44,7 +47,7 @@ class ExternalTokens(TokenKeys):
         self.signer = ExternalSigner(endpoint, SignerMetrics(registry), timeout=options.request_timeout)
 
     async def start(self) -> None:
-        """Asks the signer for its keys, and how long its tokens may live. Raises OptionsError."""
+        """Ask the signer for its keys and the longest lifetime of its tokens. Raises OptionsError."""
         try:
             await self.signer.start()
         except SignerError as error:
@@ -66,14 +69,14 @@ class ExternalTokens(TokenKeys):
             _warn(self.max_token_expiration)
 
     async def made(self) -> None:
-        """They are there from the start."""
+        """Return at once: the keys are known from the start."""
 
     async def stop(self) -> None:
-        """Ends the connection to the signer."""
+        """Close the connection to the signer."""
         await self.signer.stop()
 
     async def sign(self, claims: dict[str, Any]) -> str:
-        """Raises StatusError 500."""
+        """Return the claims as a signed token. Raises StatusError 500."""
         try:
             return await self.signer.sign(_encode(claims))
         except SignerError as error:
@@ -94,7 +97,7 @@ class ExternalTokens(TokenKeys):
 
 
 def _warn(seconds: int) -> None:
-    """Warns of tokens that do not live as long as those of pods are to."""
+    """Warn of a signer whose tokens live shorter than tokens of pods should."""
     if seconds < WARN_ONLY_SECONDS:
         logger.warning(
             "service-account-extend-token-expiration is true, in order to correctly trigger safe transition logic, "

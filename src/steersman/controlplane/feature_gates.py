@@ -1,7 +1,7 @@
-"""The feature gates of kube-apiserver 1.36, and what `--feature-gates` may say of them.
+"""The feature gates of kube-apiserver 1.36, and the parsing of `--feature-gates`.
 
-This server behaves as kube-apiserver does with the gates as they are by default, so the flag may name any gate with the
-value that it has by default. A gate that is given another value is refused: nothing here would follow from it.
+This server behaves as kube-apiserver with all gates at their defaults. The flag may name any gate with its default
+value; any other value is refused, as it would have no effect.
 """
 
 from __future__ import annotations
@@ -20,7 +20,9 @@ _ALL_BETA: Final = "AllBeta"
 
 
 class FeatureGate(Struct, frozen=True):
-    """A gate: its stage ("" for what is generally available), its default, and whether upstream lets it be changed."""
+    """A feature gate: its stage ("" for generally available), its default, and True if upstream locks it to the
+    default.
+    """
 
     stage: str
     enabled: bool
@@ -164,13 +166,13 @@ FEATURE_GATES: Final[dict[str, FeatureGate]] = dict(
         )
     )
 )
-"""The gates that kube-apiserver tells in `kubernetes_feature_enabled`, by name."""
+"""The gates that kube-apiserver reports in `kubernetes_feature_enabled`, by name."""
 
 
 def feature_gates(text: str) -> dict[str, str]:
-    """Read a value of `--feature-gates`; return "true" or "false" by the name of the gate.
+    """Parse a value of `--feature-gates`; return "true" or "false" by the name of the gate.
 
-    Raises ValueError for what kube-apiserver refuses, and for a gate that is not to be as it is by default.
+    Raises ValueError for a value that kube-apiserver refuses, and for a gate with a value other than its default.
     """
     found: dict[str, str] = {}
     for each in text.split(","):
@@ -191,7 +193,7 @@ def feature_gates(text: str) -> dict[str, str]:
 
 
 def _enabled(name: str, value: str) -> bool:
-    """Return the default of a gate. Raises ValueError if `value` is another one, or none."""
+    """Return the default of a gate. Raises ValueError if `value` is a different or malformed value."""
     if value not in _TRUE | _FALSE:
         quoted = '"' + value + '"'
         raise ValueError(f"invalid value of {name}={value}, err: strconv.ParseBool: parsing {quoted}: invalid syntax")
@@ -200,6 +202,6 @@ def _enabled(name: str, value: str) -> bool:
     if enabled != gate.enabled and gate.locked:
         default = "true" if gate.enabled else "false"
         raise ValueError(f"cannot set feature gate {name} to {text}, feature is locked to {default}")
-    if enabled != gate.enabled or name == _ALL_BETA:  # which also turns off what is on by default
-        raise ValueError(f"not supported yet: {name}={text}, as each gate is as it is by default")
+    if enabled != gate.enabled or name == _ALL_BETA:  # AllBeta=false would also turn off gates that are on by default
+        raise ValueError(f"not supported yet: {name}={text}, as every gate has its default value")
     return enabled

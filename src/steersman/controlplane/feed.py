@@ -1,7 +1,7 @@
-"""Feeds authorizers from the caches of resources.
+"""Feeds of authorizers from the watch caches of resources.
 
-Small objects count in the turn of the loop in which they are written. Large ones are read in the worker threads, one
-version of each at a time.
+Small objects take effect in the same iteration of the event loop as the write. Large ones are decoded in worker
+threads, at most one version of each object at a time.
 """
 
 from __future__ import annotations
@@ -24,13 +24,14 @@ logger = logging.getLogger(__name__)
 K = TypeVar("K")
 
 Put = Callable[[str, str, K | None, Event | None], None]
-"""Takes the namespace and name of an object, what is kept of it (None: it is gone), and what tells when a newer version
-of it has been read, if there is one."""
+"""Callback with the namespace and name of an object, its decoded form (None: deleted), and an event that is set once a
+newer version has been decoded (None: there is no newer version).
+"""
 
 
 @dataclass(eq=False, slots=True)
 class _Version:
-    """A large object that is yet to be read. `superseded`: it is deleted, or has been replaced by a small one."""
+    """A large object that waits for decoding. `superseded`: it was deleted, or replaced by a small version."""
 
     entry: Entry
     read: Event = field(default_factory=Event)
@@ -39,8 +40,11 @@ class _Version:
 
 
 class Feed(Generic[K]):
-    """Brings the objects of one resource to an authorizer: `make` is what that keeps of one, from its namespace, its
-    name and what is stored, in whatever thread; `is_unread` tells that a large one is yet to be read."""
+    """Feed of one resource's objects to an authorizer.
+
+    `make` decodes an object from its namespace, its name and its stored value, in any thread. `is_unread` is called
+    when a large object waits for decoding, with the event that is set once it has been decoded.
+    """
 
     def __init__(
         self,
@@ -53,12 +57,12 @@ class Feed(Generic[K]):
         self._put = put
         self._is_unread = is_unread
         self._newest: dict[tuple[str, str], _Version] = {}
-        """The versions that are yet to be read."""
+        """Newest versions that wait for decoding, by namespace and name."""
         self._reading: dict[tuple[str, str], asyncio.Task[None]] = {}
         self._follower = Follower(store, self._changed)
 
     def begin(self) -> None:
-        """Puts what is stored, and from now on every change."""
+        """Pass on all stored objects, and every change from now on."""
         self._follower.begin()
 
     def _changed(self, namespace: str, name: str, entry: Entry | None) -> None:
@@ -73,7 +77,7 @@ class Feed(Generic[K]):
         replaced = self._newest.get(key)
         if replaced is None or replaced.is_being_read:
             version = _Version(entry)
-        else:  # nobody reads the one that is replaced: those who wait for it wait for this one
+        else:  # the replaced version is not being decoded: waiters for it wait for this one
             version = _Version(entry, replaced.read)
         self._newest[key] = version
         self._is_unread(namespace, name, version.read)
@@ -81,9 +85,9 @@ class Feed(Generic[K]):
             self._reading[key] = begin_task(self._read(key))
 
     async def _read(self, key: tuple[str, str]) -> None:
-        """Reads the newest version, and what is newer by then.
+        """Decode the newest version of an object, and newer ones that arrive meanwhile.
 
-        One that was replaced while it was read is put all the same: who has waited for it began before the change.
+        A version that is replaced during its decoding is passed on nevertheless: its waiters came before the change.
         """
         try:
             while (version := self._newest.get(key)) is not None:
@@ -99,10 +103,11 @@ class Feed(Generic[K]):
             del self._reading[key]
 
     def _kept(self, namespace: str, name: str, entry: Entry) -> K | None:
-        """What is kept of an object; one that cannot be read gives nothing, and keeps nobody from being judged by the
-        rest."""
+        """Return the decoded form of an object, None if it cannot be decoded: one bad object must not block
+        authorization.
+        """
         try:
             return self._make(namespace, name, entry.body)
         except Exception:
-            logger.exception("%s cannot be read and counts as missing", entry.key)
+            logger.exception("decoding %s failed; it counts as missing", entry.key)
             return None

@@ -1,4 +1,4 @@
-"""Readers of flags: each takes the text of a value, and raises ValueError, whose text says what is wrong."""
+"""Parsers of flag values: each takes a text and raises ValueError with an explanation."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from steersman.controlplane.feature_gates import feature_gates
 from steersman.machinery.errors.field import quote
 from steersman.machinery.go.strings import trim_space
 from steersman.machinery.go.urls import url_error
-from steersman.machinery.suggestions import known_are, none_of
+from steersman.machinery.suggestions import known_names_hint, not_allowed_message
 from steersman.machinery.values.durations import DurationError, parse_duration
 from steersman.net.ascii import is_digits, lower
 
 _LONGEST_INTEGER: Final = 100
-"""Characters."""
+"""Limit of characters in an integer."""
 _DIGITS: Final = "0123456789abcdef"
 
 
@@ -67,7 +67,9 @@ def positive(text: str) -> int:
 
 
 def integer(text: str) -> int:
-    """Read an int64 as Go's flags do, whose base the text may say: `0x10`, `0o7` or `07`, `0b1`, `1_000`."""
+    """Parse an int64 as Go's flags do, with optional base prefixes and underscores: `0x10`, `0o7` or `07`, `0b1`,
+    `1_000`.
+    """
     sign = text[:1] if text[:1] in ("+", "-") else ""
     digits = text[len(sign) :]
     if digits[:1] == "0" and digits[1:2] and digits[1] in "_01234567":
@@ -75,11 +77,11 @@ def integer(text: str) -> int:
     if len(digits) > _LONGEST_INTEGER or not (
         digits.isascii() and is_digits(digits[:1]) and lower(digits[-1:]) in _DIGITS
     ):
-        raise ValueError(f"{text[:_LONGEST_INTEGER]!r} is no whole number")
+        raise ValueError(f"{text[:_LONGEST_INTEGER]!r} is not a whole number")
     try:
         value = int(sign + digits, 0)
     except ValueError:
-        raise ValueError(f"{text!r} is no whole number") from None
+        raise ValueError(f"{text!r} is not a whole number") from None
     if not -(1 << 63) <= value < 1 << 63:
         raise ValueError(f"{text} is out of range")
     return value
@@ -103,7 +105,7 @@ def chance(text: str) -> float:
 def port(text: str) -> int:
     value = number(text)
     if value > 65535:
-        raise ValueError(f"{value} is no port")
+        raise ValueError(f"{value} is not a port")
     return value
 
 
@@ -124,7 +126,7 @@ def one(text: str) -> tuple[str, ...]:
 
 
 def address(text: str) -> str:
-    if "%" in text:  # a zone, which Go's flags take for no part of an address
+    if "%" in text:  # Go's flags accept no zones
         raise ValueError(f"{text!r} does not appear to be an IPv4 or IPv6 address")
     return str(ip_address(text))
 
@@ -134,7 +136,7 @@ def bind_address(text: str) -> str:
 
 
 def file(text: str) -> str:
-    """The path of a file that can be read."""
+    """Return the path of a readable file."""
     try:
         with open(text, "rb"):
             return text
@@ -143,7 +145,7 @@ def file(text: str) -> str:
 
 
 def folder(text: str) -> Path:
-    """A folder, from the root on, which need not be there yet; an empty name would be the one the server starts in."""
+    """Return the absolute path of a folder, which may be missing. An empty text would mean the current directory."""
     if not text:
         raise ValueError("the name of a folder is needed")
     return Path(os.path.abspath(text))
@@ -154,9 +156,9 @@ def one_file(text: str) -> tuple[str, ...]:
 
 
 def patterns(text: str) -> tuple[str, ...]:
-    """Regular expressions of origins (RE2).
+    """Return the regular expressions of origins (RE2).
 
-    Each must say where the host begins and ends, as upstream asks for: `//example.com` lets example.com.evil.org in.
+    Each must pin the start or end of the host, as upstream demands: `//example.com` admits example.com.evil.org.
     """
     from steersman.cel.regular import PatternError, compiled_at_once
 
@@ -189,7 +191,7 @@ def issuer(text: str) -> tuple[str, ...]:
 
 
 def parse_override(text: str) -> tuple[str, str, tuple[str, ...]]:
-    """The group, the resource and the URLs of one of `--etcd-servers-overrides`. Raises ValueError."""
+    """Return (group, resource, URLs) of an entry of `--etcd-servers-overrides`. Raises ValueError."""
     resource, _, servers = text.partition("#")
     group, _, plural = resource.partition("/")
     urls = tuple(servers.split(";"))
@@ -220,15 +222,15 @@ def initialization(text: str) -> float:
 
 
 def unsupported_format(text: str, formats: Iterable[str]) -> str:
-    """Return what upstream says of a format of the log that there is not."""
-    return f"format: Invalid value: {quote(text)}: Unsupported log format{known_are(text, formats)}"
+    """Return upstream's text for an unknown log format."""
+    return f"format: Invalid value: {quote(text)}: Unsupported log format{known_names_hint(text, formats)}"
 
 
 def modes(text: str) -> tuple[str, ...]:
     given = names(text)
     for mode in given:
         if mode not in MODES:
-            raise ValueError(f"unknown mode {mode!r}{known_are(mode, MODES)}")
+            raise ValueError(f"unknown mode {mode!r}{known_names_hint(mode, MODES)}")
     if not given:
         raise ValueError("modes must be given, each once")
     return given
@@ -243,13 +245,13 @@ def review_version(text: str) -> str:
 
 
 class OneOf:
-    """Reads a text that is one of `values`, or empty for the default where it `may_be_empty`."""
+    """Parser of a text that is one of `values`, or empty for the default if `may_be_empty`."""
 
     def __init__(
         self,
         *values: str,
         may_be_empty: bool = False,
-        told: Callable[[str, Iterable[str]], str] = none_of,
+        told: Callable[[str, Iterable[str]], str] = not_allowed_message,
     ) -> None:
         self.values = values
         self.may_be_empty = may_be_empty
@@ -262,7 +264,7 @@ class OneOf:
 
 
 class Only:
-    """Reads a boolean that has one value: the other one is not supported."""
+    """Parser of a boolean of which only one value is supported."""
 
     def __init__(self, value: bool) -> None:
         self._value = value
@@ -303,7 +305,7 @@ def pairs(text: str) -> dict[str, str]:
 
 
 DURATIONS: Final = (initialization, seconds, token_expiration, whole_seconds)
-"""Readers of durations in seconds."""
+"""Parsers that return durations in seconds."""
 SHOWN: Final[dict[Callable[[str], Any], str]] = {
     address: "ip",
     bind_address: "ip",
@@ -335,4 +337,4 @@ SHOWN: Final[dict[Callable[[str], Any], str]] = {
     token_expiration: "duration",
     whole_seconds: "duration",
 }
-"""What help calls a value, by how it is read; it is a string if nothing is said here, and none of a boolean."""
+"""Placeholders of values in help, by parser; the default is "string". Booleans have no placeholder."""

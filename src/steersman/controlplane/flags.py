@@ -1,4 +1,4 @@
-"""Declarations of flags: a field of a dataclass of options says all that there is to say of its flag."""
+"""Declarations of flags: each field of a dataclass of options declares one flag completely."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from steersman.controlplane.flag_readers import OneOf, Only, boolean
 T = TypeVar("T")
 
 REQUIRED: Final[Any] = MISSING
-"""Marker in place of the default of a flag that has none."""
+"""Marker in place of the default of a required flag."""
 _FLAG: Final = "flag"
 
 
 class Flag(Struct, frozen=True):
-    """A flag: the option it sets, how its text is read, and whether giving it again adds to it.
+    """A flag: the option it sets, its parser, and whether repeated flags add up.
 
-    `values` are those that a shell offers. `is_own` is true of a flag that kube-apiserver does not have.
+    `values` are completions for a shell. `is_own` is True for a flag that kube-apiserver does not have.
     """
 
     section: str
@@ -39,7 +39,7 @@ class Flag(Struct, frozen=True):
 
 
 class Section:
-    """Flags that help shows together; called, it declares one of them as a field of options."""
+    """A section of flags in help; calling it declares a flag as a field of options."""
 
     def __init__(self, title: str) -> None:
         self.title: Final = title
@@ -54,7 +54,7 @@ class Section:
         name: str = "",
         is_own: bool = False,
     ) -> T:
-        """Return a field with this default, or REQUIRED. `name` is the flag's where it is not that of the field."""
+        """Return a field with this default, or REQUIRED. `name` is the flag's name if it differs from the field's."""
         if isinstance(read, OneOf):
             values = values or read.values
         repeats = isinstance(default, tuple | dict)
@@ -83,7 +83,7 @@ _IN_ORDER: Final = (
 
 
 def sections_of(options: type[Any]) -> dict[str, dict[str, Flag]]:
-    """Return the flags of a dataclass by their names, by section, in the order in which help shows them."""
+    """Return the flags of a dataclass by section and name, in the order of help."""
     found: dict[str, dict[str, Flag]] = {each.title: {} for each in _IN_ORDER}
     for each in fields(options):
         flag: Flag | None = each.metadata.get(_FLAG)

@@ -1,7 +1,7 @@
-"""Priority and fairness of a control plane: it follows the flow schemas and priority levels that are stored.
+"""Priority and fairness of a control plane, configured by the stored flow schemas and priority levels.
 
-What upstream calls the config consumer: what changes counts within a turn or two of the loop, and each schema's status
-says whether its level is there.
+Corresponds to upstream's config consumer: a change takes effect within an iteration or two of the event loop, and each
+schema's status says whether its priority level exists.
 """
 
 from __future__ import annotations
@@ -37,17 +37,17 @@ SCHEMAS: Final = "flowschemas"
 LEVELS: Final = "prioritylevelconfigurations"
 MANAGER: Final = "api-priority-and-fairness-config-consumer-v1"
 ADJUSTMENT: Final = 10.0
-"""Seconds between two looks at who borrows how much from whom."""
+"""Seconds between two adjustments of borrowed seats."""
 _MINUTE: Final = 60.0
 _MOST_UPDATES: Final = 6
-"""Of one schema's status in a minute: servers of two minds must not fight about it."""
+"""Status updates of one schema per minute: servers that disagree must not fight over it."""
 _FIRST: Final = 0.2
 _LONGEST: Final = 8 * 3600.0
 _CONFIGURATION: Final = "configuration"
 
 
 class FlowControl:
-    """`fairness` as the stored configuration says, from `follow` to `stop`."""
+    """A `Fairness` that follows the stored configuration from the start hook to `stop`."""
 
     def __init__(self, options: Options, stores: Stores, registry: Registry) -> None:
         """Raises OptionsError if there are no seats."""
@@ -61,7 +61,7 @@ class FlowControl:
         self.fairness: Final = Fairness(
             reading + writing,
             clock=times.monotonic,
-            wall_clock=times.moment,
+            wall_clock=times.unix_now,
             later=lambda seconds, work: loop.call_later(seconds, work),
         )
         self._stores: Final = stores
@@ -73,13 +73,13 @@ class FlowControl:
         register_metrics(registry, self.fairness)
 
     def install(self, server: Server) -> None:
-        """Adds the hooks and the paths of dumps."""
+        """Add the hooks and the debugging endpoints."""
         server.add_post_start_hook("priority-and-fairness-config-consumer", self._start)
         server.add_post_start_hook("priority-and-fairness-filter", _nothing_to_start)
         install_fairness_paths(server, self.fairness)
 
     def stored(self, group: str, plural: str) -> Stored | None:
-        """How much is stored of a resource, None of one that other servers have."""
+        """Return the number and average size of a resource's objects; None for resources of other servers."""
         try:
             cacher = self._stores.store(group, plural).cacher
         except KeyError:
@@ -90,7 +90,7 @@ class FlowControl:
         return Stored(count, cacher.size / count if count else 0.0)
 
     async def stop(self) -> None:
-        """Returns once nothing of it runs any more."""
+        """Stop following the configuration."""
         await self._sharing.stop()
         await self._queue.stop()
 
@@ -100,14 +100,14 @@ class FlowControl:
         await self._take_configuration()
 
     async def begin(self) -> None:
-        """Says of the schemas that were made at the start what is to be said, and follows what changes from now on.
+        """Write the statuses of the initial schemas, and write further ones on changes from now on.
 
-        Who has just started a server finds nothing of that written behind their back.
+        Waiting for the first statuses avoids writes behind the back of a user who has just started a server.
         """
         try:
             await self._sync(_CONFIGURATION)
         except StatusError as error:
-            logger.error("the status of flow schemas is not written yet: %s", error.message)
+            logger.error("writing the status of flow schemas failed and will be retried: %s", error.message)
         self._queue.start(self._sync, name="priority and fairness", workers=1)
         self._sharing.start()
 
@@ -119,11 +119,11 @@ class FlowControl:
 
     async def _take_configuration(self) -> list[Finding]:
         levels: list[PriorityLevelConfiguration] = [
-            level async for level, _ in self._stores.objects(GROUP, LEVELS).every()
+            level async for level, _ in self._stores.objects(GROUP, LEVELS).iterate_cached()
         ]
         schemas: list[Schema] = []
         compiled: dict[str, tuple[str, Matcher]] = {}
-        async for each, large in self._stores.objects(GROUP, SCHEMAS).every():
+        async for each, large in self._stores.objects(GROUP, SCHEMAS).iterate_cached():
             schema: FlowSchema = each
             uid_and_generation = f"{schema.metadata.uid} {schema.metadata.generation}"
             version, matcher = self._compiled.get(schema.metadata.name, ("", None))
@@ -135,7 +135,7 @@ class FlowControl:
         return self.fairness.digest(levels, schemas)
 
     async def _sync(self, _: str) -> float | None:
-        """Takes the configuration and writes what is to be said of it; in how many seconds to come again."""
+        """Apply the configuration and write due statuses; return the seconds until the next attempt, None for none."""
         findings = await self._take_configuration()
         now = times.monotonic()
         self._forget_updates_before(now - _MINUTE)
@@ -184,4 +184,4 @@ class FlowControl:
 
 
 async def _nothing_to_start() -> None:
-    """The marks of requests are kept by the filter itself."""
+    """Do nothing: the filter itself keeps the watermarks of requests."""

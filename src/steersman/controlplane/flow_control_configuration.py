@@ -1,7 +1,7 @@
-"""The flow schemas and priority levels that a server keeps up: what upstream calls the config producer.
+"""The built-in flow schemas and priority levels, corresponding to upstream's config producer.
 
-Mandatory ones are made again and corrected whatever was done to them; suggested ones are made again, and corrected as
-long as nobody has changed them, which an annotation tells; what an older version had made and nobody has changed goes.
+Mandatory objects are restored after any change. Suggested objects are recreated, and updated as long as nobody has
+changed them, which an annotation records. Unchanged objects of older versions that are no longer shipped are deleted.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ logger = logging.getLogger(__name__)
 HOOK: Final = "priority-and-fairness-config-producer"
 MANAGER: Final = "api-priority-and-fairness-config-producer-v1"
 INTERVAL: Final = 60.0
-"""Seconds between two looks at them."""
+"""Seconds between two checks."""
 _TRUE: Final = frozenset({"1", "t", "T", "true", "TRUE", "True"})
 _FALSE: Final = frozenset({"0", "f", "F", "false", "FALSE", "False"})
 
@@ -40,13 +40,13 @@ _NAME_AND_MARK: Final[Reading[tuple[str, bool]]] = Reading(
 
 
 class FlowControlConfiguration:
-    """Keeps them up whenever `ensure` is called."""
+    """Maintenance of the built-in objects; each call of `ensure` restores them."""
 
     def __init__(self, objects: ObjectsOf) -> None:
         self._objects = objects
 
     async def ensure(self) -> None:
-        """Raises StatusError for what cannot be written; nothing is lost then, and the next call goes on."""
+        """Create, correct and delete built-in objects. Raises StatusError; the next call continues after a failure."""
         for find, is_mandatory in ((suggested, False), (mandatory, True)):
             levels, schemas = find()
             await self._ensure(LEVELS, levels, is_mandatory=is_mandatory)
@@ -64,14 +64,14 @@ class FlowControlConfiguration:
         for plural, ours in ((SCHEMAS, schemas + more_schemas), (LEVELS, levels + more_levels)):
             wanted = {each.metadata.name for each in ours}
             objects = self._objects(GROUP, plural)
-            for name, is_ours in objects.known_all("", _NAME_AND_MARK):
+            for name, is_ours in objects.read_all_cached("", _NAME_AND_MARK):
                 if is_ours and name not in wanted:
                     await remove(objects, name)
 
 
 async def _ensure_one(objects: StoreObjects, wanted: _Configuration, *, is_mandatory: bool) -> None:
     name = wanted.metadata.name
-    current: _Configuration | None = await objects.find("", name)
+    current: _Configuration | None = await objects.get_cached("", name)
     if current is None:
         try:
             await objects.create(loopback(), wanted, manager=MANAGER)
@@ -89,9 +89,10 @@ async def _ensure_one(objects: StoreObjects, wanted: _Configuration, *, is_manda
 
 
 def revised(current: _Configuration, wanted: _Configuration, *, is_mandatory: bool) -> Any | None:
-    """What becomes of an object that is to be as it is shipped, None if it stays as it is.
+    """Return the corrected version of a built-in object, None if it stays as it is.
 
-    The spec of a suggested one is corrected if its annotation says so, or, without a word, if nobody has changed it.
+    The spec of a suggested object is corrected if its annotation permits it, or without an annotation if its generation
+    is 1.
     """
     corrects = is_mandatory or _corrects(current)
     mark = "true" if corrects else "false"
@@ -115,7 +116,7 @@ def _corrects(current: _Configuration) -> bool:
 
 
 def _is_alike(wanted: _Configuration, current: _Configuration) -> bool:
-    """Whether the specs are the same; the seats of the exempt level are its owner's to choose."""
+    """Return True if the specs are equal; users may choose the seats of the exempt level."""
     if isinstance(wanted, PriorityLevelConfiguration) and wanted.metadata.name == EXEMPT:
         assert isinstance(current, PriorityLevelConfiguration)
         exempt = current.spec.exempt

@@ -1,4 +1,4 @@
-"""Configuration files that count anew while a server runs: authentication, authorization, encryption."""
+"""Configuration files that are reloaded while a server runs: authentication, authorization, encryption."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from steersman.work.followed_files import Stamp, stamp
 logger = logging.getLogger(__name__)
 
 _YOUNG: Final = 2_000_000_000
-"""Nanoseconds in which a file may have been written twice with the same time, as file systems have it."""
+"""Nanoseconds within which two writes of a file may leave the same modification time."""
 
 
 class Unusable(Exception):
-    """A file that cannot be used; the text is the line of the log.
+    """A configuration file that cannot be used; the text is the log line.
 
-    One that is `transient` is tried again with the next look, another one when the file has changed.
+    A `transient` error is retried at the next check, another one after the next change of the file.
     """
 
     def __init__(self, text: str, *, transient: bool = False) -> None:
@@ -31,9 +31,9 @@ class Unusable(Exception):
 
 
 class FollowedConfiguration:
-    """A file that is looked at every `interval` seconds, from `start` to `stop`, and taken when it says something new.
+    """A file that is checked every `interval` seconds from `start` to `stop`, and applied when it has changed.
 
-    What was taken before goes on while the file cannot be used. `metrics` count both.
+    The previous configuration stays while the file cannot be used. `metrics` count both outcomes.
     """
 
     def __init__(
@@ -48,10 +48,10 @@ class FollowedConfiguration:
         interval: float,
         refused: Callable[[], None] | None = None,
     ) -> None:
-        """Follow a file that said `data` when it was read at the start.
+        """Follow a file that held `data` at the start.
 
-        `read` is called in a thread. `take` has new data count, and returns False if they mean what counted before.
-        Both raise Unusable; `refused` is called after that.
+        `read` is called in a thread. `take` applies new data, and returns False if their meaning is unchanged. Both
+        raise Unusable; `refused` is called after that.
         """
         self._path = path
         self._data = data
@@ -60,19 +60,19 @@ class FollowedConfiguration:
         self._metrics = metrics
         self._refused = refused
         self._seen: tuple[Stamp | None] | None = None
-        """The stamp at which the file needs no further look; None at first, and while it is to be tried again."""
+        """Stamp of the file as last processed, in a tuple; None if the file must be checked again."""
         self._periodic = periodic(name, self._look, interval)
 
     def start(self) -> None:
-        """Look at the file from now on."""
+        """Start checking the file."""
         self._periodic.start()
 
     async def stop(self) -> None:
-        """Return once it is not looked at any more."""
+        """Stop checking the file."""
         await self._periodic.stop()
 
     def wake(self) -> None:
-        """Have the file looked at now."""
+        """Check the file now."""
         self._periodic.wake()
 
     async def _look(self) -> None:
@@ -93,7 +93,7 @@ class FollowedConfiguration:
             self._seen = (now,)
 
     async def _read_and_take(self) -> None:
-        """Raises Unusable."""
+        """Read the file and apply it if it has changed. Raises Unusable."""
         data = await asyncio.to_thread(self._read, self._path)
         if data == self._data:
             return

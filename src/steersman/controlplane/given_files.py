@@ -1,6 +1,6 @@
-"""The TLS of a control plane, and the certificates, keys and authorities that flags name.
+"""The TLS of a control plane, and validation of the certificates, keys and authorities that flags name.
 
-What cannot be used is told in one sentence: the flag, the file, and what is wrong with it.
+Each error is one sentence with the flag, the file and the fault.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from steersman.machinery.private_files import check_regular, read_private
 from steersman.net.tls import HTTP1, HTTP2, Certificate, ServerTLS
 from steersman.server.certificates import LOOPBACK_NAME, CertificateFiles
 
-if TYPE_CHECKING:  # a server without service accounts has no keys of their tokens
+if TYPE_CHECKING:  # spares the import: most servers are given no keys of service account tokens
     from steersman.authentication.service_account_keys import ServiceAccountKeys
 
 logger = logging.getLogger(__name__)
 
 
 def check_serving_files(options: Options) -> None:
-    """Read the certificates, keys and authorities that flags name for serving, and the keys of tokens.
+    """Validate the certificates, keys and authorities that flags name for serving, and the keys of tokens.
 
-    Raises OptionsError. Warnings are left to those who use the files.
+    Raises OptionsError. Warnings are logged where the files are used.
     """
     if options.tls_cert_file:
         pair = Certificate(options.tls_cert_file, options.tls_private_key_file)
@@ -46,7 +46,10 @@ def check_serving_files(options: Options) -> None:
 
 
 def serving_tls(options: Options, files: CertificateFiles) -> ServerTLS:
-    """What the server serves with: certificates of flags or its own in `files`. Raises OptionsError, OSError."""
+    """Return the TLS configuration for serving, with the certificates of flags or the server's own in `files`.
+
+    Raises OptionsError and OSError.
+    """
     certificates = [Certificate(str(files.server), str(files.server_key))]
     if options.tls_cert_file:
         own = Certificate(str(files.server), str(files.server_key), (LOOPBACK_NAME,))
@@ -66,7 +69,7 @@ def serving_tls(options: Options, files: CertificateFiles) -> ServerTLS:
         if min_version < ssl.TLSVersion.TLSv1_3 and not options.disable_http2_serving:
             tls_parameters.check_suites_of_http2(options.tls_cipher_suites)
         if not ciphers:
-            min_version = ssl.TLSVersion.TLSv1_3  # TLS 1.2 has no suite left
+            min_version = ssl.TLSVersion.TLSv1_3  # no TLS 1.2 suite is left
     try:
         return ServerTLS(
             certificates,
@@ -83,7 +86,7 @@ def serving_tls(options: Options, files: CertificateFiles) -> ServerTLS:
 
 
 def _named_certificate(text: str) -> Certificate:
-    """One of `--tls-sni-cert-key`. Raises OptionsError."""
+    """Return a certificate of `--tls-sni-cert-key`. Raises OptionsError."""
     cert, key, names = sni_cert_key(text)
     found = Certificate(cert, key, names)
     check_pair(found, "--tls-sni-cert-key", "--tls-sni-cert-key")
@@ -92,7 +95,7 @@ def _named_certificate(text: str) -> Certificate:
 
 
 def sni_cert_key(text: str) -> tuple[str, str, tuple[str, ...]]:
-    """The certificate, its key and the names that it is for, of `CERT,KEY[:NAME,...]`. Raises OptionsError."""
+    """Split `CERT,KEY[:NAME,...]` into the certificate file, its key file and its names. Raises OptionsError."""
     pair, colon, after = text.partition(":")
     names = trim_space(after)
     if colon and not names:
@@ -104,21 +107,21 @@ def sni_cert_key(text: str) -> tuple[str, str, tuple[str, ...]]:
 
 
 def judges_certificates(options: Options) -> bool:
-    """Whether client certificates are judged above TLS, so that one that nobody vouches for is answered with 401.
+    """Return True if client certificates are verified above TLS, so that an untrusted one is answered with 401.
 
-    That takes longer to load than what `ssl` has; without these flags only this server's own authority counts. So does
-    `--tls-curve-preferences`, as `ssl` takes one curve only.
+    Its implementation takes longer to import than `ssl`. Without these flags only this server's own authority counts,
+    and `ssl` suffices. `--tls-curve-preferences` needs it too, as `ssl` accepts only one curve.
     """
     return bool(options.client_ca_file or options.requestheader_client_ca_file or options.tls_curve_preferences)
 
 
 def _told_authorities(options: Options, files: CertificateFiles) -> list[str]:
-    """The files of the authorities that clients are told in the handshake."""
+    """Return the files of the authorities whose names clients get in the handshake."""
     return [str(files.ca), *filter(None, [options.client_ca_file])]
 
 
 def check_proxy_authorities(options: Options) -> None:
-    """Raises OptionsError unless the authorities of trusted proxies can be used, and are no others' as well."""
+    """Raise OptionsError unless the proxies' authorities are usable and do not overlap with the clients'."""
     flag = "--requestheader-client-ca-file"
     check_authorities(flag, options.requestheader_client_ca_file)
     if options.client_ca_file and not options.requestheader_allowed_names:
@@ -132,14 +135,14 @@ def check_proxy_authorities(options: Options) -> None:
 
 
 def check_proxy_client(options: Options) -> None:
-    """Raises OptionsError unless what is shown to aggregated servers can be used."""
+    """Raise OptionsError unless the client certificate for aggregated servers is usable."""
     cert, key = options.proxy_client_cert_file, options.proxy_client_key_file
     if cert and key:
         check_pair(Certificate(cert, key), "--proxy-client-cert-file", "--proxy-client-key-file")
 
 
 def check_kubelet_files(options: Options) -> None:
-    """Raises OptionsError unless what the flags about kubelets name can be used."""
+    """Raise OptionsError unless the files in the flags about kubelets are usable."""
     if options.kubelet_client_certificate:
         given = Certificate(options.kubelet_client_certificate, options.kubelet_client_key)
         check_pair(given, "--kubelet-client-certificate", "--kubelet-client-key")
@@ -148,13 +151,14 @@ def check_kubelet_files(options: Options) -> None:
 
 
 TOKEN_KEY: Final = "sa.key"
-"""Name of the file with the key that signs tokens, in the data folder."""
+"""Name of the file in the data folder with the key that signs tokens."""
 
 
 def service_account_keys(options: Options) -> ServiceAccountKeys:
-    """The keys of service account tokens: those of flags, with the one in the data folder if none of them signs.
+    """Return the keys of service account tokens: those of flags, and the data folder's key if no flag has a signing
+    key.
 
-    Raises OptionsError, OSError.
+    Raises OptionsError and OSError.
     """
     from steersman.authentication.service_account_keys import KeyFileError, ServiceAccountKeys
 
@@ -169,7 +173,7 @@ def service_account_keys(options: Options) -> ServiceAccountKeys:
 
 
 def _check_token_keys(options: Options) -> None:
-    """Read the keys of tokens that flags name. Raises OptionsError."""
+    """Validate the keys of tokens that flags name. Raises OptionsError."""
     if not (options.service_account_key_file or options.service_account_signing_key_file):
         return
     from steersman.authentication.service_account_keys import ServiceAccountKeys
@@ -183,7 +187,7 @@ def _check_token_keys(options: Options) -> None:
 
 
 def check_pair(given: Certificate, cert_flag: str, key_flag: str) -> None:
-    """Raises OptionsError unless these are a certificate and its key; warns if others can read the key."""
+    """Raise OptionsError unless the files are a certificate and its key; warn if others can read the key."""
     _read(cert_flag, given.cert_file)
     with _told_with(key_flag, given.key_file):
         read_private(given.key_file)
@@ -191,18 +195,18 @@ def check_pair(given: Certificate, cert_flag: str, key_flag: str) -> None:
 
 
 def _load_pair(given: Certificate, cert_flag: str, key_flag: str) -> None:
-    """Raises OptionsError unless these are a certificate and its key."""
+    """Raise OptionsError unless the files are a certificate and its key."""
     _read(cert_flag, given.cert_file)
     _read(key_flag, given.key_file)
     try:
-        # Without a password to try, OpenSSL would ask for one at the terminal.
+        # Without a password argument OpenSSL would prompt on the terminal for the password of an encrypted key.
         ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(given.cert_file, given.key_file, lambda: "")
     except (ssl.SSLError, ValueError):
         raise OptionsError(_fault_of_pair(given, cert_flag, key_flag)) from None
 
 
 def check_authorities(flag: str, file: str) -> None:
-    """Raises OptionsError unless there are certificates of authorities in the file."""
+    """Raise OptionsError unless the file holds certificates of authorities."""
     data = _read(flag, file)
     try:
         ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_verify_locations(cafile=file)
@@ -279,7 +283,7 @@ def _read(flag: str, file: str) -> bytes:
 
 @contextlib.contextmanager
 def _told_with(flag: str, file: str) -> Iterator[None]:
-    """Makes of an OSError an OptionsError that names the flag and the file."""
+    """Convert an OSError to an OptionsError that names the flag and the file."""
     try:
         yield
     except OSError as error:

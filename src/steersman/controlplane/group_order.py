@@ -1,4 +1,4 @@
-"""The order of groups and versions: that of their APIServices, and before there are any that of the built-in ones."""
+"""The order of groups and versions in discovery, from the stored APIServices or else the built-in priorities."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def _order_of(service: APIService) -> tuple[tuple[str, str], Priority]:
 
 
 class GroupOrder:
-    """Keeps a catalogue in the order of the APIServices that are stored."""
+    """Maintains the order of a catalogue by the stored APIServices."""
 
     def __init__(self, catalogue: Catalogue) -> None:
         self._catalogue = catalogue
@@ -26,11 +26,11 @@ class GroupOrder:
         }
         self._of_services: dict[str, tuple[tuple[str, str], Priority]] = {}
         for key, priority in self._built_in.items():
-            catalogue.prioritize(*key, priority)
+            catalogue.set_priority(*key, priority)
 
     def follow(self, services: Store[APIService]) -> None:
-        """Takes the order from these from now on."""
-        read = services.kind.part(_READING.paths)
+        """Follow the priorities in these APIServices."""
+        read = services.kind.partial_decoder(_READING.paths)
 
         def changed(_: str, name: str, entry: Entry | None) -> None:
             before = self._of_services.pop(name, None)
@@ -40,9 +40,9 @@ class GroupOrder:
             if found == before:
                 return
             if before is not None and (found is None or found[0] != before[0]):
-                self._catalogue.prioritize(*before[0], self._built_in.get(before[0]))
+                self._catalogue.set_priority(*before[0], self._built_in.get(before[0]))
             if found is not None:
-                self._catalogue.prioritize(*found[0], found[1])
+                self._catalogue.set_priority(*found[0], found[1])
 
         Follower(services, changed).begin()
 

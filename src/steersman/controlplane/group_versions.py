@@ -1,4 +1,4 @@
-"""The built-in group versions in order of priority, as their APIServices have it."""
+"""The built-in group versions with the priorities of their APIServices."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class GroupVersionPriority(Struct, frozen=True):
 
     @property
     def name(self) -> str:
-        """As apiVersion has it."""
+        """The group version as in `apiVersion`."""
         return f"{self.group}/{self.version}" if self.group else self.version
 
 
@@ -28,7 +28,7 @@ GROUP_VERSIONS: Final = tuple(
     for group in GROUPS
     for version in group.versions
 )
-"""All that can be served; alpha and beta ones are off by default."""
+"""All group versions that can be served; alpha and beta ones are off by default."""
 
 WITHOUT_RESOURCES: Final = frozenset(
     {
@@ -40,4 +40,4 @@ WITHOUT_RESOURCES: Final = frozenset(
         *(f"{group.name}/{version}" for group in GROUPS for version in group.empty_versions),
     }
 )
-"""Versions that upstream knows, and serves nothing in with the default feature gates."""
+"""Versions that upstream knows, but which have no resources with the default feature gates."""

@@ -1,4 +1,4 @@
-"""The Lease by which a running server is known (KEP-1965, kube-apiserver identity)."""
+"""The Lease that identifies a running server (KEP-1965, kube-apiserver identity)."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from steersman.rest.context import loopback
 from steersman.server.server import Server
 
 RENEWAL: Final = 10.0
-"""Seconds."""
+"""Seconds between renewals of the lease."""
 COLLECTION: Final = 3600.0
-"""Seconds between looks for leases of servers that are gone."""
+"""Seconds between deletions of expired leases."""
 
 _COMPONENT: Final = "kube-apiserver"
 _IDENTITY_LABEL: Final = "apiserver.kubernetes.io/identity"
@@ -30,11 +30,11 @@ _HOSTNAME_LABEL: Final = "kubernetes.io/hostname"
 _ADDRESS_ANNOTATION: Final = "kubernetes.io/peer-advertise-address"
 _NAMESPACE: Final = "kube-system"
 _DURATION: Final = 3600
-"""Seconds."""
+"""Seconds for which a lease is valid."""
 
 
 class IdentityLease:
-    """Keeps this server's lease in kube-system, and takes away those that ran out."""
+    """This server's lease in kube-system; also deletes expired leases of other servers."""
 
     def __init__(self, server: Server, leases: StoreObjects) -> None:
         self._server = server
@@ -44,12 +44,12 @@ class IdentityLease:
         self._holder = f"{self.name}_{uuid.uuid4()}"
 
     async def begin(self) -> None:
-        """Takes away the lease of an earlier run and makes a new one."""
+        """Delete the lease of an earlier run and create a new one."""
         await self.end()
         await self.renew()
 
     async def renew(self) -> None:
-        """Tells that this server still runs."""
+        """Renew the lease."""
         lease = Lease(metadata=ObjectMeta(name=self.name, namespace=_NAMESPACE), spec=LeaseSpec())
         if await ensure(self._leases, self._marked(lease)):
             return
@@ -57,18 +57,18 @@ class IdentityLease:
         await self._leases.update(ctx, self.name, self._marked)
 
     async def end(self) -> None:
-        """Takes the lease away."""
+        """Delete the lease."""
         await remove(self._leases, self.name, _NAMESPACE)
 
     async def collect(self) -> None:
-        """Takes away the leases of servers that did not end orderly."""
-        now = datetime.fromtimestamp(times.moment(), UTC)
-        async for lease, _ in self._leases.every(_NAMESPACE):
+        """Delete the leases of servers that ended without deleting theirs."""
+        now = datetime.fromtimestamp(times.unix_now(), UTC)
+        async for lease, _ in self._leases.iterate_cached(_NAMESPACE):
             if lease.metadata.labels.get(_IDENTITY_LABEL) == _COMPONENT and _is_over(lease, now):
                 await self._remove_over(lease.metadata.name, now)
 
     async def _remove_over(self, name: str, now: datetime) -> None:
-        """Takes a lease away if it has run out, as far as anybody knows."""
+        """Delete a lease if it is expired in storage too."""
         try:
             lease: Lease = await self._leases.get(loopback(_NAMESPACE, name), name)
         except StatusError as error:
@@ -88,7 +88,7 @@ class IdentityLease:
 
 
 def server_id(hostname: str) -> str:
-    """The name of the lease of the server on a host, the same as kube-apiserver's."""
+    """Return the name of the lease of the server on a host, equal to kube-apiserver's."""
     parts = (part.encode() for part in (hostname, _COMPONENT))
     data = b"".join(len(part).to_bytes(2, "big") + part for part in parts)
     digest = hashlib.sha256(data).digest()[:16]

@@ -1,4 +1,4 @@
-"""Objects that a server makes for itself: they are made unless they are there, roles and bindings completed."""
+"""Creation of a server's own objects: created if missing; roles and bindings are completed."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ _RBAC: Final = "rbac.authorization.k8s.io"
 _WRITES: Final = (Operation.CREATE, Operation.UPDATE)
 
 ObjectsOf = Callable[[str, str], StoreObjects]
-"""(group, plural) -> its objects."""
+"""Function (group, plural) -> access to the resource's objects."""
 
 
 async def ensure(objects: StoreObjects, obj: Any) -> bool:
-    """Creates the object unless it is there; whether it was created."""
+    """Create the object if it is missing; return True if it was created."""
     metadata = obj.metadata
-    if objects.has(metadata.namespace, metadata.name):
+    if objects.is_cached(metadata.namespace, metadata.name):
         return False
     ctx: Context = loopback(metadata.namespace)
     try:
@@ -37,7 +37,7 @@ async def ensure(objects: StoreObjects, obj: Any) -> bool:
 
 
 async def remove(objects: StoreObjects, name: str, namespace: str = "", *, uid: str = "") -> None:
-    """Deletes the object, unless it is gone: it, or the one of this uid."""
+    """Delete the object if it exists; with `uid`, only the object with this uid."""
     options = DeleteOptions(grace_period_seconds=0, preconditions=Preconditions(uid=uid) if uid else None)
     try:
         await objects.delete(loopback(namespace, name), name, options)
@@ -47,12 +47,12 @@ async def remove(objects: StoreObjects, name: str, namespace: str = "", *, uid: 
 
 
 async def all_of(work: Iterable[Awaitable[Any]]) -> None:
-    """Does everything at once, so that it shares commits; raises the first failure."""
+    """Await everything concurrently, so that writes share commits; raises the first failure."""
     await asyncio.gather(*work)
 
 
 async def reconcile_policy(objects: ObjectsOf, policy: BootstrapPolicy) -> None:
-    """Makes roles and bindings; what is there keeps what was added to it."""
+    """Create roles and bindings; existing ones keep their additions."""
     await all_of(
         [
             *(_reconcile(objects, "clusterroles", each, reconcile_role) for each in policy.cluster_roles),
@@ -72,7 +72,7 @@ async def _reconcile(
     expected.kind = expected.api_version = ""
     objects = objects_of(_RBAC, plural)
     metadata = expected.metadata
-    there: Any = await objects.find(metadata.namespace, metadata.name)
+    there: Any = await objects.get_cached(metadata.namespace, metadata.name)
     result = decide(there, expected)
     if result.protected or result.operation is Operation.NONE:
         return
@@ -83,7 +83,7 @@ async def _reconcile(
         if await ensure(objects, result.object):
             return
 
-    def change(old: Any) -> Any:  # another server may have made it, or have been here first
+    def change(old: Any) -> Any:  # another server may have created or changed it meanwhile
         result = decide(old, expected)
         return result.object if result.operation in _WRITES and not result.protected else old
 

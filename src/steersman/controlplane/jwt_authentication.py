@@ -1,7 +1,7 @@
-"""Users by JSON Web Tokens, as the file of `--authentication-config` or the flags `--oidc-*` say.
+"""Authentication by JSON Web Tokens, configured by the file of `--authentication-config` or the flags `--oidc-*`.
 
-The file is looked at every second; a new one counts when all its issuers have been discovered, else the one before it
-goes on (pkg/kubeapiserver `options/authentication.go`, `authenticator/config.go`).
+The file is checked every second. A changed configuration takes effect once all its issuers have been discovered; until
+then the previous one stays (pkg/kubeapiserver `options/authentication.go`, `authenticator/config.go`).
 """
 
 from __future__ import annotations
@@ -48,17 +48,17 @@ from steersman.work.offloading import offload_if
 logger = logging.getLogger(__name__)
 
 LOOK_EVERY: Final = 1.0
-"""Seconds between looks at the file."""
+"""Seconds between checks of the file."""
 READY_WITHIN: Final = 60.0
-"""Seconds in which the issuers of a new file must have been discovered."""
+"""Seconds allowed for the discovery of the issuers of a changed file."""
 KEPT: Final = 60.0
-"""Seconds for which the authenticators of a file before go on, for tokens that are being judged."""
+"""Seconds for which the authenticators of a replaced file stay open, for tokens being checked."""
 
 
 class JWTAuthentication:
-    """The issuers that count now. Must be made on the loop; `start` follows the file.
+    """The current issuers. The constructor needs a running event loop; `start` follows the file.
 
-    Raises OptionsError for what cannot be used.
+    Raises OptionsError for a configuration that cannot be used.
     """
 
     def __init__(self, options: Options, registry: Registry, egress: Egress) -> None:
@@ -115,29 +115,29 @@ class JWTAuthentication:
 
     @property
     def anonymous(self) -> AnonymousAuthConfig | None:
-        """What the first file says of anonymous requests; a later one cannot say anything else."""
+        """The first file's settings for anonymous requests; a later file cannot change them."""
         return self._anonymous
 
     def authenticate_token(
         self, token: str, audiences: tuple[str, ...]
     ) -> TokenIdentity | Awaitable[TokenIdentity | None] | None:
-        """See TokenAuthenticator."""
+        """Authenticate a token. See TokenAuthenticator."""
         return self._current.authenticate_token(token, audiences)
 
     def start(self) -> None:
-        """Follows the file, if there is one."""
+        """Follow the file, if there is one."""
         if self._following is not None:
             self._following.start()
 
     async def stop(self) -> None:
-        """Asks nobody any more."""
+        """Stop following the file and close the connections to issuers."""
         if self._following is not None:
             await self._following.stop()
         await self._ending.stop()
         await self._current.close()
 
     async def _take(self, data: bytes) -> bool:
-        """Raises Unusable."""
+        """Apply a changed file. Raises Unusable."""
         try:
             configuration = await offload_if(True, read_configuration, data)
             errors = await offload_if(True, self._errors, configuration)
@@ -156,7 +156,7 @@ class JWTAuthentication:
         return errors
 
     async def _put_in_place(self, configuration: AuthenticationConfiguration) -> None:
-        """Has a configuration count once all its issuers are discovered. Raises Unusable."""
+        """Put a configuration in place once all its issuers are discovered. Raises Unusable."""
         try:
             made = self._made(configuration)
         except FetchError as error:
@@ -176,14 +176,14 @@ class JWTAuthentication:
         self._ending.later(KEPT, partial(self._end, before))
 
     async def _end(self, before: JWTAuthenticators) -> None:
-        """Lets go of what counted before."""
+        """Close a replaced configuration and remove the metrics of its issuers."""
         await before.close()
         for issuer in before.issuers - self._current.issuers:
             self._metrics.forget(issuer)
 
 
 def configuration_of_flags(options: Options) -> AuthenticationConfiguration:
-    """What `--oidc-*` stand for. Raises OptionsError."""
+    """Return the configuration equivalent to the `--oidc-*` flags. Raises OptionsError."""
     if not options.oidc_issuer_url or not options.oidc_client_id:
         raise OptionsError(
             "oidc-issuer-url and oidc-client-id must be specified together when any oidc-* flags are set"

@@ -1,4 +1,4 @@
-"""The use of tokens kept in secrets is recorded (KEP-2799): since when, in a ConfigMap, and the last, in the secret."""
+"""Records about tokens in secrets (KEP-2799): a ConfigMap with the first date of tracking, and the date of last use."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ NAMESPACE: Final = "kube-system"
 NAME: Final = "kube-apiserver-legacy-service-account-token-tracking"
 _SINCE: Final = "since"
 _PAUSE: Final = 1800.0
-"""Seconds in which the ConfigMap is made once at most: servers of two minds must not fight about it."""
+"""Seconds between two creations of the ConfigMap: servers that disagree must not fight over it."""
 
 
 class LegacyTokenTracking:
-    """Keeps the ConfigMap. `clock` tells seconds that only grow."""
+    """Maintains the ConfigMap. `clock` is monotonic, in seconds."""
 
     def __init__(self, config_maps: StoreObjects, clock: Callable[[], float] = times.monotonic) -> None:
         self._config_maps = config_maps
@@ -34,9 +34,9 @@ class LegacyTokenTracking:
         self._made: float | None = None
 
     async def sync(self) -> None:
-        """Makes what is missing, and mends a date that is none."""
+        """Create the ConfigMap if it is missing, and correct a malformed date."""
         config_maps = self._config_maps
-        found: ConfigMap | None = await config_maps.find(NAMESPACE, NAME)
+        found: ConfigMap | None = await config_maps.get_cached(NAMESPACE, NAME)
         today = times.today()
         if found is None:
             now = self._clock()
@@ -47,7 +47,7 @@ class LegacyTokenTracking:
         elif not times.is_date(found.data.get(_SINCE, "")):
 
             def change(old: ConfigMap) -> ConfigMap:
-                if not times.is_date(old.data.get(_SINCE, "")):  # another server may have mended it
+                if not times.is_date(old.data.get(_SINCE, "")):  # another server may have corrected it
                     old.data[_SINCE] = today
                 return old
 
@@ -55,21 +55,21 @@ class LegacyTokenTracking:
 
 
 class TokenUse:
-    """Writes into secrets on which day their tokens were used last. `secrets` is called when that is needed."""
+    """Writes the day of last use of a token into its secret. `secrets` is called at the first use."""
 
     def __init__(self, secrets: Callable[[], StoreObjects]) -> None:
         self._secrets = secrets
         self._writing: dict[tuple[str, str], asyncio.Task[None]] = {}
 
     def note(self, namespace: str, name: str) -> None:
-        """The token of a secret is used today; what is being written already is not written again."""
+        """Record that the token of a secret is used today; does nothing while a write for the secret is in progress."""
         key = namespace, name
         if key not in self._writing:
             task = self._writing[key] = asyncio.get_running_loop().create_task(self._write(namespace, name))
             task.add_done_callback(lambda _: self._writing.pop(key, None))
 
     async def stop(self) -> None:
-        """Gives up what is not written yet."""
+        """Cancel writes in progress."""
         tasks = list(self._writing.values())
         for each in tasks:
             each.cancel()
@@ -83,4 +83,4 @@ class TokenUse:
         try:
             await self._secrets().update(loopback(namespace, name), name, change)
         except StatusError as error:
-            logger.warning("the use of the token in secret %s/%s is not recorded: %s", namespace, name, error)
+            logger.warning("recording the use of the token in secret %s/%s failed: %s", namespace, name, error)

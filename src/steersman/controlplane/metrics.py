@@ -1,4 +1,4 @@
-"""The series of watches, connections and the process, read when they are scraped."""
+"""Metrics of watches, connections and the process, computed at each scrape."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from steersman.machinery.metrics import Computed, Labels, Registry
 from steersman.server.server import Server
 from steersman.server.version import version_info
 from steersman.store.store import Store
-from steersman.work.offloading import forgotten
+from steersman.work.offloading import missed_offloads
 
 _BUILD: Final = {
     "major": "major",
@@ -32,7 +32,7 @@ _BUILD: Final = {
 
 
 def install_metrics(registry: Registry, stores: Iterable[Store[Any]], server: Server) -> None:
-    """Registers what is not counted on the path of a request."""
+    """Register metrics that are computed at each scrape instead of counted per request."""
     started = time.time()
 
     def watchers() -> Iterator[tuple[Labels, float]]:
@@ -87,7 +87,7 @@ def install_metrics(registry: Registry, stores: Iterable[Store[Any]], server: Se
             "steersman_work_not_offloaded_total",
             "Work that may take long and was done on the event loop, as its caller did not offload it.",
             (),
-            lambda: (((), forgotten.count),),
+            lambda: (((), missed_offloads.count),),
         ),
         *process_series(),
         Computed(
@@ -106,7 +106,7 @@ def _build_info() -> list[tuple[Labels, float]]:
 
 
 def process_series() -> tuple[Computed, ...]:
-    """Return the time, memory and file descriptors of this process; on other systems than Linux some have no value."""
+    """Return the metrics of this process: time, memory and file descriptors. Some have no value except on Linux."""
     return tuple(
         Computed(kind, name, text, (), partial(_unlabelled, read))
         for kind, name, text, read in (
@@ -131,7 +131,7 @@ def process_series() -> tuple[Computed, ...]:
 
 
 def _unlabelled(read: Callable[[], float | None]) -> tuple[tuple[Labels, float], ...]:
-    """Return the one series of a metric, none if its value is not known."""
+    """Return the single series of a metric in a tuple; () if its value is unknown."""
     value = read()
     return () if value is None else (((), value),)
 
@@ -151,7 +151,7 @@ def _virtual_bytes() -> float | None:
 
 
 def _pages(column: int) -> float | None:
-    """Return a size of the process in bytes, by its column of /proc/self/statm; None if there is no such file."""
+    """Return a size of the process in bytes, by its column of /proc/self/statm; None without such a file."""
     try:
         return int(Path("/proc/self/statm").read_text().split()[column]) * os.sysconf("SC_PAGE_SIZE")
     except OSError:
@@ -160,7 +160,7 @@ def _pages(column: int) -> float | None:
 
 def _open_descriptors() -> float | None:
     try:
-        return len(os.listdir("/proc/self/fd")) - 1  # without the one that lists them
+        return len(os.listdir("/proc/self/fd")) - 1  # without the descriptor used for listing
     except OSError:
         return None
 

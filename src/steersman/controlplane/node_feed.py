@@ -1,7 +1,7 @@
-"""Feeds the graph of the Node authorizer: pods, volumes and what else says which node it is about.
+"""Feed of the Node authorizer's graph: pods, volumes, attachments and slices that refer to nodes.
 
-While a large pod is read, what it led to before counts: references of a pod are never taken away. Bodies in the cache
-lack the brace that opens them.
+While a large pod is being decoded, its previous references count, as references of a pod are never removed. Bodies in
+the cache lack the opening brace.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _DURATIONS: Final = tuple(0.0001 * 2**power for power in range(12))
 
 
 def feed_graph(graph: Graph, stores: Callable[[str, str], Store[Any]], registry: Registry) -> None:
-    """Puts what is stored into the graph, and from now on every change."""
+    """Fill the graph with all stored objects, and follow every change."""
     durations = Histogram(
         "node_authorizer_graph_actions_duration_seconds",
         "How long changes of the graph take.",
@@ -77,4 +77,4 @@ def _node_of(namespace: str, name: str, body: bytes) -> str:
 
 
 def _is_unread(namespace: str, name: str, until: Event) -> None:
-    """Nobody waits for it."""
+    """Do nothing: requests do not wait for the decoding."""

@@ -1,6 +1,6 @@
-"""Typed access to stores from inside the server (rest.objects.Objects).
+"""Typed access to stores for code inside the server (rest.objects.Objects).
 
-Of kinds that are served later, such as custom ones, nobody may have needed the cache yet: what may wait fills it.
+The cache of a kind served later, such as a custom one, may not be filled yet; async methods fill it.
 """
 
 from __future__ import annotations
@@ -16,26 +16,26 @@ from steersman.machinery.managed_fields import Applier, FieldManager
 from steersman.machinery.values import times
 from steersman.rest.capabilities import Change, Item, ListOptions
 from steersman.rest.context import Context
-from steersman.rest.conversion import settled
+from steersman.rest.conversion import run_with_conversions
 from steersman.rest.objects import Reading
 from steersman.storage.cache.entry import Entry
 from steersman.store.listing import in_turns, stored_now
 from steersman.store.store import Store
 from steersman.work.offloading import bound, current, offload, offload_if
 from steersman.work.single_flight import SingleFlight
-from steersman.work.yielding import unhurried
+from steersman.work.yielding import time_sliced
 
 T = TypeVar("T")
 
 MANAGER: Final = "kube-apiserver"
-"""Who owns the fields that the server itself writes."""
+"""Manager of the fields that the server itself writes."""
 
 _MUCH: Final = 64 << 10
-"""Bytes of all objects of a namespace from which working on all of them takes long."""
+"""Bytes of all objects of a namespace above which work on all of them counts as long."""
 
 
 class StoreObjects:
-    """The objects of one store. Writes are owned by the server, as upstream's through its loopback client are."""
+    """The objects of one store. The server owns the fields that it writes, as upstream's loopback client does."""
 
     def __init__(self, store: Store[Any]) -> None:
         self._store = store
@@ -53,30 +53,30 @@ class StoreObjects:
         item = await self._store.get(ctx, name)
         return await self._whole(item)
 
-    async def item(self, ctx: Context, name: str) -> Item:
+    async def get_item(self, ctx: Context, name: str) -> Item:
         return await self._store.get(ctx, name, "0")
 
-    async def items(self, ctx: Context, options: ListOptions) -> Sequence[Item]:
+    async def list_items(self, ctx: Context, options: ListOptions) -> Sequence[Item]:
         return (await self._store.list(ctx, options)).items
 
-    async def catch_up(self) -> None:
+    async def wait_until_current(self) -> None:
         if self._store.is_cold:
             await self._store.warm()
         await self._store.wait_current()
 
-    async def catches_up(self) -> bool:
+    async def try_wait_until_current(self) -> bool:
         if self._store.is_cold:
             await self._store.warm()
         return await self._store.catches_up()
 
-    async def look_up(self, namespace: str, name: str) -> None:
-        if "/" in namespace + name or await self.catches_up():
+    async def refresh(self, namespace: str, name: str) -> None:
+        if "/" in namespace + name or await self.try_wait_until_current():
             return
         entry = await self._store.stored(self._key(namespace, name))
         if entry is not None:
             self._ahead.put(entry)
 
-    async def find(self, namespace: str, name: str) -> Any | None:
+    async def get_cached(self, namespace: str, name: str) -> Any | None:
         if self._store.is_cold:
             await self._store.warm()
         entry = self._entry(namespace, name)
@@ -85,7 +85,7 @@ class StoreObjects:
     async def _whole(self, item: Item) -> Any:
         return await offload_if(is_large(item.body), self._store.decode, item)
 
-    async def every(self, namespace: str = "") -> AsyncIterator[tuple[Any, bool]]:
+    async def iterate_cached(self, namespace: str = "") -> AsyncIterator[tuple[Any, bool]]:
         if self._store.is_cold:
             await self._store.warm()
         entries = self._entries(namespace)
@@ -95,7 +95,7 @@ class StoreObjects:
                 yield await offload_if(much, self._store.decode, entry), much
 
     def _entry(self, namespace: str, name: str) -> Entry | None:
-        if "/" in name:  # nothing can be called that, but a key may look so
+        if "/" in name:  # no object's name contains a slash, but a key might match
             return None
         key = self._key(namespace, name) if namespace else self._store.prefix + name
         entry = self._store.cacher.get(key)
@@ -105,7 +105,7 @@ class StoreObjects:
         prefix = self._store.prefix
         return f"{prefix}{namespace}/{name}" if namespace else prefix + name
 
-    def has(self, namespace: str, name: str) -> bool:
+    def is_cached(self, namespace: str, name: str) -> bool:
         return self._entry(namespace, name) is not None
 
     def names(self, namespace: str = "") -> Iterator[tuple[str, str]]:
@@ -113,13 +113,14 @@ class StoreObjects:
             found, _, name = entry.key.removeprefix(self._store.prefix).rpartition("/")
             yield found, name
 
-    def known(self, namespace: str, name: str, reading: Reading[T]) -> T | None:
+    def read_cached(self, namespace: str, name: str, reading: Reading[T]) -> T | None:
         entry = self._entry(namespace, name)
         if entry is None:
             return None
         facts = entry.facts
-        # what was read before is taken without a further call, as every write asks for its namespace
-        return cast(T, facts[reading]) if facts is not None and reading in facts else self._read(entry, reading)
+        if facts is not None and reading in facts:  # taken without a further call: every write asks for its namespace
+            return facts[reading]  # type: ignore[return-value]
+        return self._read(entry, reading)
 
     def _read(self, entry: Entry, reading: Reading[T]) -> T:
         facts = entry.facts
@@ -128,7 +129,7 @@ class StoreObjects:
         return self._keep(entry, reading, self._made(entry.body, reading))
 
     def _made(self, body: bytes, reading: Reading[T]) -> T:
-        return reading.make(self._store.kind.part(reading.paths)(body))
+        return reading.make(self._store.kind.partial_decoder(reading.paths)(body))
 
     def _keep(self, entry: Entry, reading: Reading[T], made: T) -> T:
         if entry.facts is None:
@@ -136,7 +137,7 @@ class StoreObjects:
         entry.facts[reading] = made
         return made
 
-    def known_all(self, namespace: str, reading: Reading[T]) -> list[T]:
+    def read_all_cached(self, namespace: str, reading: Reading[T]) -> list[T]:
         return [self._read(entry, reading) for entry in self._entries(namespace)]
 
     async def read_all(self, namespace: str, reading: Reading[T]) -> list[T]:
@@ -150,7 +151,7 @@ class StoreObjects:
 
     async def _read_each(self, entries: Sequence[Entry], reading: Reading[T]) -> list[T]:
         found: list[T] = []
-        async for entry in unhurried(entries):
+        async for entry in time_sliced(entries):
             if entry.facts is not None and reading in entry.facts:
                 found.append(cast(T, entry.facts[reading]))
             elif is_large(entry.body):
@@ -160,24 +161,24 @@ class StoreObjects:
         return found
 
     async def _read_beside(self, entry: Entry, reading: Reading[T]) -> T:
-        """Read in the worker threads, once for all who ask meanwhile."""
+        """Read in a worker thread, in single flight."""
         made: T = await self._being_read.do((entry, reading), lambda: offload_if(True, self._made, entry.body, reading))
         return self._keep(entry, reading, made)
 
-    def is_much(self, namespace: str) -> bool:
+    def takes_long(self, namespace: str) -> bool:
         return _are_much(self._entries(namespace))
 
     def list(self, namespace: str = "") -> Iterator[Any]:
-        """Every object of a namespace, or of all, decoded here however large: not for requests."""
+        """Return an iterator of all objects of a namespace, or of all, decoded on this thread: not for requests."""
         decode = self._store.kind.decode
         return (decode(entry.body) for entry in self._entries(namespace))
 
-    async def each_now(self, namespace: str, reading: Reading[T]) -> AsyncIterator[tuple[str, T]]:
-        if await self.catches_up():
+    async def iterate_current(self, namespace: str, reading: Reading[T]) -> AsyncIterator[tuple[str, T]]:
+        if await self.try_wait_until_current():
             entries = self._entries(namespace)
         else:
             entries = await stored_now(self._store, self._prefix(namespace))
-        async for entry in unhurried(entries):
+        async for entry in time_sliced(entries):
             name = entry.key.rpartition("/")[2]
             if is_large(entry.body):
                 yield name, await offload_if(True, self._made, entry.body, reading)
@@ -193,20 +194,20 @@ class StoreObjects:
     def _prefix(self, namespace: str) -> str:
         return f"{self._store.prefix}{namespace}/" if namespace else self._store.prefix
 
-    def changed(self) -> int:
+    def change_count(self) -> int:
         return self._store.cacher.changed
 
-    def follow(self, changed: Callable[[], None]) -> None:
+    def subscribe(self, changed: Callable[[], None]) -> None:
         self._store.cacher.follow(changed)
 
-    def are_none(self) -> bool:
+    def is_empty(self) -> bool:
         cacher = self._store.cacher
         return cacher.is_current and cacher.is_empty
 
     async def create(self, ctx: Context, obj: Any, *, manager: str = MANAGER) -> Any:
         self._store.kind.default(obj)
         obj.metadata.managed_fields = self._fields("").create(obj, manager, times.now())
-        with bound(current().of(ctx.user.name)):
+        with bound(current().for_user(ctx.user.name)):
             return await self._whole(await self._store.create(ctx, obj))
 
     async def update(
@@ -224,11 +225,11 @@ class StoreObjects:
             new = change(None if old is None else await offload(self._store.kind.copy, old))
             if owned:
                 fields = self._fields(subresource)
-                new.metadata.managed_fields = await settled(fields.update, new, old, manager, times.now())
+                new.metadata.managed_fields = await run_with_conversions(fields.update, new, old, manager, times.now())
             return new
 
         change_of = Change(make, subresource=subresource, strategy=strategy)
-        with bound(current().of(ctx.user.name)):
+        with bound(current().for_user(ctx.user.name)):
             return await self._whole((await self._store.update(ctx, name, change_of)).item)
 
     async def apply(
@@ -241,16 +242,15 @@ class StoreObjects:
         subresource: str = "",
         uid: str = "",
     ) -> Any:
-        """Server-side apply of a configuration (plain data with kind and apiVersion) to an object that is there, of
-        this `uid` if it is given.
+        """Apply a configuration (plain data with kind and apiVersion) to an existing object, with this `uid` if given.
 
-        What others own is taken from them. Raises StatusError.
+        Conflicts with other managers are forced. Raises StatusError.
         """
         kind = self._store.kind
         applier = Applier(self._fields(subresource))
 
         async def make(old: Any | None) -> Any:
-            applied = await settled(applier.apply, old, configuration, manager, times.now(), force=True)
+            applied = await run_with_conversions(applier.apply, old, configuration, manager, times.now(), force=True)
             if applied.obj is None:
                 new = kind.copy(old)
             else:
@@ -259,18 +259,18 @@ class StoreObjects:
             new.metadata.managed_fields = applied.entries
             return new
 
-        with bound(current().of(ctx.user.name)):
+        with bound(current().for_user(ctx.user.name)):
             updated = await self._store.update(ctx, name, Change(make, uid=uid, subresource=subresource))
             return await self._whole(updated.item)
 
     async def delete(self, ctx: Context, name: str, options: DeleteOptions | None = None) -> Any:
-        with bound(current().of(ctx.user.name)):
+        with bound(current().for_user(ctx.user.name)):
             item, _ = await self._store.delete(ctx, name, options or DeleteOptions(grace_period_seconds=0))
             return await self._whole(item)
 
 
 def _are_much(entries: Sequence[Entry]) -> bool:
-    """Return True if work on all of these takes long."""
+    """Return True if work on all of these entries takes long."""
     size = 0
     for entry in entries:
         size += len(entry.body)

@@ -1,4 +1,4 @@
-"""The resources of kube-apiserver with what `--runtime-config` turns on: imported only if something of it is served."""
+"""The resources of kube-apiserver including those of `--runtime-config`; imported only if that flag enables some."""
 
 from __future__ import annotations
 
@@ -13,8 +13,10 @@ from steersman.rest.resource import Resource
 
 
 def kube_api(serves: Callable[[str, str, str], bool]) -> tuple[Resource[Any, Services], ...]:
-    """Those on by default, then those on request, with the versions for which `serves` (group, version, resource) says
-    so; stable versions are always there."""
+    """Return the resources on by default, then the optional ones.
+
+    Older and optional versions are included if `serves(group, version, resource)` is True; stable versions always are.
+    """
     return (*_with_older_versions(serves), *_on_request(serves))
 
 

@@ -1,6 +1,6 @@
-"""Options that depend on each other: combinations that kube-apiserver refuses or warns of, in its words.
+"""Checks of options that depend on each other: combinations that kube-apiserver refuses or warns of, with its texts.
 
-The table is in docs/compatibility.md. Ties that need what a file says are checked where the file is read.
+The table is in docs/compatibility.md. Combinations that depend on the content of a file are checked by its reader.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from steersman.machinery.values.durations import format_duration
 from steersman.net.ascii import lower
 
 _WARNED_BELOW: Final = 3607
-"""Seconds: the least `--service-account-max-token-expiration` with which extended tokens are told of when used late."""
+"""Seconds: smallest `--service-account-max-token-expiration` with which late use of extended tokens can be reported."""
 _EXTENDED: Final = 365 * 24 * 60 * 60
-"""Seconds that the token of a pod is good for where `--service-account-extend-token-expiration` is on."""
+"""Lifetime of a pod's token in seconds with `--service-account-extend-token-expiration`."""
 _STANDARD_HEADERS: Final = (
     ("requestheader_username_headers", "X-Remote-User", "header"),
     ("requestheader_group_headers", "X-Remote-Group", "header"),
@@ -27,7 +27,7 @@ _STANDARD_HEADERS: Final = (
 
 
 def check_ties(options: Options) -> None:
-    """Raise OptionsError for the first combination of options that kube-apiserver does not start with."""
+    """Raise OptionsError for the first combination of options with which kube-apiserver does not start."""
     _check_tokens(options)
     _check_priority_and_fairness(options)
     _check_transport_security(options.strict_transport_security_directives)
@@ -40,7 +40,7 @@ def check_ties(options: Options) -> None:
 
 
 def check_families(options: Options, ranges: tuple[IPv4Network | IPv6Network, ...], advertised: str) -> None:
-    """Raise OptionsError if the ranges of Services do not fit each other or the address that others reach."""
+    """Raise OptionsError if the ranges of Services do not fit each other or the advertised address."""
     if len(ranges) > 2:
         raise OptionsError("--service-cluster-ip-range must not contain more than two entries")
     if len(ranges) == 2 and ranges[0].version == ranges[1].version:
@@ -54,7 +54,7 @@ def check_families(options: Options, ranges: tuple[IPv4Network | IPv6Network, ..
 
 
 def warnings_of(options: Options) -> Iterator[str]:
-    """Yield what kube-apiserver logs of combinations that it starts with."""
+    """Yield kube-apiserver's warnings about combinations with which it starts."""
     if options.anonymous_auth and not options.lets_anonymous_in:
         yield (
             "AnonymousAuth is not allowed with the AlwaysAllow authorizer. Resetting AnonymousAuth to false. "
@@ -93,7 +93,7 @@ def _check_tokens(options: Options) -> None:
 
 
 def _check_priority_and_fairness(options: Options) -> None:
-    """Raise OptionsError if the kinds that priority and fairness is configured by are not served."""
+    """Raise OptionsError if the API of priority and fairness is enabled but not served."""
     if not options.enable_priority_and_fairness:
         return
     for level in ("flowcontrol.apiserver.k8s.io/v1", "api/ga", "api/all"):

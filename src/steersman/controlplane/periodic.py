@@ -10,5 +10,7 @@ from steersman.work.periodic import Periodic
 
 
 def periodic(name: str, work: Callable[[], Awaitable[object]], interval: float) -> Periodic:
-    """Return work that is done every `interval` seconds, for which requests may fail and storage may be away."""
+    """Return periodic work that runs every `interval` seconds; failed requests and unavailable storage are expected
+    errors.
+    """
     return Periodic(name, work, interval, expected=(StatusError, StorageUnavailable))

@@ -1,8 +1,8 @@
-"""Tells in the status of ValidatingAdmissionPolicies which of their expressions do not fit the kinds they are about.
+"""Type checking of ValidatingAdmissionPolicies: warnings in the status about expressions that do not fit their kinds.
 
-In a cluster kube-controller-manager does that (`pkg/controller/validatingadmissionpolicystatus`); what is written here,
-if `--controllers` says so, is the same under the same name, once for each generation, so that whoever comes second has
-nothing to do.
+In a cluster kube-controller-manager does this (`pkg/controller/validatingadmissionpolicystatus`). If `--controllers`
+enables this controller, it writes the same status under the same manager, once for each generation, so that the second
+of two controllers has nothing to do.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ logger = logging.getLogger(__name__)
 GROUP: Final = "admissionregistration.k8s.io"
 PLURAL: Final = "validatingadmissionpolicies"
 MANAGER: Final = "validatingadmissionpolicy-status"
-"""Owner of the status, and the account on which policies are checked, of which no more is done than for any user."""
+"""Field manager of the status, and the account of the work, which is limited to a user's fair share."""
 _FIRST: Final = 1.0
 _LONGEST: Final = 300.0
 _GONE: Final = (404, 409)
-"""The policy was deleted meanwhile, or another of its name was made; the new one has its turn."""
+"""Codes for a policy that was deleted meanwhile or replaced under the same name; the new one is queued separately."""
 
 _GENERATIONS: Final[Reading[tuple[int, int]]] = Reading(
     lambda policy: (policy.metadata.generation, policy.status.observed_generation),
@@ -48,7 +48,7 @@ _GENERATIONS: Final[Reading[tuple[int, int]]] = Reading(
 
 
 class PolicyStatus:
-    """Follows the policies from `start` to `stop`, and checks one at a time."""
+    """Controller that follows the policies from `start` to `stop`, and checks one at a time."""
 
     def __init__(
         self, server: Server, store: Store[Any], objects: StoreObjects, remote: Callable[[], RemoteDocuments]
@@ -61,12 +61,12 @@ class PolicyStatus:
         self._follower: Final = Follower(store, self._changed)
 
     def start(self) -> None:
-        """Checks all policies that are not checked yet, and from now on those that change."""
+        """Check all policies that are not checked yet, and every policy that changes."""
         self._queue.start(self._sync, name="policy status", workers=1)
         self._follower.begin()
 
     async def stop(self) -> None:
-        """Returns once nothing is checked any more."""
+        """Stop checking."""
         await self._queue.stop()
 
     def _changed(self, namespace: str, name: str, entry: object) -> None:
@@ -76,23 +76,23 @@ class PolicyStatus:
             self._queue.add(name)
 
     async def _sync(self, name: str) -> None:
-        """Raises StatusError if the status cannot be written now."""
-        known = self._objects.known("", name, _GENERATIONS)
+        """Check a policy if its status is out of date. Raises StatusError if the status cannot be written now."""
+        known = self._objects.read_cached("", name, _GENERATIONS)
         if known is not None and known[0] > known[1]:
-            with bound(current().of(MANAGER)):
+            with bound(current().for_user(MANAGER)):
                 await self._check(name)
 
     async def _check(self, name: str) -> None:
-        policy: ValidatingAdmissionPolicy | None = await self._objects.find("", name)
+        policy: ValidatingAdmissionPolicy | None = await self._objects.get_cached("", name)
         if policy is None:
             return
         checker = await self._type_checker()
-        from steersman.admission_rules.type_checking import TooMuchToSay
+        from steersman.admission_rules.type_checking import WarningsTooLarge
 
         try:
             warnings = await checker.check(policy.spec)
-        except TooMuchToSay as error:
-            logger.warning("the types of policy %s are not checked: %s", name, error)
+        except WarningsTooLarge as error:
+            logger.warning("type checking of policy %s gave up: %s", name, error)
             return
         configuration = {
             "apiVersion": f"{GROUP}/v1",
@@ -108,7 +108,7 @@ class PolicyStatus:
                 raise
 
     async def _type_checker(self) -> TypeChecker:
-        """What is imported, in a thread, with the first policy."""
+        """Return the type checker, whose module is imported in a thread with the first policy."""
         if self._checker is None:
             module = await asyncio.to_thread(import_module, "steersman.controlplane.type_checking")
             made: TypeChecker = module.TypeChecker(self._server.catalogue, self._fetch)

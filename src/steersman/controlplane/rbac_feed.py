@@ -1,5 +1,7 @@
-"""Feeds the RBAC authorizer from the caches of its four resources: until the newest version of a large role or binding
-has been read, the authorizer lets those wait who need it."""
+"""Feed of the RBAC authorizer from the caches of its four resources.
+
+While the newest version of a large role or binding is being decoded, the authorizer makes requests that need it wait.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,7 @@ _GROUP: Final = "rbac.authorization.k8s.io"
 
 
 def feed(authorizer: RbacAuthorizer, stores: Callable[[str, str], Store[Any]]) -> None:
-    """Puts what is stored into the authorizer, and from now on every change."""
+    """Fill the authorizer with all stored objects, and follow every change."""
     for plural in ("clusterroles", "clusterrolebindings", "roles", "rolebindings"):
         store = stores(_GROUP, plural)
         if plural.endswith("roles"):

@@ -1,25 +1,25 @@
-"""What is counted of configuration files that are followed while the server runs.
+"""Metrics of configuration files that are reloaded while the server runs.
 
-Follows k8s.io/apiserver `server/options/authorizationconfig/metrics` and those beside it.
+Follows k8s.io/apiserver `server/options/authorizationconfig/metrics` and its sibling packages.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from steersman.machinery.metrics import Computed, Counter, Gauge, Labels, Registry, hashed
+from steersman.machinery.metrics import Computed, Counter, Gauge, Labels, Registry, sha256_label
 from steersman.machinery.values import times
 
 
 class ReloadMetrics:
-    """How often a file was read anew, and which one counts: that with `data`, until another does.
+    """Metrics of one file: counts of reloads, and the hash of the current data, initially `data`.
 
     `what` is authentication, authorization or encryption; `server` is this server's identity.
     """
 
     def __init__(self, registry: Registry, what: str, server: str, data: bytes) -> None:
-        self._server = hashed(server)
-        self._hash = hashed(data)
+        self._server = sha256_label(server)
+        self._hash = sha256_label(data)
         prefix = f"apiserver_{what}_config_controller"
         split = "split by status and apiserver identity."
         stability = "[ALPHA]" if what == "encryption" else "[BETA]"
@@ -44,18 +44,18 @@ class ReloadMetrics:
         registry.add(self._total, self._last, info)
 
     def failed(self) -> None:
-        """Notes a file that cannot be used."""
+        """Count a failed reload."""
         self._count("failure")
 
     def succeeded(self, data: bytes) -> None:
-        """Notes a file that counts from now on."""
-        self._hash = hashed(data)
+        """Count a successful reload of `data`."""
+        self._hash = sha256_label(data)
         self._count("success")
 
     def _count(self, status: str) -> None:
         labels = (status, self._server)
         self._total.inc(labels)
-        self._last.set(times.moment(), labels)
+        self._last.set(times.unix_now(), labels)
 
     def _infos(self) -> Iterable[tuple[Labels, float]]:
         return [((self._server, self._hash), 1.0)] if self._hash else []

@@ -1,4 +1,4 @@
-"""Every built-in resource, by group, and by server of the chain."""
+"""All built-in resources, by group and by server of the delegation chain."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ GROUPS: Final[tuple[APIGroup, ...]] = (
     FLOW_CONTROL,
     API_SERVER_INTERNAL,
 )
-"""In the order in which they are listed."""
+"""All groups in the order in which they are listed."""
 
 AGGREGATOR: Final[tuple[Resource[Any, Services], ...]] = API_REGISTRATION.resources
 API_EXTENSIONS: Final[tuple[Resource[Any, Services], ...]] = API_EXTENSIONS_GROUP.resources

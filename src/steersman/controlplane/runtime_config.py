@@ -1,8 +1,8 @@
-"""`--runtime-config`: which group versions, and which resources in them, are served.
+"""`--runtime-config`: the served group versions, and the served resources in them.
 
-Follows k8s.io/apiserver `server/resourceconfig` and `server/options` (APIEnablementOptions), with their errors. A group
-version that is off is as one that was never there: not in discovery, no APIService, 404. What is stored stays, and
-other versions of a kind show it.
+Follows k8s.io/apiserver `server/resourceconfig` and `server/options` (APIEnablementOptions), errors included. A
+disabled group version looks as if it did not exist: it is not in discovery, has no APIService, and is answered with
+404. Its stored objects stay, and other versions of the kind show them.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Final
 from steersman.controlplane.group_versions import GROUP_VERSIONS, WITHOUT_RESOURCES
 from steersman.controlplane.options import OptionsError
 from steersman.machinery.go.strings import to_lower
-from steersman.machinery.suggestions import known_are
+from steersman.machinery.suggestions import known_names_hint
 
 _TRUE: Final = frozenset({"1", "t", "T", "true", "TRUE", "True", ""})
 _FALSE: Final = frozenset({"0", "f", "F", "false", "FALSE", "False"})
@@ -25,11 +25,11 @@ _LEVELS: Final = {
     "api/beta": re.compile(r"v\d+beta\d+", re.ASCII),
     "api/alpha": re.compile(r"v\d+alpha\d+", re.ASCII),
 }
-"""Keys about the versions of a form, later ones count more."""
+"""Keys for classes of versions; later ones take precedence."""
 
 
 class RuntimeConfig:
-    """The parsed flag. Raises OptionsError for what upstream does not start with either."""
+    """The parsed flag. Raises OptionsError for a value that upstream refuses."""
 
     def __init__(self, pairs: Mapping[str, str]) -> None:
         if dict(pairs) == {"api/all": "false"}:
@@ -46,7 +46,7 @@ class RuntimeConfig:
         for key, value in values.items():
             group, version, *resource = key.split("/")
             if (f"{group}/{version}" if group else version) not in registered:
-                meant = known_are(f"{group}/{version}", registered)
+                meant = known_names_hint(f"{group}/{version}", registered)
                 raise OptionsError(f"group version {group}/{version} that has not been registered{meant}")
             served = _boolean(key, value)
             if not resource:
@@ -61,20 +61,20 @@ class RuntimeConfig:
                 self._resources[group, version, resource[0]] = served
 
     def serves(self, group: str, version: str, resource: str) -> bool:
-        """Whether a resource is served in a version of a group, if there is one."""
+        """Return True if a resource, if it exists, is served in a version of a group."""
         found = self._resources.get((group, version, resource))
         return self._versions.get((group, version), False) if found is None else found
 
     @property
     def beyond_default(self) -> bool:
-        """Whether anything may be served that is off by default."""
+        """True if anything may be served that is off by default."""
         versions = {key[:2] for key, served in self._resources.items() if served}
         versions |= {key for key, served in self._versions.items() if served}
         return any(not _GA.fullmatch(version) for _, version in versions)
 
 
 def _core(key: str) -> str:
-    """The key of the core group's version, whichever way it is written; any other key as it is."""
+    """Return the key of the core group's version in one spelling; any other key stays as it is."""
     short = key.removeprefix("api/")
     return "/v1" if short == "v1" or short.startswith("v1/") else key
 
@@ -91,7 +91,7 @@ def _check_groups(values: Mapping[str, str]) -> None:
         if parts[0] not in groups:
             unknown.add(f"{parts[0]}/{parts[1]}")
     if unknown:
-        meant = known_are(min(unknown).partition("/")[0], groups - {""})
+        meant = known_names_hint(min(unknown).partition("/")[0], groups - {""})
         raise OptionsError(f"unknown api groups {','.join(sorted(unknown))}{meant}")
 
 

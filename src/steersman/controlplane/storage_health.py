@@ -1,4 +1,4 @@
-"""Whether a storage does as it should."""
+"""Health of a storage."""
 
 from __future__ import annotations
 
@@ -8,13 +8,16 @@ from steersman.storage.interface import Storage, StorageUnavailable
 
 
 async def not_ready(storage: Storage | None, seconds: float) -> str | None:
-    """What keeps a storage, which has so long to answer, from doing what is asked: a restart may not mend that."""
+    """Return the reason why a storage is not ready, None if it is; the storage has `seconds` to answer.
+
+    Covers faults that a restart may not repair.
+    """
     wrong = await wrong_with(storage, seconds)
     return wrong if wrong is not None or storage is None else storage.refusals.wrong()
 
 
 async def wrong_with(storage: Storage | None, seconds: float) -> str | None:
-    """What is wrong with a storage, which has so long to answer."""
+    """Return the fault of a storage, None if it is healthy; the storage has `seconds` to answer."""
     if storage is None:
         return "storage is closed"
     if storage.knows_newest or storage.refusal:

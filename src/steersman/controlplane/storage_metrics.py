@@ -1,5 +1,7 @@
-"""The series of what is stored and of the watch caches, read when they are scraped, under upstream's names
-(k8s.io/apiserver `storage/etcd3/metrics`, `storage/cacher/metrics`)."""
+"""Metrics of stored objects and watch caches, computed at each scrape, with upstream's names.
+
+Follows k8s.io/apiserver `storage/etcd3/metrics` and `storage/cacher/metrics`.
+"""
 
 from __future__ import annotations
 
@@ -74,7 +76,7 @@ _COUNTERS: Final[tuple[tuple[str, str, Value], ...]] = (
         lambda cacher: cacher.counts.listed,
     ),
 )
-"""Series are there once they are not 0, as upstream's are."""
+"""Counters by resource; as upstream, a series appears once it is not 0."""
 _BY_INDEX: Final[tuple[tuple[str, str, Value], ...]] = (
     (
         "apiserver_cache_list_total",
@@ -117,8 +119,10 @@ _STORED_OBJECTS: Final = (
 def install_storage_metrics(
     registry: Registry, stores: Iterable[Store[Any]], *, counts_objects: bool, file: Path | None
 ) -> None:
-    """Registers them. Objects are counted unless that is turned off (`--etcd-count-metric-poll-period=0`); `file` is
-    that of the storage, if it is one."""
+    """Register the metrics.
+
+    `counts_objects` is False for `--etcd-count-metric-poll-period=0`; `file` is the storage file, if there is one.
+    """
 
     def read(value: Value, *more: str, zero: bool = True) -> Callable[[], Iterator[tuple[Labels, float]]]:
         def values() -> Iterator[tuple[Labels, float]]:
@@ -198,7 +202,7 @@ def install_storage_metrics(
 
 
 def install_refusals(registry: Registry, storages: Sequence[Storage]) -> None:
-    """Registers the requests that storages refuse."""
+    """Register the metrics of requests refused by storages."""
 
     def each() -> Iterator[tuple[Refusals, Labels]]:
         for storage in storages:
@@ -243,5 +247,5 @@ def _size(file: Path) -> list[tuple[Labels, float]]:
 
 
 def _filled(stores: Iterable[Store[Any]]) -> Iterator[tuple[Cacher, GroupResource]]:
-    """The caches that are filled."""
+    """Return the filled watch caches with their resources."""
     return ((store.cacher, store.resource.group_resource) for store in stores if store.cacher.ready)

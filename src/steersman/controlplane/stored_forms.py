@@ -1,4 +1,4 @@
-"""In which forms objects of a resource may lie in the store, and in which they are written there."""
+"""The forms (versions and media types) in which a resource's objects may be stored, and the form for writing."""
 
 from __future__ import annotations
 
@@ -10,8 +10,11 @@ from steersman.rest.resource import OtherVersion, Resource
 
 
 def stored_form(resource: Resource[Any, Any], media_type: str) -> StoredForm | None:
-    """The form of a built-in kind. None for others, of which everything is JSON: custom resources keep the version they
-    were stored in, and what reads them makes them fit."""
+    """Return the form of a built-in kind, None for another.
+
+    Other kinds are always stored as JSON: custom resources keep the version in which they were stored, and their
+    readers convert them.
+    """
     if not is_built_in(resource.kind.gvk):
         return None
     if resource.always_json:
@@ -21,13 +24,13 @@ def stored_form(resource: Resource[Any, Any], media_type: str) -> StoredForm | N
 
 
 class _Versions:
-    """The versions of a resource beside its own, those too that are not served: they are imported when one is met."""
+    """The other versions of a resource, unserved ones included; they are imported on first use."""
 
     def __init__(self, resource: Resource[Any, Any]) -> None:
         self._resource: Final = resource
 
     def find(self, api_version: str) -> StoredVersion | None:
-        """The version, None if there is none."""
+        """Return a version, or None."""
         resource = self._resource
         for other in (*resource.other_versions, *_older(resource), *resource.unserved_versions()):
             if other.kind.api_version == api_version:
@@ -36,7 +39,7 @@ class _Versions:
 
 
 def _older(resource: Resource[Any, Any]) -> tuple[OtherVersion, ...]:
-    """The versions that --runtime-config could turn on."""
+    """Return the versions that --runtime-config could enable."""
     from steersman.controlplane.resources import KUBE_API_GROUPS  # all kinds: servers of a few do without
 
     for group in KUBE_API_GROUPS:

@@ -1,4 +1,4 @@
-"""The stores of a control plane, by resource: made, filled, found, ended."""
+"""The stores of a control plane, by resource."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from steersman.storage.mapped import MappedStorage
 from steersman.storage.stored_objects import StoredObjects
 from steersman.store.store import Store
 
-if TYPE_CHECKING:  # most servers encrypt nothing
+if TYPE_CHECKING:  # spares most servers the import: they encrypt nothing
     from steersman.controlplane.encryption import Encryption
 
 logger = logging.getLogger(__name__)
@@ -47,15 +47,18 @@ _JUDGED_BY: Final = frozenset(
     }.items()
     for plural in plurals
 )
-"""Resources by whose objects requests for other ones are judged."""
+"""Resources whose objects decide about requests for other resources."""
 _RETRY: Final = 1.0
-"""Seconds before a cache that could not be filled is filled again."""
+"""Seconds before another attempt to fill a cache."""
 
 
 class Stores:
-    """The stores, by the group of their stored version and their plural; `encryption` seals values, and `media_type` is
-    how objects of the built-in kinds are stored. They lie in one storage, unless `located` says in which each does, and
-    `is_apart` that this is another one."""
+    """The stores by the group of their stored version and their plural.
+
+    `encryption` encrypts values, `media_type` is the media type for writing objects of built-in kinds. All stores share
+    one storage, unless `located` returns the storage of each resource; `is_apart` then returns True for another
+    storage.
+    """
 
     def __init__(
         self,
@@ -73,18 +76,19 @@ class Stores:
         self._stores: dict[tuple[str, str], Store[Any]] = {}
         self._objects: dict[tuple[str, str], StoreObjects] = {}
         self._prefixes: SortedDict = SortedDict()
-        """Prefix of keys -> the resource that is stored there; none begins with another."""
+        """Resources by the prefix of their keys; no prefix begins with another."""
         self._filling: list[asyncio.Task[None]] = []
         self.late: Final = Late()
-        """Caches of what requests are judged by that are still to be told of something."""
+        """Subscribers for resources that decide about requests, which may still have to be notified of a write."""
         self.forms: Final[dict[GroupResource, StoredForm]] = {}
-        """How objects of built-in kinds are stored."""
+        """Stored forms of built-in kinds."""
 
     def add(self, bound: BoundResource[Any]) -> ResourceStorage:
-        """Makes what implements a resource; a store fills its cache when it is first used, if nobody starts it.
+        """Create and return the implementation of a resource; a store fills its cache on first use unless it is
+        started.
 
-        Raises ValueError for a resource whose keys would be among those of another: each would serve the other's
-        objects, to whoever has a right to its own.
+        Raises ValueError if the resource's prefix of keys overlaps with another's: each resource would then serve the
+        other's objects to users without the right to read them.
         """
         resource = bound.resource
         if bound.answerer is not None:
@@ -114,16 +118,18 @@ class Stores:
         return store
 
     def storage_of(self, resource: GroupResource, late: Late | None = None) -> Storage:
-        """Return where the values of a resource are stored: encrypted, if they are to be.
+        """Return the storage for the values of a resource, with encryption if configured.
 
-        `late` gets the subscribers that are still to be told of something.
+        `late` counts the subscribers that still have to be notified.
         """
         storage = self._storage if self._located is None else self._located(resource)
         return storage if self._encryption is None else self._encryption.storage_of(resource, storage, late)
 
     def replace(self, bound: BoundResource[Any]) -> tuple[Store[Any], Store[Any] | None]:
-        """Makes a store in the place of the one for the same keys, and gives that one too, which goes on until it is
-        stopped. Raises ValueError if the keys are among those of another resource."""
+        """Replace the store of a resource; return the new store and the old one, which runs until it is stopped.
+
+        The old one is None if there was none. Raises ValueError if the prefix of keys overlaps with another resource's.
+        """
         resource = bound.resource
         key = (resource.group, resource.plural)
         before = self._stores.get(key)
@@ -136,16 +142,16 @@ class Stores:
         return store, before
 
     async def start(self) -> None:
-        """Fills the caches of all stores, side by side."""
+        """Fill the caches of all stores concurrently."""
         await asyncio.gather(*(store.start() for store in self._stores.values()))
 
     def fill_later(self) -> None:
-        """Goes on filling the caches that are not yet, however long it takes."""
+        """Continue filling the unfilled caches in the background, without a time limit."""
         late = [store for store in self if not store.cacher.ready]
         self._filling = [asyncio.get_running_loop().create_task(_filled(store)) for store in late]
 
     def _claim(self, prefix: str, resource: GroupResource) -> None:
-        """Keeps a prefix of keys for a resource."""
+        """Reserve a prefix of keys for a resource. Raises ValueError if it overlaps with another."""
         at = self._prefixes.bisect_left(prefix)
         for other, holder in self._prefixes.items()[max(at - 1, 0) : at + 1]:
             if other.startswith(prefix) or prefix.startswith(other):
@@ -153,7 +159,7 @@ class Stores:
         self._prefixes[prefix] = resource
 
     def take_out(self, group: str, plural: str) -> Store[Any] | None:
-        """Forgets a store, which goes on until it is stopped; None for a resource that is not stored."""
+        """Remove and return a store, which runs until it is stopped; return None for a resource that is not stored."""
         store = self._stores.pop((group, plural), None)
         if store is not None:
             del self._objects[group, plural]
@@ -161,7 +167,7 @@ class Stores:
         return store
 
     async def stop(self) -> None:
-        """Ends all of them."""
+        """Stop all stores."""
         for task in self._filling:
             task.cancel()
         await asyncio.gather(*self._filling, return_exceptions=True)
@@ -169,11 +175,11 @@ class Stores:
             await store.stop()
 
     def store(self, group: str, plural: str) -> Store[Any]:
-        """The store of a resource. Raises KeyError for one that is not there, or not stored."""
+        """Return the store of a resource. Raises KeyError if there is none."""
         return self._stores[group, plural]
 
     def objects(self, group: str, plural: str) -> StoreObjects:
-        """Typed access to a resource's objects. Raises KeyError."""
+        """Return typed access to a resource's objects. Raises KeyError."""
         return self._objects[group, plural]
 
     def __iter__(self) -> Iterator[Store[Any]]:
@@ -181,12 +187,12 @@ class Stores:
 
 
 async def _filled(store: Store[Any]) -> None:
-    """Fills the cache of a store. What storage raises is logged, and it is tried again."""
+    """Fill the cache of a store; storage errors are logged and retried."""
     while True:
         try:
             await store.start()
         except StorageUnavailable as error:
-            logger.warning("the cache of %s is not filled yet: %s", store.prefix, error)
+            logger.warning("filling the cache of %s failed and will be retried: %s", store.prefix, error)
             await asyncio.sleep(_RETRY)
         else:
             return

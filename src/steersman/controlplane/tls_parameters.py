@@ -1,4 +1,4 @@
-"""Parameters of TLS that flags give, by Go's names and numbers: its least version, cipher suites, key exchanges."""
+"""TLS parameters of flags, by Go's names and numbers: least version, cipher suites, key exchange groups."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Final
 
 from steersman.controlplane.options import OptionsError
 from steersman.machinery.errors.field import quote
-from steersman.machinery.suggestions import known_are
+from steersman.machinery.suggestions import known_names_hint
 
 logger = logging.getLogger(__name__)
 
@@ -39,7 +39,7 @@ _INSECURE_SUITES: Final = {
     "TLS_RSA_WITH_AES_256_CBC_SHA": "AES256-SHA",
     "TLS_RSA_WITH_AES_256_GCM_SHA384": "AES256-GCM-SHA384",
 }
-"""Those that Go calls insecure."""
+"""Suites that Go calls insecure."""
 _SUITES_NOBODY_HAS: Final = frozenset(
     (
         "TLS_ECDHE_ECDSA_WITH_RC4_128_SHA",
@@ -53,7 +53,7 @@ _SUITES_NOBODY_HAS: Final = frozenset(
 _SUITES_OF_TLS_1_3: Final = frozenset(
     ("TLS_AES_128_GCM_SHA256", "TLS_AES_256_GCM_SHA384", "TLS_CHACHA20_POLY1305_SHA256")
 )
-"""Always offered, as by Go."""
+"""Suites that are always offered, as in Go."""
 _SUITES_OF_HTTP2: Final = ("TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256", "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256")
 _CURVES: Final = {
     4588: "X25519MLKEM768",
@@ -64,24 +64,24 @@ _CURVES: Final = {
     24: "P-384",
     25: "P-521",
 }
-"""OpenSSL's names of key exchanges by Go's numbers (crypto/tls CurveID), those that it prefers first."""
+"""OpenSSL's names of key exchange groups by Go's numbers (crypto/tls CurveID), in Go's order of preference."""
 _LARGEST_CURVE: Final = (1 << 16) - 1
 
 SUITE_NAMES: Final = tuple(sorted({*_SUITES, *_INSECURE_SUITES, *_SUITES_OF_TLS_1_3}))
-"""What the flag takes."""
+"""Suite names that the flag accepts."""
 
 
 def min_version(name: str) -> ssl.TLSVersion:
-    """The least version that is spoken. Raises OptionsError."""
+    """Return the least TLS version. Raises OptionsError."""
     if name in _OLD_VERSIONS:
-        raise OptionsError(f"--tls-min-version: {name} is not supported: nothing before TLS 1.2 is spoken here")
+        raise OptionsError(f"--tls-min-version: {name} is not supported: TLS 1.2 is the oldest version here")
     if name and name not in _VERSIONS:
-        raise OptionsError(f"unknown tls version {quote(name)}{known_are(name, _VERSIONS)}")
+        raise OptionsError(f"unknown tls version {quote(name)}{known_names_hint(name, _VERSIONS)}")
     return _VERSIONS.get(name, ssl.TLSVersion.TLSv1_2)
 
 
 def cipher_suites(names: Sequence[str]) -> list[str]:
-    """OpenSSL's names of these suites, without those of TLS 1.3. Raises OptionsError."""
+    """Return OpenSSL's names of these suites, without those of TLS 1.3. Raises OptionsError."""
     known = _SUITES | _INSECURE_SUITES
     found = []
     for name in names:
@@ -90,7 +90,9 @@ def cipher_suites(names: Sequence[str]) -> list[str]:
         if name in _SUITES_OF_TLS_1_3:
             continue
         if name not in known:
-            raise OptionsError(f"Cipher suite {name} not supported or doesn't exist{known_are(name, SUITE_NAMES)}")
+            raise OptionsError(
+                f"Cipher suite {name} not supported or doesn't exist{known_names_hint(name, SUITE_NAMES)}"
+            )
         if name in _INSECURE_SUITES:
             logger.warning("Use of insecure cipher '%s' detected.", name)
         found.append(known[name])
@@ -98,7 +100,7 @@ def cipher_suites(names: Sequence[str]) -> list[str]:
 
 
 def check_suites_of_http2(names: Sequence[str]) -> None:
-    """Raises OptionsError if suites are given without one that clients of HTTP/2 over TLS 1.2 have (RFC 9113 9.2.2)."""
+    """Raise OptionsError for suites without one that HTTP/2 over TLS 1.2 requires (RFC 9113 9.2.2)."""
     if names and not any(each in names for each in _SUITES_OF_HTTP2):
         raise OptionsError(
             "error configuring http2: http2: TLSConfig.CipherSuites is missing an HTTP/2-required AES_128_GCM_SHA256 "
@@ -107,7 +109,7 @@ def check_suites_of_http2(names: Sequence[str]) -> None:
 
 
 def curves(numbers: Sequence[int]) -> tuple[str, ...]:
-    """OpenSSL's names of these key exchanges, in Go's order of preference. Raises OptionsError."""
+    """Return OpenSSL's names of these key exchange groups, in Go's order of preference. Raises OptionsError."""
     seen: set[int] = set()
     for each in numbers:
         if not 0 < each <= _LARGEST_CURVE:

@@ -1,4 +1,4 @@
-"""Who signs service account tokens, and the documents by which others verify them."""
+"""Signing keys of service account tokens, and the documents by which others verify them."""
 
 from __future__ import annotations
 
@@ -21,39 +21,39 @@ logger = logging.getLogger(__name__)
 
 
 class TokenKeys(ABC):
-    """See the module."""
+    """Signer of service account tokens, with its OpenID documents."""
 
     max_extended_token_expiration = EXTENDED_SECONDS
-    """Seconds that tokens of pods live."""
+    """Lifetime of pods' tokens in seconds."""
 
     def __init__(self, options: Options) -> None:
         self._options = options
         self.max_token_expiration = options.service_account_max_token_expiration
-        """Seconds that a token lives at most, 0 for any."""
+        """Longest lifetime of a token in seconds, 0 without a limit."""
 
     @abstractmethod
     async def made(self) -> None:
-        """Returns once they are there. Raises OptionsError, OSError."""
+        """Return once the keys are available. Raises OptionsError and OSError."""
 
     @abstractmethod
     async def stop(self) -> None:
-        """Ends what it runs."""
+        """Stop background work."""
 
     @abstractmethod
     def sign(self, claims: dict[str, Any]) -> str | Awaitable[str]:
-        """A token with these claims. Raises KeyFileError, StatusError."""
+        """Return a token with these claims. Raises KeyFileError and StatusError."""
 
     @property
     @abstractmethod
     def verifying(self) -> Callable[[], ServiceAccountKeys] | Verifiers:
-        """What verifies tokens (authentication.service_account_tokens)."""
+        """The keys for verifying tokens (authentication.service_account_tokens)."""
 
     def install_openid(self, server: Server) -> None:
-        """Adds the documents by which others verify tokens; as upstream, none if the issuer is no https URL."""
+        """Serve the documents for verifying tokens; as upstream, not if the issuer is no https URL."""
         try:
             check_issuer(self._options.service_account_issuer[0])
         except ValueError as error:
-            logger.warning("the documents of OpenID discovery are not served: %s", error)
+            logger.warning("not serving the documents of OpenID discovery: %s", error)
             return
         install_openid(server, partial(self._configuration, server), self._key_set, self._max_age)
 
@@ -68,12 +68,12 @@ class TokenKeys(ABC):
     def _configuration_of(self, jwks_uri: str) -> bytes: ...
 
     def _max_age(self) -> int:
-        """Seconds for which the documents are good."""
+        """Return the seconds for which the documents may be cached."""
         return 3600
 
 
 class OwnTokenKeys(TokenKeys):
-    """Keys of this server, which a thread reads or makes while the rest of it starts."""
+    """Keys of this server, which a thread reads or makes during the start."""
 
     def __init__(self, options: Options, before: Callable[[], Awaitable[None]] | None = None) -> None:
         super().__init__(options)
@@ -88,11 +88,11 @@ class OwnTokenKeys(TokenKeys):
         await self._making
 
     async def stop(self) -> None:
-        """Returns once the thread has ended, whatever has become of it."""
+        """Return once the thread has ended, with or without success."""
         await asyncio.gather(self._making, return_exceptions=True)
 
     def keys(self) -> ServiceAccountKeys:
-        """The keys, once they are made."""
+        """Return the keys; they must have been made."""
         return self._making.result()
 
     @property

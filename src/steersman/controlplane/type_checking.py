@@ -1,6 +1,6 @@
-"""Checks the types of one policy's expressions, by the kinds that are served (see `policy_status`).
+"""Type checking of one policy's expressions against the served kinds (see `policy_status`).
 
-Slow to import, as expressions are.
+The module is slow to import, as the expression compiler is.
 """
 
 from __future__ import annotations
@@ -15,18 +15,20 @@ from steersman.catalogue.kinds_for import ListedVersion, ResourceKinds, listed_v
 from steersman.endpoints.discovery import ServedResource
 from steersman.endpoints.scope import root_of
 from steersman.machinery.identity.schema import GroupVersionError, GroupVersionKind, parse_group_version
-from steersman.openapi.kind_schemas import KindSchema, of_built_in, of_document, of_served
+from steersman.openapi.kind_schemas import KindSchema, built_in_schema, document_schema, served_schema
 from steersman.work.offloading import offload_if
 
 LIMIT: Final = 3 << 20
-"""Bytes of all warnings of a policy: nothing that is larger can be stored."""
+"""Limit of all warnings of a policy in bytes: a larger status cannot be stored."""
 
 FetchDocument = Callable[[str], Awaitable[bytes | None]]
-"""The v3 document of another server by its name, e.g. "apis/example.com/v1"; None if there is none."""
+"""Function that returns the OpenAPI v3 document of another server by name, e.g. "apis/example.com/v1", or None."""
 
 
 class TypeChecker:
-    """Checks policies one after the other in worker threads; keeps what it makes of discovery until that changes."""
+    """Checker of policies, one at a time, in worker threads; caches a digest of discovery until the catalogue
+    changes.
+    """
 
     def __init__(self, catalogue: Catalogue, fetch: FetchDocument) -> None:
         self._catalogue: Final = catalogue
@@ -34,10 +36,10 @@ class TypeChecker:
         self._resources: tuple[int, ResourceKinds] | None = None
 
     async def check(self, spec: ValidatingAdmissionPolicySpec) -> list[ExpressionWarning]:
-        """The warnings. Raises TooMuchToSay."""
+        """Return the warnings for a policy. Raises TooMuchToSay."""
         rules = spec.match_constraints.resource_rules if spec.match_constraints is not None else []
         resources = await self._resource_kinds()
-        gvks = await offload_if(True, resources.of_rules, rules)
+        gvks = await offload_if(True, resources.kinds_for, rules)
         found = [await self._typed(each) for each in gvks]
         kinds = [each for each in found if each is not None]
         params = None if not kinds or spec.param_kind is None else await self._params(spec.param_kind)
@@ -57,11 +59,11 @@ class TypeChecker:
         return await self._typed(GroupVersionKind(group, version, kind.kind))
 
     async def _typed(self, gvk: GroupVersionKind) -> TypedKind | None:
-        """A kind with its schema, None if that is not known."""
+        """Return a kind with its schema, None if it is unknown."""
         found = await offload_if(True, _known_here, gvk, self._catalogue.resources(gvk.group, gvk.version))
         if found is None:
             data = await self._fetch(root_of(gvk.group, gvk.version).removeprefix("/"))
-            found = None if data is None else await offload_if(True, of_document, data, gvk)
+            found = None if data is None else await offload_if(True, document_schema, data, gvk)
         return None if found is None else TypedKind(gvk, found.schema, found.schema_of, found.reference)
 
 
@@ -70,7 +72,7 @@ def _resource_kinds(versions: list[ListedVersion]) -> ResourceKinds:
 
 
 def _known_here(gvk: GroupVersionKind, resources: list[ServedResource]) -> KindSchema | None:
-    built_in = of_built_in(gvk)
+    built_in = built_in_schema(gvk)
     if built_in is not None:
         return built_in
-    return next((found for each in resources if (found := of_served(each, gvk)) is not None), None)
+    return next((found for each in resources if (found := served_schema(each, gvk)) is not None), None)

@@ -1,6 +1,6 @@
-"""What a running server keeps up: objects that every cluster has are made again when they are gone.
+"""Controllers of kube-apiserver, which restore the objects of every cluster while a server runs.
 
-These are kube-apiserver's own controllers, with its hooks' names and its intervals.
+They have kube-apiserver's hook names and intervals.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ if TYPE_CHECKING:
     from steersman.openapi.remote import RemoteDocuments
 
 REPAIR_INTERVAL: Final = 180.0
-"""Seconds between looks at all addresses and ports of services."""
+"""Seconds between two repairs of all addresses and ports of services."""
 SOON: Final = 10.0
 MINUTE: Final = 60.0
 
 
 class Upkeep:
-    """Begins with the hooks of `server` and ends with `stop`."""
+    """Controllers that start with the hooks of `server` and end with `stop`."""
 
     def __init__(
         self,
@@ -52,8 +52,10 @@ class Upkeep:
         keeps_lease: bool = True,
         shared: Storage | None = None,
     ) -> None:
-        """`remote` gives what other servers publish of OpenAPI; `controllers` are those of the option. Of several
-        processes that are one server one `keeps_lease`; `shared` is the storage, if other servers may be on it."""
+        """`remote` returns the OpenAPI documents of other servers; `controllers` is the option's value.
+
+        Of several processes of one server, one `keeps_lease`. `shared` is the storage if other servers may use it too.
+        """
         self._keeps_lease = keeps_lease
         self._server = server
         self._store = stores.store
@@ -74,7 +76,7 @@ class Upkeep:
         self._running: list[Periodic] = []
 
     def install(self) -> None:
-        """Adds the hooks."""
+        """Add the hooks."""
         server = self._server
         server.add_post_start_hook("start-service-ip-repair-controllers", self._start_repairs)
         server.add_post_start_hook("start-kube-apiserver-identity-lease-controller", self._start_identity)
@@ -83,7 +85,7 @@ class Upkeep:
         server.add_pre_shutdown_hook("stop-kube-apiserver-identity-lease-controller", self._stop_identity)
 
     def follow(self) -> None:
-        """Keeps up what `bootstrap` made; to be called once its hooks are done."""
+        """Start restoring the objects of `bootstrap`; call it after the hooks of `bootstrap`."""
         self._start(periodic("system namespaces", self._bootstrap.namespaces, MINUTE))
         self._start(periodic("the default ServiceCIDR", self._bootstrap.service_cidr, SOON))
         self._start(periodic("the service kubernetes", self._kubernetes.sync, ENDPOINTS_INTERVAL))
@@ -94,7 +96,7 @@ class Upkeep:
             self._policy_status.start()
 
     async def stop(self) -> None:
-        """Returns once nothing of it runs any more."""
+        """Stop all controllers."""
         if self._policy_status is not None:
             await self._policy_status.stop()
         for each in self._running:
@@ -117,13 +119,13 @@ class Upkeep:
     # Addresses and ports of services
 
     async def repair_ports(self) -> None:
-        """Brings the ports that count as taken in line with the services there are."""
+        """Rebuild the allocation of ports from the existing services."""
         services = self._store("", "services").allocator
         assert isinstance(services, ServiceAllocator)
         await services.repair()
 
     async def follow_address(self) -> None:
-        """Has the service `kubernetes` lead to where the server listens now."""
+        """Have the service `kubernetes` lead to the current listening address."""
         await self._kubernetes.begin()
 
     async def _start_repairs(self) -> None:

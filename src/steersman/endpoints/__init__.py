@@ -1,1 +1,3 @@
-"""From a request to a resource's capability and back. Knows no store."""
+"""HTTP endpoints of resources: from a request to a capability of the resource's storage and back. Independent of
+stores.
+"""

@@ -1,4 +1,4 @@
-"""The Accept-Encoding field, as each of upstream's two readers of it has it. Of repeated fields the first counts."""
+"""The Accept-Encoding field, parsed as by each of upstream's two readers of it. The first of repeated fields counts."""
 
 from __future__ import annotations
 
@@ -9,17 +9,19 @@ from steersman.machinery.go.strings import to_lower, trim_space
 from steersman.net.message import Headers
 
 _LONGEST: Final = 2048
-"""Characters of the field that are read."""
+"""Limit of characters of the field that are parsed."""
 
 
 def takes_gzip(headers: Headers) -> bool:
-    """Return True if `gzip` is named without any parameter: objects and lists (responsewriters.SerializeObject)."""
+    """Return True if `gzip` is listed without any parameter: for objects and lists
+    (responsewriters.SerializeObject).
+    """
     text = headers.get("accept-encoding", "")[:_LONGEST]
     return "gzip" in text and any(trim_space(each) == "gzip" for each in text.split(","))
 
 
 def rates_gzip(headers: Headers) -> bool:
-    """Return True if the last `gzip` that can be read has a quality above 0: OpenAPI documents (gziphandler)."""
+    """Return True if the last valid `gzip` entry has a quality above 0: for OpenAPI documents (gziphandler)."""
     quality = 0.0
     for text in headers.get("accept-encoding", "")[:_LONGEST].split(","):
         coding, *parameters = map(trim_space, text.split(";"))

@@ -1,4 +1,4 @@
-"""Between a handler and the admission chain: what the plugins are to judge of a request."""
+"""Admission attributes of requests that store nothing new."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from steersman.rest.context import Context
 def attributes(
     scope: Scope, request: Request, ctx: Context, operation: Operation, *, old: Any = None, options: Any = None
 ) -> Attributes:
-    """Return the attributes that plugins judge of a request that stores nothing new."""
+    """Return the admission attributes of a request that stores nothing new."""
     action = request.action
     return Attributes(
         operation,
@@ -32,7 +32,10 @@ def attributes(
 
 
 def check_delete(scope: Scope, request: Request, ctx: Context, options: Any) -> CheckDelete | None:
-    """Admission of a delete, for the store to call; None if nobody looks. Of a collection no object has a name."""
+    """Return the admission check of a delete, which the store calls; None if no plugin handles deletes.
+
+    Objects of a collection have no name in their attributes.
+    """
     chain = scope.shared.admission
     if not chain.handles(DELETE):
         return None

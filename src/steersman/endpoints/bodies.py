@@ -1,11 +1,10 @@
-"""Request bodies: reading them within bounds, and decoding the object they hold.
+"""Request bodies: reading within limits, and decoding of the objects in them.
 
-The texts are those of k8s.io/apimachinery's `runtime` decoders as clients of upstream see them.
+Errors have the texts of k8s.io/apimachinery's `runtime` decoders as clients of upstream see them.
 """
 
 from __future__ import annotations
 
-import re
 from typing import Any, Final
 
 import msgspec
@@ -39,7 +38,7 @@ from steersman.machinery.identity.schema import (
     no_type_registered,
     parse_group_version,
 )
-from steersman.machinery.large_work.large_requests import check_room
+from steersman.machinery.large_work.large_requests import check_backlog
 from steersman.machinery.large_work.nesting import is_too_deep
 from steersman.machinery.large_work.sizes import (
     check_count,
@@ -48,20 +47,22 @@ from steersman.machinery.large_work.sizes import (
     is_large_yaml,
     may_have_aliases,
 )
-from steersman.machinery.managed_fields import FORGET_ALL
+from steersman.machinery.managed_fields import RESET_MANAGERS
 from steersman.net.ascii import is_digits
 from steersman.net.message import BodyAborted, BodyTooLarge
 from steersman.work.offloading import current
 
 APPLY_YAML: Final = "application/apply-patch+yaml"
-"""The media type of a configuration for server-side apply."""
+"""Media type of a configuration for server-side apply."""
 MUCH_TO_APPLY: Final = 8 * 1024
-"""Bytes of a configuration, or of an object's field sets, up to which an apply takes a few milliseconds; more is done
-in the worker threads. YAML takes several times longer to read than JSON."""
+"""Bytes of a configuration, or of an object's field sets, above which an apply is offloaded: up to this size it takes a
+few milliseconds. YAML takes several times longer to parse than JSON.
+"""
 SURELY_LARGE: Final = 64 << 10
-"""Bytes above which every body is worked on in the worker threads, whatever is in it."""
+"""Bytes above which work on every body is offloaded, whatever its content."""
 FEWEST_DIGITS: Final = len(str(SURELY_LARGE))
-"""Digits of the length of a body that is surely large."""
+"""Digits of the Content-Length of a body above SURELY_LARGE."""
+_BACKSLASH: Final = ord("\\")
 _LONGEST: Final = 20
 _SUMMARY: Final = 30
 _NO_PROTOBUF: Final = (
@@ -73,7 +74,7 @@ _YAML_HEADING: Final = "yaml: unmarshal errors:\n"
 
 
 def large_length(request: Request) -> int:
-    """How many bytes the body has if it says that it is large; 0 if it does not."""
+    """Return the Content-Length of the body if it is large; otherwise 0."""
     length = request.headers.get("content-length", "")
     if len(length) < FEWEST_DIGITS or len(length) >= _LONGEST or not is_digits(length):
         return 0
@@ -81,13 +82,13 @@ def large_length(request: Request) -> int:
 
 
 async def read_body(scope: Scope, request: Request) -> bytes:
-    """The whole body.
+    """Return the whole body.
 
-    Raises StatusError 413 for too many bytes, 500 if it is malformed or never completes; 429 before anything of it is
-    read if it says that it is large, and much of the user's waits already.
+    Raises StatusError 413 for too many bytes, 500 if the body is malformed or never completes, and 429 before reading
+    if the body is announced as large and many large requests of the same account are waiting.
     """
     limit = scope.shared.max_body_bytes
-    if request.account is not None and request.account.place is not None and 0 < large_length(request) <= limit:
+    if request.account is not None and request.account.permit is not None and 0 < large_length(request) <= limit:
         _check_room(request)
     try:
         data = await request.http.body.read(limit)
@@ -100,7 +101,7 @@ async def read_body(scope: Scope, request: Request) -> bytes:
 
 
 def body_media_type(_scope: Scope, request: Request) -> str:
-    """The media type of a body that holds an object. Raises StatusError 415."""
+    """Return the media type of a body that holds an object. Raises StatusError 415."""
     content_type = request.headers.get("content-type", "")
     return JSON if content_type == JSON else body_media(content_type)
 
@@ -108,7 +109,7 @@ def body_media_type(_scope: Scope, request: Request) -> str:
 def is_large_body(scope: Scope, request: Request, data: bytes, media: str) -> bool:
     """Return True if work on the object in this body takes long.
 
-    Raises StatusError 429 for a large one of a user of whom much waits already.
+    Raises StatusError 429 for a large body if many large requests of the same account are waiting.
     """
     if media == PROTOBUF:
         large = is_large_protobuf(data)
@@ -127,14 +128,16 @@ def is_large_body(scope: Scope, request: Request, data: bytes, media: str) -> bo
 
 
 def _check_room(request: Request) -> None:
-    """Raise StatusError 429 while much of the same user waits; administrators always get through."""
+    """Raise StatusError 429 while many large requests of the same account are waiting; never for administrators."""
     if SYSTEM_MASTERS not in request.user.groups:
-        check_room(current())
+        check_backlog(current())
 
 
 def set_namespace(scope: Scope, request: Request, metadata: Any) -> None:
-    """The namespace of the URL, which a body may leave out but not contradict; what is in none has none. Raises
-    StatusError 400."""
+    """Set the namespace of an object to the URL's; a cluster-scoped object has none.
+
+    Raises StatusError 400 if the body contradicts the URL.
+    """
     namespace = request.action.namespace if scope.resource.namespaced else ""
     if not metadata.namespace or not namespace:
         metadata.namespace = namespace
@@ -143,7 +146,7 @@ def set_namespace(scope: Scope, request: Request, metadata: Any) -> None:
 
 
 def check_names(scope: Scope, request: Request, metadata: Any) -> None:
-    """The body may not contradict the URL, which says its namespace. Raises StatusError 400."""
+    """Check the name and set the namespace of an object by the URL. Raises StatusError 400 for a contradiction."""
     set_namespace(scope, request, metadata)
     name = request.action.name
     if not metadata.name:
@@ -161,10 +164,11 @@ def decode(
     kind: Kind[Any],
     also: tuple[str, ...] = (),
 ) -> Any:
-    """The object in `data` as `kind`, with its kind and apiVersion set aside; versions in `also` are read alike.
+    """Return the object in `data`, decoded as `kind`, with its kind and apiVersion cleared.
 
-    Unknown and duplicate fields become warnings, or 400 with `validation` Strict. Raises StatusError 400, and 413 for a
-    body of too many values. To be offloaded where `is_large_body` says so.
+    API versions in `also` are accepted too. Unknown and duplicate fields become warnings, or 400 with `validation`
+    Strict. Raises StatusError 400, and 413 for a body of too many values. Callers offload the call if `is_large_body`
+    says so.
     """
     wanted = kind.gvk
     if media == PROTOBUF:
@@ -191,15 +195,19 @@ def decode(
     if why := kind.internal_error(obj):
         raise cannot_be_handled(wanted, wanted, why)
     obj.kind = obj.api_version = ""
-    if b"managedFields" in data and not obj.metadata.managed_fields and _has_empty_managed_fields(data, language):
-        obj.metadata.managed_fields = [*FORGET_ALL]
+    if (
+        not obj.metadata.managed_fields
+        and data.find(b"managedFields") >= 0
+        and _has_empty_managed_fields(data, language)
+    ):
+        obj.metadata.managed_fields = [*RESET_MANAGERS]
     return obj
 
 
 def _read_at_once(data: bytes, kind: Kind[Any], *, strict: bool) -> Decoded[Any] | None:
-    """The object of JSON that says it is of this kind; None for any other, and where something is wrong with it.
+    """Return the object in a JSON body of exactly this kind, decoded in one pass.
 
-    Raises StatusError 413 for too many values.
+    Returns None for a body of another kind, and for a malformed one. Raises StatusError 413 for too many values.
     """
     check_count(data)
     if is_too_deep(data):
@@ -216,8 +224,15 @@ def _read_at_once(data: bytes, kind: Kind[Any], *, strict: bool) -> Decoded[Any]
     return decoded if data.isascii() and not _told_otherwise(data) else None
 
 
-_told_otherwise: Final = re.compile(rb'"(?:kind|apiversion)"|\\u', re.IGNORECASE).search
-"""Members that Go's decoder, which does not mind the case, may take for the kind or the version of an object."""
+def _told_otherwise(data: bytes) -> bool:
+    """Return True if JSON in ASCII may have a member that Go's decoder takes for the kind or version of an object.
+
+    It does not mind the case of names, nor escapes in them.
+    """
+    text = data.lower()
+    return (
+        text.find(b'"kind"') >= 0 or text.find(b'"apiversion"') >= 0 or (_BACKSLASH in text and text.find(b"\\u") >= 0)
+    )
 
 
 class _OwnedMetadata(msgspec.Struct, rename="camel"):
@@ -232,9 +247,10 @@ _OWNED: Final = msgspec.json.Decoder(_Owned)
 
 
 def _has_empty_managed_fields(data: bytes, language: Media) -> bool:
-    """Whether a document has a list of managers without any, which an object cannot tell from none at all.
+    """Return True if a document has an empty list of managers, which the decoded object cannot distinguish from none.
 
-    It asks to forget all there are, and so does a list of one empty entry, which an object can have.
+    An empty list asks for the removal of all managers. So does a list of one empty entry, which an object can
+    represent.
     """
     if language == "yaml":
         data = yaml_as_json(data)
@@ -266,7 +282,7 @@ def _decode_protobuf(scope: Scope, data: bytes, kind: Kind[Any], also: tuple[str
 
 
 def _actual_kind(data: bytes, language: Media, wanted: GroupVersionKind) -> GroupVersionKind:
-    """The kind that the body says it is; what it leaves out is as wanted."""
+    """Return the kind that the body states; missing parts are taken from `wanted`."""
     try:
         api_version, kind = peek_type_meta(data, language)
     except DecodeError as error:
@@ -279,9 +295,9 @@ def _actual_kind(data: bytes, language: Media, wanted: GroupVersionKind) -> Grou
 
 
 def _check_custom_kind(scope: Scope, data: bytes, language: Media, *, strict: bool, of_status: bool) -> None:
-    """Raises StatusError 400 and 422 for a body that is not of the kind that a definition makes.
+    """Raise StatusError 400 or 422 for a body that is not of the kind of a definition.
 
-    Of the status of an object all but the status is thrown away, the kind too.
+    A body for the status subresource is reduced to its status, so that its kind does not matter.
     """
     wanted = scope.gvk
     try:
@@ -291,7 +307,7 @@ def _check_custom_kind(scope: Scope, data: bytes, language: Media, *, strict: bo
     if not kind:
         text = (yaml_as_json(data) if language == "yaml" and not strict else data).decode("utf-8", "replace")
         why = f"Object 'Kind' is missing in '{text}'"
-        if not strict:  # what reads without strictness looks for a kind itself, and takes the one of the path for it
+        if not strict:  # upstream's lenient decoder looks for the kind itself, and falls back to that of the path
             raise cannot_be_handled(_actual_kind(data, language, wanted), wanted, why)
         raise _unrecognized(wanted.kind, why, data)
     try:
@@ -319,7 +335,7 @@ def _has_null_version(data: bytes, language: Media) -> bool:
 
 
 def wrong_type_meta(wanted: GroupVersionKind, api_version: str, kind: str, name: str) -> StatusError:
-    """422 for an object of a definition's that says it is of another kind or version."""
+    """Return the 422 error for a custom object that states another kind or version."""
     version = str(wanted.group_version)
     errors = []
     if kind != wanted.kind:
@@ -335,7 +351,7 @@ def _unrecognized(expected: str, why: str, data: bytes) -> StatusError:
 
 
 def warning_texts(strict_errors: list[str]) -> list[str]:
-    """What a strict reading objects to as warnings: of YAML without the parser's heading."""
+    """Return the errors of strict decoding as warnings, without the heading of YAML's parser."""
     texts = []
     for text in strict_errors:
         texts += [trim_space(line) for line in text.removeprefix(_YAML_HEADING).split("\n")]
@@ -343,7 +359,7 @@ def warning_texts(strict_errors: list[str]) -> list[str]:
 
 
 def summary(data: bytes) -> str:
-    """The beginning of a body, as text if it looks like JSON, else in hexadecimal."""
+    """Return the beginning of a body for messages: as text if it looks like JSON, else in hexadecimal."""
     if not data:
         return "<empty>"
     cut = data[:_SUMMARY]
@@ -366,17 +382,17 @@ def _other_kind(scope: Scope, actual: GroupVersionKind, wanted: GroupVersionKind
 
 
 def is_retired(kind: GroupVersionKind) -> bool:
-    """Whether upstream reads this version of a kind, though it serves others only."""
+    """Return True if upstream can decode this version of a kind but no longer serves it."""
     return str(kind.group_version) in RETIRED.get(kind.kind, ())
 
 
 def no_conversion(scope: Scope, actual: GroupVersionKind, wanted: GroupVersionKind) -> str:
-    """The text for a kind that is known, but is no other version of the one that is wanted."""
+    """Return the text for a known kind that cannot be converted to the wanted one."""
     # a resource in two groups has one internal type; a view of another kind (Scale) has its own
     package = go_package(scope.resource.group if wanted.group == scope.group else wanted.group)
     return f"converting ({actual.version}.{actual.kind}) to ({package}.{wanted.kind}): unknown conversion"
 
 
 def cannot_be_handled(actual: GroupVersionKind, wanted: GroupVersionKind, why: str) -> StatusError:
-    """400 for a body that does not decode to the kind of the endpoint."""
+    """Return the 400 error for a body that cannot be decoded as the kind of the endpoint."""
     return bad_request(f'{actual.kind} in version "{actual.version}" cannot be handled as a {wanted.kind}: {why}')

@@ -1,6 +1,6 @@
-"""gzip for large answers, off the event loop, for clients that accept it.
+"""gzip compression of large answers, in threads, for clients that accept it.
 
-isa-l compresses several times faster than zlib at about the same ratio as zlib's level 1, which is what upstream uses.
+See `machinery.deflate` for the libraries that compress.
 """
 
 from __future__ import annotations
@@ -11,22 +11,19 @@ from concurrent.futures import Executor
 from contextlib import aclosing
 from typing import Final
 
-from isal import isal_zlib
-
 from steersman.endpoints.accept_encoding import takes_gzip
 from steersman.endpoints.request import Request
 from steersman.endpoints.streamed import StreamedBody
+from steersman.machinery.deflate import Compressor, compressor
 from steersman.net.message import Response
 
 COMPRESS_OVER: Final = 128 * 1024
-"""Bytes over which an answer is compressed."""
-_LEVEL = 1
-_GZIP_WINDOW = 31
+"""Bytes above which an answer is compressed."""
 _BATCH = 512 * 1024
 
 
 async def compressed(request: Request, response: Response, executor: Executor) -> Response:
-    """The answer, with a gzip body if it is large and the client accepts that."""
+    """Return the answer, compressed if it is large and the client accepts gzip."""
     body = response.body
     if isinstance(body, bytes):
         is_large = len(body) > COMPRESS_OVER
@@ -40,7 +37,7 @@ async def compressed(request: Request, response: Response, executor: Executor) -
 
 
 async def compress(response: Response, executor: Executor) -> Response:
-    """The same answer with a gzip body; for bodies of bytes, and those made while they are sent."""
+    """Return the answer with a gzip body; the body must be bytes or a StreamedBody."""
     body = response.body
     loop = asyncio.get_running_loop()
     headers = [*response.headers, ("content-encoding", "gzip"), ("vary", "Accept-Encoding")]
@@ -54,22 +51,22 @@ async def compress(response: Response, executor: Executor) -> Response:
 
 
 def _compress_all(pieces: Sequence[bytes]) -> bytes:
-    compressor = isal_zlib.compressobj(_LEVEL, isal_zlib.DEFLATED, _GZIP_WINDOW)
-    return b"".join([*map(compressor.compress, pieces), compressor.flush()])
+    stream = compressor()
+    return b"".join([*map(stream.compress, pieces), stream.flush()])
 
 
 async def _compressed(
     batches: AsyncGenerator[list[bytes], None], loop: asyncio.AbstractEventLoop, executor: Executor
 ) -> AsyncGenerator[bytes, None]:
-    compressor = isal_zlib.compressobj(_LEVEL, isal_zlib.DEFLATED, _GZIP_WINDOW)
+    stream = compressor()
     async with aclosing(batches):
         async for batch in batches:
-            yield await loop.run_in_executor(executor, _compress_some, compressor, batch)
-    yield compressor.flush()
+            yield await loop.run_in_executor(executor, _compress_some, stream, batch)
+    yield stream.flush()
 
 
 async def _batches(pieces: Sequence[bytes]) -> AsyncGenerator[list[bytes], None]:
-    """Pieces that are there already, some at a time."""
+    """Yield existing pieces in batches."""
     batch: list[bytes] = []
     size = 0
     for piece in pieces:
@@ -82,7 +79,7 @@ async def _batches(pieces: Sequence[bytes]) -> AsyncGenerator[list[bytes], None]
 
 
 async def _gathered(body: StreamedBody) -> AsyncGenerator[list[bytes], None]:
-    """Pieces as they are made, some at a time."""
+    """Yield the pieces of a streamed body in batches, as they are produced."""
     batch: list[bytes] = []
     size = 0
     async with aclosing(body):
@@ -95,5 +92,5 @@ async def _gathered(body: StreamedBody) -> AsyncGenerator[list[bytes], None]:
     yield batch
 
 
-def _compress_some(compressor: isal_zlib.Compress, pieces: Sequence[bytes]) -> bytes:
-    return b"".join(map(compressor.compress, pieces))
+def _compress_some(stream: Compressor, pieces: Sequence[bytes]) -> bytes:
+    return b"".join(map(stream.compress, pieces))

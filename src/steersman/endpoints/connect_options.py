@@ -1,4 +1,4 @@
-"""The options of a connection (PodExecOptions, ServiceProxyOptions...) out of the query of its request, and back.
+"""Options of connect requests (PodExecOptions, ServiceProxyOptions...), parsed from the query and written back to it.
 
 Follows k8s.io/apiserver `endpoints/handlers` getRequestOptions.
 """
@@ -22,7 +22,7 @@ _TYPE_META: Final = ("kind", "apiVersion")
 
 
 def read_options(subresource: Subresource[Any], kind: Kind[Any], request: Request) -> Any:
-    """Return the options that a request asks for. Raises StatusError 400 for a value that cannot be read."""
+    """Return the options of a request. Raises StatusError 400 for a malformed value."""
     options = decode_parameters(type(kind.new()), request.query)
     if subresource.connect_path:
         options.path = _path(request)
@@ -30,14 +30,16 @@ def read_options(subresource: Subresource[Any], kind: Kind[Any], request: Reques
 
 
 def _path(request: Request) -> str:
-    """What follows the subresource, as upstream's handlers see it: with a slash before it."""
+    """Return the path after the subresource with a leading slash, as upstream's handlers see it."""
     path = request.subpath
     return f"/{path}" if path and not path.startswith("/") else path
 
 
 def ask_for(options: Any, request: Request) -> None:
-    """Makes a request one that asks for these options instead, as a plugin has changed them. Raises StatusError 400 for
-    another path: it decides where the request goes, and was authorized."""
+    """Rewrite a request's query to these options, which an admission plugin has changed.
+
+    Raises StatusError 400 for a changed path: the path decides the destination and has been authorized.
+    """
     pairs: list[tuple[str, str]] = []
     for each in msgspec.structs.fields(options):
         value = getattr(options, each.name)

@@ -1,8 +1,8 @@
-"""Requests for resources that definitions make, answered by what they are about and not by method and path.
+"""Routing of requests for custom resources by verb and subresource instead of method and path.
 
-Follows k8s.io/apiextensions-apiserver `pkg/apiserver/customresource_handler.go`, which has no router: the verb that was
-authorized says what is done, so that a HEAD is a get or a list, any method below `/watch/` a watch, and what stands
-behind a subresource is passed over.
+Follows k8s.io/apiextensions-apiserver `pkg/apiserver/customresource_handler.go`, which has no router: the authorized
+verb selects the handler. A HEAD is a get or a list, any method below `/watch/` is a watch, and path segments after a
+subresource are ignored.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from steersman.machinery.identity.schema import GroupResource
 
 _OF_ONE: Final = frozenset({"get", "update", "patch", "delete"})
 _ACROSS: Final = frozenset({"list", "watch"})
-"""Verbs that are for all namespaces where none is named."""
+"""Verbs that apply to all namespaces if the request names none."""
 
 
 class DefinedRoutes:
-    """The handlers of one defined resource in one version, by subresource and verb."""
+    """The handlers of one custom resource in one version, by subresource and verb."""
 
     def __init__(self, routes: Iterable[Route], *, namespaced: bool, warning: str) -> None:
         self.warning = warning
@@ -38,29 +38,29 @@ class DefinedRoutes:
         self._subresources = {subresource for subresource, _ in self._handlers}
 
     def has(self, action: Action) -> bool:
-        """Return True if requests about this are for the resource: its scope is theirs."""
+        """Return True if an action belongs to this resource: its scope (namespaced or cluster) matches."""
         if action.namespace:
             return self._namespaced
         return not self._namespaced or action.verb in _ACROSS
 
     def handler(self, request: Request) -> Handle:
-        """Return the handler of this request, which from now on knows its action.
+        """Return the handler of a request, and set the request's action.
 
-        Raises StatusError 404 for another subresource, 405 for another verb, 400 without a name where one is needed,
-        415 for such a patch in a media type that is none of patches.
+        Raises StatusError 404 for an unknown subresource, 405 for an unsupported verb, 400 if a required name is
+        missing, and 415 for a patch without a name in an unknown media type.
         """
         action = request.info.action
         resource = GroupResource(action.group, action.resource)
         handle = self._handlers.get((action.subresource, action.verb))
         if handle is None:
             if self.warning:
-                request.warnings.append(self.warning)  # which upstream adds before it looks for a handler
+                request.warnings.append(self.warning)  # upstream adds the warning before it looks for a handler
             if action.subresource not in self._subresources:
                 raise not_found(resource, action.name)
             raise method_not_supported(resource, action.verb)
         if not action.name and action.verb in _OF_ONE:
             if action.verb == "patch" and media_type(request) not in DEFINED:
-                raise unknown_patch_format()  # which upstream looks at before it looks for the name
+                raise unknown_patch_format()  # upstream checks the media type before the name
             raise bad_request("name must be provided")
         request.action = action
         return handle

@@ -1,4 +1,4 @@
-"""Discovery: which groups, versions and resources there are (meta/v1 APIResourceList, apidiscovery.k8s.io/v2)."""
+"""Discovery documents of groups, versions and resources (meta/v1 APIResourceList, apidiscovery.k8s.io/v2)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from steersman.rest.resource import OtherVersion, Resource, Subresource
 
 
 class ServedResource(Struct, frozen=True):
-    """A resource in one of the versions it is served in."""
+    """A resource in one of its served versions."""
 
     resource: Resource[Any]
     other: OtherVersion | None
@@ -26,12 +26,12 @@ class ServedResource(Struct, frozen=True):
 
     @property
     def deprecation_warning(self) -> str:
-        """What every request in this version is told, "" for nothing."""
+        """The warning for every request in this version, "" without one."""
         return (self.other or self.resource).deprecation_warning
 
     @property
     def subresources(self) -> tuple[Subresource[Any], ...]:
-        """Those of this version."""
+        """The subresources in this version."""
         own = None if self.other is None else self.other.subresources
         return self.resource.subresources if own is None else own
 
@@ -49,23 +49,23 @@ class ServedResource(Struct, frozen=True):
 
     @property
     def selectable_fields(self) -> tuple[str, ...]:
-        """Paths of the fields that this version can be selected by, beside those of the metadata: `spec.color`."""
+        """Paths of the fields besides metadata by which objects in this version can be selected, e.g. `spec.color`."""
         own = None if self.other is None else self.other.selectable_fields
         return tuple(self.resource.selectable_fields if own is None else own)
 
 
 def served_versions(resource: Resource[Any]) -> list[ServedResource]:
-    """A resource in every version it may be served in."""
+    """Return a resource in each version that may be served."""
     return [ServedResource(resource, other) for other in (None, *resource.other_versions)]
 
 
 def singular(resource: Resource[Any]) -> str:
-    """What one object of a resource is called: "pod"."""
+    """Return the singular name of a resource, e.g. "pod"."""
     return resource.singular or to_lower(resource.kind.name)
 
 
 def resource_list(group: str, version: str, found: Sequence[ServedResource]) -> dict[str, Any]:
-    """The APIResourceList of a group version: resources by name, each followed by its subresources."""
+    """Return the APIResourceList of a group version: resources sorted by name, each followed by its subresources."""
     group_version = f"{group}/{version}" if group else version
     resources: list[dict[str, Any]] = []
     for each in sorted(found, key=lambda each: each.resource.plural):
@@ -79,8 +79,8 @@ def resource_list(group: str, version: str, found: Sequence[ServedResource]) -> 
 
 def _verbs(resource: Resource[Any]) -> list[str]:
     verbs = list(resource.verbs)
-    if resource.told_verbs is not None:
-        verbs = [verb for verb in resource.told_verbs() if verb in verbs]
+    if resource.discovery_verbs is not None:
+        verbs = [verb for verb in resource.discovery_verbs() if verb in verbs]
     return verbs if resource.by_definition else sorted(verbs)
 
 
@@ -108,7 +108,7 @@ def _api_resource(each: ServedResource) -> dict[str, Any]:
 
 
 def _sub_kind(each: ServedResource, subresource: Subresource) -> tuple[str, str, str]:
-    """Kind of a subresource, with group and version where they are not the resource's own."""
+    """Return the kind of a subresource, and its group and version, which are "" if they are the resource's own."""
     if subresource.kind is None:
         return each.kind, "", ""
     gvk = subresource.kind.gvk
@@ -132,12 +132,12 @@ def _api_subresource(each: ServedResource, subresource: Subresource) -> dict[str
 
 
 def group_metadata(group: str) -> dict[str, Any]:
-    """The metadata of a group's APIGroupDiscovery."""
+    """Return the metadata of a group's APIGroupDiscovery."""
     return {"name": group} if group else {}
 
 
 def version_discovery(version: str, found: Sequence[ServedResource]) -> dict[str, Any]:
-    """The APIVersionDiscovery of a group version."""
+    """Return the APIVersionDiscovery of a group version."""
     return {
         "version": version,
         "resources": [_resource_discovery(each) for each in sorted(found, key=lambda each: each.resource.plural)],
@@ -164,7 +164,10 @@ def _resource_discovery(each: ServedResource) -> dict[str, Any]:
 
 
 def _response_kind(each: ServedResource, kind: str, group: str = "", version: str = "") -> dict[str, str]:
-    """Without a group and version it is that of the document, which upstream leaves out of built-in resources alone."""
+    """Return the responseKind of a resource or subresource.
+
+    An empty group and version mean those of the document; upstream leaves them out only for built-in resources.
+    """
     if not version and each.resource.by_definition:
         group, version = each.group, each.version
     return {"group": group, "version": version, "kind": kind}
@@ -179,5 +182,5 @@ def _subresource_discovery(each: ServedResource, subresource: Subresource) -> di
 
 
 def etag_of(document: bytes) -> str:
-    """The ETag of an encoded document: upstream's form, a SHA-512 in hexadecimal in quotes."""
+    """Return upstream's ETag of an encoded document: its SHA-512 in upper-case hexadecimal, in quotes."""
     return f'"{hashlib.sha512(document).hexdigest().upper()}"'

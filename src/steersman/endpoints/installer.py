@@ -1,8 +1,8 @@
-"""Routes: made for each resource from what it can do, each under the template of its path.
+"""Routes of resources by path template, created from the capabilities of their storage.
 
-The template says where a route acts (its `level`), and the request info, which the authorizer has judged, comes from
-the same reading of the path. Before a handler is called, `Route.handler` holds what was judged against what stood in
-the path for the parameters of the template, and refuses what is not the same; only then the request has its `action`.
+The template defines the `level` of a route. The request info, which the authorizer checks, comes from an independent
+parse of the path. Before a handler runs, `Route.handler` compares the authorized action with the parameters of the
+template and refuses any difference; only then is `request.action` set.
 """
 
 from __future__ import annotations
@@ -55,13 +55,13 @@ C = TypeVar("C", bound=ResourceStorage)
 
 Handle = Callable[[Request], Awaitable[Response]]
 Routes = dict[str, "Route"]
-"""By template, e.g. "/apis/apps/v1/namespaces/{namespace}/deployments/{name}/scale"."""
+"""Routes by template, e.g. "/apis/apps/v1/namespaces/{namespace}/deployments/{name}/scale"."""
 
 _SUBRESOURCE_METHODS: Final = {"get": "GET", "update": "PUT", "patch": "PATCH", "create": "POST", "delete": "DELETE"}
 
 
 class Level(Enum):
-    """Where a route acts: on all objects of a cluster, on those of a namespace, on one, on a subresource of one."""
+    """Scope of a route: all objects of a cluster, all objects of a namespace, one object, or a subresource of one."""
 
     CLUSTER = "cluster"
     NAMESPACE = "namespace"
@@ -70,12 +70,12 @@ class Level(Enum):
 
     @property
     def named(self) -> bool:
-        """Whether it is about one object."""
+        """True if the route is about one object."""
         return self in (Level.OBJECT, Level.SUBRESOURCE)
 
 
 class Method(Struct, frozen=True):
-    """What a method of a route does, and the verbs that allow it."""
+    """A method of a route: its handler, and the verbs that permit it."""
 
     handle: Handle
     verbs: tuple[str, ...]
@@ -91,18 +91,18 @@ class Route:
     subresource: str
     level: Level
     methods: dict[str, Method] = field(default_factory=dict)
-    """By method."""
+    """Methods of the route by HTTP method."""
     warning: str = ""
-    """What every request is told that a handler answers, whatever the answer."""
+    """Warning for every request that reaches a handler."""
     by_definition: bool = False
-    """Whether a CustomResourceDefinition makes the resource; see `defined_routes` for its other requests."""
+    """True for a custom resource; see `defined_routes` for its other requests."""
     number: int = field(default_factory=partial(next, count(1)))
-    """Another for each route there ever was."""
+    """A number that is unique among all routes ever created."""
 
     def handler(self, request: Request) -> Handle:
-        """What answers this request, which from now on knows its action.
+        """Return the handler of a request, and set the request's action.
 
-        Raises StatusError 400 without a name, 405, and 500 if what the route does is not what was authorized.
+        Raises StatusError 400 without a name, 405, and 500 if the route differs from what was authorized.
         """
         method = self.methods.get(request.method)
         if method is None:
@@ -116,7 +116,7 @@ class Route:
         return method.handle
 
     def is_usual(self, request: Request) -> bool:
-        """Return True if a request for a defined resource is answered as its method and path say."""
+        """Return True if a request for a custom resource can be routed by its method and path."""
         return request.method in self.methods and bool(request.info.target.name or not self.level.named)
 
     def _check(self, info: RequestInfo, method: Method) -> None:
@@ -133,12 +133,12 @@ class Route:
             return False
         if self.level.named:
             return action.name == target.name
-        # the name that a field selector asks for narrows what may be listed or watched, and the selector what is shown
+        # a field selector on the name narrows a list or watch, and the selector is applied by the storage
         return not target.name and (not action.name or action.verb in ("list", "watch"))
 
 
 def offered(resource: Resource[Any], storage: ResourceStorage) -> Resource[Any]:
-    """The resource with those of its verbs that its storage can do."""
+    """Return the resource with only the verbs that its storage supports."""
     able = verbs_of(storage)
     below = tuple(_offered_below(each, able) for each in resource.subresources)
     if able.issuperset(resource.verbs) and below == resource.subresources:
@@ -148,7 +148,9 @@ def offered(resource: Resource[Any], storage: ResourceStorage) -> Resource[Any]:
 
 
 def _offered_below(subresource: Subresource, able: frozenset[str]) -> Subresource:
-    """What acts or connects asks nothing of the storage."""
+    """Return the subresource with only the supported verbs; acting and connecting subresources do not need the
+    storage.
+    """
     if subresource.create is not None or subresource.connect is not None or able.issuperset(subresource.verbs):
         return subresource
     return replace(subresource, verbs=tuple(verb for verb in subresource.verbs if verb in able))
@@ -157,7 +159,7 @@ def _offered_below(subresource: Subresource, able: frozenset[str]) -> Subresourc
 def routes_of(
     versions: Iterable[ServedResource], bound: BoundResource[Any], storage: ResourceStorage, shared: Shared
 ) -> Routes:
-    """The routes of a resource in these versions; `storage` can do all of its verbs."""
+    """Return the routes of a resource in these versions; `storage` supports all of its verbs."""
     routes: Routes = {}
     for each in versions:
         scope = Scope(each.resource, each.other, storage, shared, tables=bound.answerer is None)
@@ -169,7 +171,7 @@ def routes_of(
 
 
 def _over(scope: Scope, storage: C) -> Scope[C]:
-    """The scope, whose storage can do what has been found that `storage` can: it is the same."""
+    """Return the scope, typed with the capability that `storage` was found to provide."""
     assert scope.storage is storage
     return cast("Scope[C]", scope)
 
@@ -194,10 +196,10 @@ class _Installer:
         everywhere: bool = False,
         path: bool = False,
     ) -> None:
-        """Adds a method to the route of a template: that of one object if it is `named`, else that of a collection.
+        """Add a method to the route of a template: of one object if `named`, else of a collection.
 
-        `everywhere` is the collection across all namespaces, `watch` the old path of watches, `path` any path behind
-        the subresource.
+        `everywhere` is the collection across all namespaces, `watch` the old path of watches, `path` any path after the
+        subresource.
         """
         scope = self._scope
         plural = scope.resource.plural
@@ -273,7 +275,7 @@ def _install_subresource(
 
 
 def _subresource_handlers(scope: Scope, subresource: Subresource, bound: BoundResource[Any]) -> dict[str, Handle]:
-    """By verb, those that can be served."""
+    """Return the supported handlers of a subresource by verb."""
     if subresource.name in bound.acts:
         return {"create": partial(act, scope, subresource, bound.acts[subresource.name])}
     handlers: dict[str, Handle] = {}

@@ -1,4 +1,4 @@
-"""Runs a route's handler: finds it, turns its errors into answers, and counts both."""
+"""Running of a route's handler: finding it, converting errors to answers, and metrics."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from steersman.endpoints.request import Handler, Request
 from steersman.endpoints.responses import long_error_response
 from steersman.endpoints.streamed import StreamedBody
 from steersman.machinery.errors.status import StatusError
-from steersman.machinery.large_work.body_room import MAX_BYTES
+from steersman.machinery.large_work.body_budget import MAX_BYTES
 from steersman.machinery.large_work.large_requests import LargeRequests
-from steersman.machinery.large_work.places import Place
+from steersman.machinery.large_work.permits import Permit
 from steersman.machinery.metrics import Labels
 from steersman.machinery.values.times import monotonic
 from steersman.net.message import Response
@@ -30,11 +30,11 @@ logger = logging.getLogger(__name__)
 _REMOVED_IN: Final = re.compile(r"unavailable in v([0-9]+\.[0-9]+)\+", re.ASCII).search
 _WITH_BODIES: Final = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 _ROOM: Final = 3 << 20
-"""Bytes for which room is made where the length is not told."""
+"""Bytes reserved for a body without a Content-Length."""
 
 
 class Instruments(Protocol):
-    """What of a server's configuration this needs."""
+    """The part of a server's configuration that is needed here."""
 
     @property
     def metrics(self) -> RequestMetrics: ...
@@ -47,7 +47,9 @@ class Instruments(Protocol):
 
 
 class Routed(Protocol):
-    """A route, or the routes of a defined resource: `warning` is what every request is told that a handler answers."""
+    """A route, or the routes of a custom resource; `warning` is the warning for every request that reaches a
+    handler.
+    """
 
     @property
     def warning(self) -> str: ...
@@ -56,17 +58,17 @@ class Routed(Protocol):
     def by_definition(self) -> bool: ...
 
     def handler(self, request: Request) -> Handle:
-        """Return what answers the request. Raises StatusError."""
+        """Return the handler of the request. Raises StatusError."""
 
 
 async def instrumented(config: Instruments, route: Routed, request: Request) -> Response:
-    """What the route's handler answers to the request; a StatusError becomes its Status."""
+    """Return the answer of the route's handler; a StatusError becomes its Status."""
     info, metrics = request.info, config.metrics
     try:
         handle = route.handler(request)
         if route.warning:
             request.warnings.append(route.warning)
-            # definitions word their warnings as they like
+            # the warnings of definitions are free text
             removed_in = "" if route.by_definition else _removed_in(route.warning)
             metrics.deprecated.set(1, (*metrics.labels(info, dry_run=False)[2:6], removed_in))
             if request.audit is not None:
@@ -96,18 +98,18 @@ async def instrumented(config: Instruments, route: Routed, request: Request) -> 
 
 
 def _removed_in(warning: str) -> str:
-    """Return the release that a warning of a deprecated version says it is removed in, "" if it says none."""
+    """Return the release in which a deprecated version is removed according to its warning, "" if there is none."""
     found = _REMOVED_IN(warning)
     return found[1] if found else ""
 
 
 def _deprecation(removed_in: str) -> dict[str, str]:
-    """Return the annotations of the audit event of a request in a deprecated version."""
+    """Return the annotations of the audit event for a request in a deprecated version."""
     return {"k8s.io/deprecated": "true"} | ({"k8s.io/removed-release": removed_in} if removed_in else {})
 
 
 def _size_of_large_body(request: Request) -> int:
-    """The bytes for which room is needed; 0 if the body is not large, or only passed on."""
+    """Return the bytes to reserve for a body; 0 if it is not large, or only passed on."""
     if "content-length" in request.headers:
         size = large_length(request)
     else:
@@ -118,20 +120,22 @@ def _size_of_large_body(request: Request) -> int:
 
 
 async def _with_room(config: Instruments, handle: Handler, request: Request, size: int) -> Response:
-    """What the handler answers, once there is room for the body. Raises StatusError 429 if too many wait for that."""
+    """Return the handler's answer, once there is room for the body. Raises StatusError 429 if too many requests
+    wait.
+    """
     bodies, user, account = config.large_requests.bodies, request.user.name, current()
-    await bodies.enter(user, size)
-    account.place = place = Place(config.large_requests.places, user, size)
+    await bodies.acquire(user, size)
+    account.permit = permit = Permit(config.large_requests.permits, user, size)
     try:
         return await handle(request)
     finally:
-        account.place = None  # tasks of this account may outlive the request
-        place.give_back()
-        bodies.leave(user, size)
+        account.permit = None  # tasks of this account may outlive the request
+        permit.release()
+        bodies.release(user, size)
 
 
 def _count(metrics: RequestMetrics, request: Request, labels: Labels, response: Response) -> None:
-    """Counts an answer that is not whole in one piece: of a watch only that it has begun."""
+    """Count an answer that is not a single piece; for a watch, count only its start."""
     body = response.body
     if isinstance(body, StreamedBody):
         metrics.total.inc((*labels, str(response.status)))
@@ -144,6 +148,6 @@ def _count(metrics: RequestMetrics, request: Request, labels: Labels, response: 
 
 
 def _observe(metrics: RequestMetrics, request: Request, labels: Labels, body: StreamedBody) -> None:
-    """Records how long a streamed answer took and how long it was."""
+    """Record duration and size of a streamed answer at its end."""
     metrics.duration.observe(monotonic() - request.received, labels)
     metrics.sizes.observe(body.size, labels[:1] + labels[2:])

@@ -1,7 +1,8 @@
-"""Answers made of lists: short ones whole, long ones in slices that are made as the connection takes them.
+"""Answers with lists: short ones whole, long ones in slices that are encoded as the client reads them.
 
-The bytes are the same either way. What a long list holds beside the objects of the cache is bounded: `WHOLE` bytes
-before the first is sent, a slice after that; of protobuf, whose length comes first, the messages up to `KEPT` bytes.
+The bytes are the same either way. The memory of a long list besides the cached objects is bounded: `WHOLE` bytes before
+sending begins, one slice after that. A protobuf list begins with its length, so its messages are kept, up to `KEPT`
+bytes.
 """
 
 from __future__ import annotations
@@ -12,8 +13,6 @@ from functools import partial
 from operator import itemgetter
 from typing import Any, Final, NamedTuple, Protocol
 
-from isal import isal_zlib
-
 from steersman.api.meta.v1 import ListMeta, PartialObjectMetadata
 from steersman.endpoints.negotiation import JSON, META_GROUP, PROTOBUF, YAML, Representation
 from steersman.endpoints.objects import PARTIAL, partial_body
@@ -22,6 +21,7 @@ from steersman.endpoints.responses import JSON_TYPE, PROTOBUF_TYPE, YAML_TYPE, e
 from steersman.endpoints.scope import Scope
 from steersman.endpoints.streamed import StreamedBody
 from steersman.endpoints.table import include_object, rows_of, table_of
+from steersman.machinery import deflate
 from steersman.machinery.codec.protobuf import documents as protobuf
 from steersman.machinery.codec.serializer import encode_in_order, pretty
 from steersman.machinery.errors.status import not_acceptable
@@ -34,27 +34,26 @@ from steersman.work.offloading import Account, current, offload_if
 from steersman.work.yielding import next_slice
 
 _FEW_ROWS: Final = 100
-"""Objects whose rows are put in order at once."""
+"""Objects whose rows are sorted without offloading."""
 WHOLE: Final = 2 << 20
-"""Bytes up to which an answer is made before it is sent, and has a Content-Length."""
+"""Bytes up to which an answer is complete before it is sent, with a Content-Length."""
 KEPT: Final = 16 << 20
-"""Bytes of compressed messages that are kept between the two passes over a long list as protobuf."""
+"""Limit of bytes of compressed messages kept between the two passes over a long protobuf list."""
 MANY: Final = 2_000
-"""Objects over which a list of bodies that are there already is sent in slices too: a connection that is given more
-pieces than this at once would hold the loop."""
+"""Objects above which a list of stored bodies is sent in slices too: more pieces at once would block the event loop."""
 SLICE: Final = 100
-"""Objects at most that are encoded between two turns of the loop."""
+"""Limit of objects that are encoded in one time slice."""
 SLICE_BYTES: Final = 64 << 10
-"""The same in bytes of their JSON, a millisecond's work."""
+"""Limit of bytes of JSON that are encoded in one time slice: a millisecond's work."""
 YAML_SLICE_BYTES: Final = 16 << 10
 READY_SLICE_BYTES: Final = 512 << 10
-"""The same of bodies that only have to be joined."""
+"""Limit of bytes of stored bodies, which are only joined, in one time slice."""
 _FEW: Final = 3
-"""Such slices, of all lists that are being made, that are done in one turn of the loop."""
+"""Time slices of all lists together in one iteration of the event loop."""
 
 
 async def list_response(scope: Scope, request: Request, listing: Listing, wanted: Representation) -> Response:
-    """A list as the answer. Raises StatusError 406."""
+    """Return the answer for a list. Raises StatusError 406."""
     if wanted.as_kind == "PartialObjectMetadata":
         raise not_acceptable(
             "you requested PartialObjectMetadata, but the requested object is a list "
@@ -87,7 +86,7 @@ def _in_row_order(scope: Scope, items: Sequence[Item]) -> Sequence[Item]:
 
 
 def _metadata(listing: Listing) -> dict[str, Any]:
-    """The ListMeta of a list."""
+    """Return the ListMeta of a list."""
     metadata: dict[str, Any] = {"resourceVersion": str(listing.revision)}
     if listing.continue_token:
         metadata["continue"] = listing.continue_token
@@ -97,7 +96,7 @@ def _metadata(listing: Listing) -> dict[str, Any]:
 
 
 def slices_of(items: Sequence[Item], size: int, start: int = 0) -> Iterator[Sequence[Item]]:
-    """The items in order from `start` on, in slices of about `size` bytes of JSON, and not too many each."""
+    """Yield the items from `start` on in slices of about `size` bytes of JSON and a limited number of items."""
     most = SLICE if size < READY_SLICE_BYTES else MANY
     some: list[Item] = []
     taken = 0
@@ -117,7 +116,7 @@ _IsMuch = Callable[[Sequence[Item]], bool]
 
 
 def _weighing(listing: Listing, *, always: bool) -> _IsMuch:
-    """Return a function that is True for slices that take long: with a large object in them, or `always`."""
+    """Return a function that is True for slices whose encoding takes long: those with a large object, or `always`."""
     any_large = listing.any_large
 
     def is_much(some: Sequence[Item]) -> bool:
@@ -127,7 +126,7 @@ def _weighing(listing: Listing, *, always: bool) -> _IsMuch:
 
 
 def _is_joined(some: Sequence[Item]) -> bool:
-    """Return False: slices that only have to be joined are no work."""
+    """Return False: joining stored bodies takes no time worth offloading."""
     return False
 
 
@@ -135,7 +134,7 @@ def _is_joined(some: Sequence[Item]) -> bool:
 
 
 def _bodies(scope: Scope, listing: Listing) -> list[bytes]:
-    """A list of bodies as the cache has them, as pieces of JSON."""
+    """Return a list of cached bodies as pieces of JSON."""
     start, end = scope.kind.list_ends(_metadata(listing))
     items = listing.items
     if not items:
@@ -148,8 +147,10 @@ def _bodies(scope: Scope, listing: Listing) -> list[bytes]:
 
 
 class _Document(NamedTuple):
-    """A list as JSON: what is before and after the items under `key`; `values` is the JSON of a slice of these, with
-    commas between."""
+    """A list as JSON: the text before and after the items of `key`.
+
+    `values` returns the JSON of a slice of items, separated by commas.
+    """
 
     start: bytes
     end: bytes
@@ -158,12 +159,12 @@ class _Document(NamedTuple):
 
     @property
     def shell(self) -> bytes:
-        """All of it, with an empty list."""
+        """The whole document with an empty list."""
         return self.start + self.end
 
 
 class _Text(NamedTuple):
-    """A document in the form that is sent: what comes before, between and after the slices, and how a slice looks."""
+    """A document in its sent form: the text before, between and after the slices, and the encoder of a slice."""
 
     head: bytes
     between: bytes
@@ -172,7 +173,7 @@ class _Text(NamedTuple):
 
 
 async def _document_response(scope: Scope, request: Request, listing: Listing, wanted: Representation) -> Response:
-    """The list as JSON or YAML: whole if it is short, in slices as they are sent if not."""
+    """Return the list as JSON or YAML: whole if it is short, else as a stream of slices."""
     document = _document(scope, request, listing, wanted)
     media, items = wanted.media, listing.items
     as_stored = media == JSON and not (wanted.as_kind or wanted.pretty or scope.other)
@@ -209,7 +210,7 @@ def _document(scope: Scope, request: Request, listing: Listing, wanted: Represen
 
 
 async def _audited(scope: Scope, request: Request, listing: Listing, wanted: Representation) -> list[bytes]:
-    """The whole list as compact JSON, in pieces, as an event shows it: whatever form the client wants."""
+    """Return the whole list as compact JSON, in pieces, for the audit event, regardless of the client's form."""
     if not wanted.as_kind and scope.other is None:
         return _bodies(scope, listing)
     document = _document(scope, request, listing, wanted)
@@ -238,7 +239,7 @@ async def _stream(
     is_much: _IsMuch,
     account: Account,
 ) -> AsyncGenerator[bytes, None]:
-    """What was made, and the rest as it is taken: the objects `some` and what `slices` has left."""
+    """Yield the finished pieces, then the rest as the client reads: the objects `some` and the remaining `slices`."""
     yield b"".join(made)
     made.clear()
     yield text.between + await account.offload_if(is_much(some), text.render, some)
@@ -288,7 +289,7 @@ def _as_compact(document: _Document) -> _Text:
 
 
 def _as_pretty(document: _Document) -> _Text:
-    """Indented as `pretty` would the whole: a slice looks the same in a document of its own."""
+    """Return the indented form; a slice is indented as in a document of its own."""
     before, after = b'\n  "%b": [' % document.key, b"\n  ]"
     head, _, tail = pretty(document.shell).rpartition(before + b"]")
     start, end = len(b"{" + before), -len(after + b"\n}")
@@ -315,10 +316,11 @@ def _as_yaml(document: _Document) -> _Text:
 
 
 async def _protobuf_response(scope: Scope, request: Request, listing: Listing, wanted: Representation) -> Response:
-    """The list as protobuf, joined out of the messages of its items.
+    """Return the list as protobuf, joined from the messages of its items.
 
-    The document tells its length first, so every message has to be made before the first byte is sent. Those of a long
-    list are remembered by the cache or kept compressed; what would be more than `KEPT` is made again when it is sent.
+    The document begins with its length, so every message has to be encoded before the first byte is sent. The messages
+    of a long list are cached with the objects or kept compressed; messages beyond `KEPT` bytes are encoded again for
+    sending.
     """
     gvk = scope.gvk._replace(kind=scope.kind.list_name)
     message: _Message = scope.protobuf
@@ -340,7 +342,7 @@ async def _protobuf_response(scope: Scope, request: Request, listing: Listing, w
         if made:
             await next_slice(_FEW)
         made += len(some)
-        # more than the cache remembers would only push out the beginning, and be pushed out by the beginning next time
+        # a larger list would evict its own beginning from the cache, each time again
         remember = remembered_size < REPRESENTATIONS_LIMIT
         found = await offload_if(is_much(some), _messages, message, some, remember)
         size += sum(map(protobuf.list_item_size, found))
@@ -349,7 +351,7 @@ async def _protobuf_response(scope: Scope, request: Request, listing: Listing, w
         if remember or size <= WHOLE:
             messages.append(found)
         elif packed_size < KEPT:
-            packed.append(isal_zlib.compress(_joined(found), 1))
+            packed.append(deflate.compress(_joined(found)))
             packed_size += len(packed[-1])
         else:
             continue
@@ -364,7 +366,7 @@ async def _protobuf_response(scope: Scope, request: Request, listing: Listing, w
             yield _joined(found)
         packed.reverse()
         while packed:
-            yield isal_zlib.decompress(packed.pop())
+            yield deflate.decompress(packed.pop())
         for some in slices_of(listing.items, SLICE_BYTES, kept):
             yield _joined(await account.offload_if(is_much(some), _messages, message, some, False))
             await next_slice(_FEW, account)
@@ -382,10 +384,10 @@ def _messages(message: _Message, items: Sequence[Item], remember: bool) -> list[
 
 
 def _joined(messages: Sequence[bytes]) -> bytes:
-    """A slice of a list's message, from those of its items."""
+    """Return a slice of a list's message, from the messages of its items."""
     return b"".join(map(protobuf.list_item, messages))
 
 
 def _partial_message(scope: Scope, item: Item, *, remember: bool) -> bytes:
-    """The message of an object's metadata, which is never remembered."""
+    """Return the message of an object's metadata; it is never cached."""
     return protobuf.encode_body(PartialObjectMetadata(metadata=scope.row_object(item).metadata))

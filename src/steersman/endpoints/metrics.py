@@ -1,4 +1,4 @@
-"""What the endpoints measure, under upstream's names (k8s.io/apiserver `endpoints/metrics`)."""
+"""Metrics of the endpoints, with upstream's names (k8s.io/apiserver `endpoints/metrics`)."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ _MOST_LABELS: Final = 4_096
 
 
 class Answers:
-    """The series that one kind of request is counted in; `by_code` are counts by the code of the answer."""
+    """Cached series of one set of labels; `by_code` are the counters by status code."""
 
     __slots__ = ("by_code", "duration", "sizes")
 
@@ -74,7 +74,7 @@ class Answers:
 
 
 class RequestMetrics:
-    """The series of requests and their answers."""
+    """Metrics of requests and their answers."""
 
     def __init__(self, registry: Registry) -> None:
         self.total = Counter(
@@ -170,11 +170,12 @@ class RequestMetrics:
         self._answers: BoundedCache[Labels, Answers] = BoundedCache(_MOST_LABELS)
         self._bodies: BoundedCache[Labels, list[float]] = BoundedCache(_MOST_LABELS)
         self.served: Callable[[RequestInfo], Action] = _action
-        """What labels may name of a request that has not found its route: of names out of a path there are as many as
-        clients think of."""
+        """Function that returns the action to use in labels. For a request without a route it must not contain names
+        from the path, as clients can send any number of different ones.
+        """
 
     def count_inflight(self, running: Callable[[], tuple[int, int]]) -> None:
-        """Shows how many read-only and mutating requests are worked on."""
+        """Register the gauge of read-only and mutating requests in flight."""
 
         def read() -> list[tuple[Labels, float]]:
             reading, mutating = running()
@@ -192,7 +193,7 @@ class RequestMetrics:
         )
 
     def answered(self, labels: Labels, code: int, seconds: float, size: int | None) -> None:
-        """Counts an answer of a whole body of `size` bytes, None for one that was not told."""
+        """Count an answer; `size` is the size of its body in bytes, None if unknown."""
         answers = self._answers[labels]
         if answers is None:
             answers = Answers(self.duration.series(labels), self.sizes.series(labels[:1] + labels[2:]))
@@ -210,7 +211,7 @@ class RequestMetrics:
             sizes[-1] += size
 
     def received(self, action: Action, size: int) -> None:
-        """Counts a body of `size` bytes."""
+        """Count a request body of `size` bytes."""
         labels = action.group, action.resource, action.verb
         series = self._bodies[labels]
         if series is None:
@@ -220,9 +221,9 @@ class RequestMetrics:
         series[-1] += size
 
     def labels(self, info: RequestInfo, *, dry_run: bool) -> Labels:
-        """The values of the labels of a request, kept with its info, which requests for the same thing share.
+        """Return the values of a request's labels, cached with its info, which equal requests share.
 
-        They name only what is served, so they are not kept while it is not.
+        Labels name only served resources; the labels of other requests are not cached.
         """
         known = info.labels
         if known and not dry_run:

@@ -1,7 +1,8 @@
-"""Which media type an answer takes, and which a body has.
+"""Negotiation of the media type of an answer, and parsing of a body's media type.
 
-Follows k8s.io/apiserver `endpoints/handlers/negotiation` behind go-restful's check of the Accept header: the first
-refuses what the route cannot produce at all, the second understands parameters (`as=Table;g=meta.k8s.io;v=v1`).
+Follows k8s.io/apiserver `endpoints/handlers/negotiation`, which runs after go-restful's check of the Accept header:
+go-restful refuses types that the route cannot produce, the handler evaluates parameters
+(`as=Table;g=meta.k8s.io;v=v1`).
 """
 
 from __future__ import annotations
@@ -31,23 +32,23 @@ _MEDIA_TYPE: Final = re.compile(
     rf"{_SPACE}({_TOKEN}/{_TOKEN}){_SPACE}((?:;{_SPACE}{_TOKEN}{_SPACE}={_SPACE}{_VALUE}{_SPACE})*+);?{_SPACE}",
     re.ASCII,
 )
-"""What mime.ParseMediaType takes, whose errors nobody sees."""
+"""Media types that mime.ParseMediaType accepts; its error texts are never shown."""
 _PARAMETER: Final = re.compile(rf";{_SPACE}({_TOKEN}){_SPACE}={_SPACE}({_VALUE})", re.ASCII)
 _ESCAPED: Final = re.compile(r"\\(.)", re.ASCII)
 _TRUE: Final = frozenset({"1", "t", "T", "true", "TRUE", "True"})
 
 LONGEST_ACCEPT: Final = 2048
-"""Characters of an Accept header that are read, before anybody is authenticated, and kept in caches."""
+"""Limit of characters of an Accept header that are parsed and used as cache keys: it arrives before authentication."""
 PRETTY_AGENTS: Final = ("curl", "Wget", "Mozilla/5.0")
-"""Beginnings of the names of clients that get indented JSON unless they ask for something else."""
+"""Prefixes of the User-Agent of clients that get indented JSON by default."""
 META_GROUP: Final = "meta.k8s.io"
 CONFIG_GROUP: Final = "config.k8s.io"
 
 
 class Representation(Struct, frozen=True):
-    """How an answer is to look: its media type, whether pretty, and as which kind (`as_kind` "" is the object itself).
+    """The representation of an answer: its media type, indentation, and kind (`as_kind` "" is the object itself).
 
-    `as_version` is that of meta.k8s.io, v1 or v1beta1; of pages that of config.k8s.io.
+    `as_version` is a version of meta.k8s.io, v1 or v1beta1; for pages, a version of config.k8s.io.
     """
 
     media: str = JSON
@@ -66,14 +67,16 @@ class _Clause(Struct, frozen=True):
 
 
 def bounded(accept: str) -> str:
-    """As much of an Accept header as is read: the clauses within a bound that no client comes near."""
+    """Return the part of an Accept header that is parsed: whole clauses within a limit that real clients do not
+    reach.
+    """
     if len(accept) <= LONGEST_ACCEPT:
         return accept
     return accept[:LONGEST_ACCEPT].rpartition(",")[0] or accept[:LONGEST_ACCEPT]
 
 
 def _clauses(accept: str) -> tuple[_Clause, ...]:
-    """The clauses of an Accept header in the order in which upstream tries them."""
+    """Return the clauses of an Accept header in the order in which upstream tries them."""
     found = []
     for text in accept.split(","):
         media, *parameters = text.strip(" ").split(";")
@@ -103,7 +106,9 @@ def _clauses(accept: str) -> tuple[_Clause, ...]:
 
 
 _SORTED_BY_INSERTION: Final = 12
-"""Go's sort inserts so few; its comparison below is no order, so that clients see how it is done."""
+"""Number of elements up to which Go sorts by insertion. Its comparison below is no total order, so that clients can
+observe the algorithm.
+"""
 _WILDCARDS: Final = frozenset({"*", "*/*"})
 _ANY_APPLICATION: Final = "application/*"
 
@@ -126,11 +131,11 @@ def negotiate(
     offers_stream: bool = False,
     routed: bool = True,
 ) -> Representation:
-    """The representation for an Accept header.
+    """Return the representation for an Accept header.
 
-    `tables` and `partial` say which transformations the endpoint offers, `stream` that a watch is asked for,
-    `offers_stream` that the route could also be a watch (a collection), `routed` that upstream's router looks at the
-    header before the handler does, which knows no `application/*`. Raises StatusError 406.
+    `tables` and `partial` are the transformations that the endpoint offers. `stream` is True for a watch,
+    `offers_stream` if the route could also be a watch (a collection). `routed` is True if upstream's router checks the
+    header before the handler; the router does not accept `application/*`. Raises StatusError 406.
     """
     if not accept:
         return Representation(JSON, pretty)
@@ -153,7 +158,7 @@ _PAGE_MEDIA: Final = (JSON, YAML, TEXT)
 
 
 def negotiate_page(accept: str, kind: str, versions: frozenset[str], *, pretty: bool = False) -> Representation:
-    """The representation of a page that is text, or an object of a kind of config.k8s.io where that is asked for.
+    """Return the representation of a page: text, or an object of a kind of config.k8s.io if the header asks for it.
 
     `accept` is bounded. Follows k8s.io/component-base `zpages`. Raises StatusError 406.
     """
@@ -178,21 +183,21 @@ def _only(accepted: tuple[str, ...]) -> StatusError:
 
 
 def route_not_acceptable(produced: tuple[str, ...]) -> StatusError:
-    """406 as the router gives it, before any handler has looked."""
+    """Return the 406 error of upstream's router."""
     error = not_acceptable(f"406: Not Acceptable\n\nAvailable representations: {', '.join(produced)}")
     error.details_present = True
     return error
 
 
 def route_unsupported_media_type() -> StatusError:
-    """415 as the router gives it."""
+    """Return the 415 error of upstream's router."""
     error = unsupported_media_type("415: Unsupported Media Type")
     error.details_present = True
     return error
 
 
 def consumes(content_type: str, media: tuple[str, ...] = PRODUCED) -> bool:
-    """Return True if a route that reads only these media types lets a GET with this Content-Type through."""
+    """Return True if a route for these media types accepts a GET with this Content-Type."""
     return not content_type or any(
         each.partition(";")[0].strip(" ") in (*media, "*/*") for each in bounded(content_type).split(",")
     )
@@ -226,7 +231,7 @@ def _with_parameters(
 
 
 def body_media(content_type: str) -> str:
-    """The media type of a body: JSON where nothing is said. Raises StatusError 415."""
+    """Return the media type of a body, JSON by default. Raises StatusError 415."""
     if content_type in _ENCODED:
         return content_type
     if not content_type:
@@ -240,7 +245,7 @@ def body_media(content_type: str) -> str:
 
 
 def _agree(parameters: str) -> bool:
-    """Whether no parameter of a media type is there twice with different values."""
+    """Return True if no parameter of a media type occurs twice with different values."""
     values: dict[str, str] = {}
     for name, value in _PARAMETER.findall(parameters):
         if values.setdefault(to_lower(name), _ESCAPED.sub(r"\1", value)) != _ESCAPED.sub(r"\1", value):
@@ -249,7 +254,7 @@ def _agree(parameters: str) -> bool:
 
 
 def wants_pretty(query_value: str | None, user_agent: str) -> bool:
-    """Whether JSON is to be indented: when asked for, and for curl and browsers when not."""
+    """Return True if JSON is to be indented: by query parameter, or by default for curl and browsers."""
     if query_value:
         return query_value in _TRUE
     return user_agent.startswith(PRETTY_AGENTS)
@@ -257,8 +262,10 @@ def wants_pretty(query_value: str | None, user_agent: str) -> bool:
 
 @lru_cache(256)
 def discovery_form(accept: str, *, routed: bool) -> str:
-    """Return the form of /api or /apis that an Accept header asks for first: the aggregated one's media type, or
-    "plain". `routed` as for `negotiate`."""
+    """Return the form of /api or /apis that an Accept header prefers: the aggregated form's media type, or "plain".
+
+    `routed` has the meaning of `negotiate`.
+    """
     for clause in _clauses(accept) if accept else ():
         if clause.media not in _ENCODED and clause.media != "*/*" and (routed or clause.media != _ANY_APPLICATION):
             continue
@@ -273,5 +280,5 @@ def discovery_form(accept: str, *, routed: bool) -> str:
 
 
 def accepts(accept: str, media: str) -> bool:
-    """Whether an Accept header lets a route through that produces one media type only."""
+    """Return True if an Accept header permits a route that produces only one media type."""
     return not accept or any(_produces(clause, (media,)) for clause in _clauses(accept))

@@ -1,4 +1,4 @@
-"""Answers made of one object, as JSON, YAML, protobuf, metadata only, or Table."""
+"""Answers with one object, as JSON, YAML, protobuf, metadata only, or Table."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ PARTIAL: Final = b'{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/%b"
 
 
 def representation(scope: Scope, request: Request, *, collection: bool = False) -> Representation:
-    """What the client wants of this endpoint. Raises StatusError 406."""
+    """Return the representation that the client wants of this endpoint. Raises StatusError 406."""
     accept = request.headers.get("accept", "")
     agent = request.headers.get("user-agent", "")
     pretty = (bool(request.query) or agent.startswith(PRETTY_AGENTS)) and wants_pretty(
@@ -45,7 +45,7 @@ def representation(scope: Scope, request: Request, *, collection: bool = False) 
     if accept == JSON and not pretty and not collection:
         return PLAIN_JSON
     tables = scope.tables
-    routed = not scope.resource.by_definition  # requests for these pass no router of upstream's
+    routed = not scope.resource.by_definition  # upstream serves custom resources without its router
     wanted = negotiate(accept, tables=tables, partial=tables, pretty=pretty, offers_stream=collection, routed=routed)
     if wanted.media == PROTOBUF and not wanted.as_kind and scope.kind.protobuf is None:
         others = ",".join(each for each in accept.split(",") if PROTOBUF not in each)
@@ -56,7 +56,7 @@ def representation(scope: Scope, request: Request, *, collection: bool = False) 
 
 
 def check_form(scope: Scope, wanted: Representation) -> None:
-    """Raises StatusError 406 where protobuf is wanted of a kind that has no such form. Its metadata has."""
+    """Raise StatusError 406 if protobuf is wanted of a kind without a protobuf form. Its metadata has that form."""
     if wanted.media == PROTOBUF and not wanted.as_kind and scope.kind.protobuf is None:
         raise not_acceptable(_NO_PROTOBUF)
 
@@ -64,7 +64,7 @@ def check_form(scope: Scope, wanted: Representation) -> None:
 async def item_response(
     scope: Scope, request: Request, item: Item, wanted: Representation, code: int = 200
 ) -> Response:
-    """One object as the answer. Raises StatusError 406."""
+    """Return the answer for one object. Raises StatusError 406."""
     plain = wanted is PLAIN_JSON or (not wanted.as_kind and wanted.media == JSON and not wanted.pretty)
     if plain and scope.other is None:
         data = b"%b%b\n" % (scope.prefix, item.body)
@@ -95,12 +95,12 @@ def _rendered(scope: Scope, request: Request, item: Item, wanted: Representation
 
 
 def partial_object(scope: Scope, item: Item, version: str) -> bytes:
-    """The metadata of an object, as a PartialObjectMetadata."""
+    """Return the metadata of an object, as an encoded PartialObjectMetadata."""
     return PARTIAL % version.encode() + partial_body(scope, item)
 
 
 def partial_body(scope: Scope, item: Item) -> bytes:
-    """What of a PartialObjectMetadata follows kind and apiVersion."""
+    """Return an encoded PartialObjectMetadata from its metadata on."""
     if not scope.kind.is_open and item.body.startswith(_METADATA):
         return b'"metadata":%b}' % bytes(_WITH_METADATA.decode(b"{" + item.body).metadata)
     metadata: ObjectMeta = scope.row_object(item).metadata
@@ -111,7 +111,7 @@ _METADATA: Final = b'"metadata":{'
 
 
 class _WithMetadata(msgspec.Struct):
-    """What of an object is read here; the rest of its text is passed over."""
+    """The metadata of an object; decoding skips the rest."""
 
     metadata: msgspec.Raw
 

@@ -1,4 +1,4 @@
-"""Query parameters of the verbs as options (meta/v1 CreateOptions, ListOptions...), checked as upstream checks them."""
+"""Options from query parameters (meta/v1 CreateOptions, ListOptions...), validated as upstream does."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from steersman.work.offloading import offload_if
 
 _SHORT: Final = 512
 _KEPT: Final = 256
-"""Characters of a query whose options are kept, and how many are."""
+"""Limits of the cache of options: characters of a cached query, and number of entries."""
 
 A = TypeVar("A")
 T = TypeVar("T")
@@ -37,17 +37,17 @@ W = TypeVar("W", CreateOptions, UpdateOptions)
 
 
 def _refuse(kind: str, found: Iterable[FieldError]) -> None:
-    """Raise StatusError 422 for errors, which are looked for only as long as more of them are told."""
+    """Raise StatusError 422 if there are errors; they are iterated only as far as the message lists them."""
     errors = iter(found)
     for first in errors:
         raise invalid(GroupKind("meta.k8s.io", kind), "", chain((first,), errors))
 
 
 class OptionsOf(Generic[T]):
-    """A reader of the options in the query of a request, which are not to be changed; `none` are the options of an empty
-    query, None if an empty query is refused.
+    """Cached reader of options from the query of a request; callers must not change the options.
 
-    A call raises StatusError 422. It is read once for all requests that say the same; long ones are not kept.
+    `none` are the options of an empty query, None if an empty query is invalid. A call raises StatusError 422. Equal
+    queries share one result; long ones are not cached.
     """
 
     __slots__ = ("_of", "_read", "none")
@@ -103,9 +103,9 @@ def table_options(request: Request) -> TableOptions:
 
 
 async def list_options(scope: Scope, request: Request) -> ListOptions:
-    """Return the options of a list, watch or deletecollection; long selectors are read in the worker threads.
+    """Return the options of a list, watch or deletecollection; long selectors are parsed in a worker thread.
 
-    Raises StatusError 400, 422.
+    Raises StatusError 400 and 422.
     """
     if request.has_long_query:
         return await offload_if(True, _list_options, scope, request)
@@ -142,9 +142,9 @@ def _list_options(scope: Scope, request: Request) -> ListOptions:
 
 
 def _set_list_defaults(options: meta.ListOptions) -> None:
-    """A watch that is to begin with the objects there are, in the old way, is one that asks for initial events.
+    """Turn a watch that begins with the existing objects in the old way into one with `sendInitialEvents`.
 
-    This goes by the parameter `watch`; an old path of watches (`/watch/`) alone has no such default.
+    As upstream, this depends on the parameter `watch`; a request by the old path `/watch/` alone has no such default.
     """
     if options.send_initial_events is not None or options.resource_version_match or not options.watch:
         return
@@ -154,7 +154,7 @@ def _set_list_defaults(options: meta.ListOptions) -> None:
 
 
 def _known_field(scope: Scope, field: str) -> str:
-    """The stored version's name of a selectable field. Raises StatusError 400."""
+    """Return the storage's name of a selectable field. Raises StatusError 400."""
     resource = scope.resource
     if field == "metadata.name" or (field == "metadata.namespace" and _namespace_is_known(resource)):
         return field
@@ -171,12 +171,14 @@ def _known_field(scope: Scope, field: str) -> str:
 
 
 def _namespace_is_known(resource: Resource[Any]) -> bool:
-    """Upstream refuses it only for a cluster's own kinds that say themselves which fields there are."""
+    """Return True if `metadata.namespace` can be selected: not for cluster-scoped kinds with their own list of
+    fields.
+    """
     return resource.namespaced or not (resource.selectable_fields or resource.unknown_field_label)
 
 
 def _narrow_to_name(options: ListOptions, name: str) -> None:
-    """A watch of one object by its path is a watch by its name; a selector beside it must be by that name, too."""
+    """Narrow a watch of one object by its path to its name. Raises StatusError 400 if a selector has another name."""
     if options.field_selector.empty:
         options.field_selector = fields.one_term_equal_selector("metadata.name", name)
     elif options.field_selector.requires_exact_match("metadata.name") != name:

@@ -1,4 +1,4 @@
-"""Who owns which field: managedFields on every write (k8s.io/apimachinery `util/managedfields`)."""
+"""Field ownership: managedFields on every write (k8s.io/apimachinery `util/managedfields`)."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _DUPLICATES: Final = (
 
 
 def keep_valid_owners(request: Request, obj: Any, before: list[ManagedFieldsEntry]) -> None:
-    """Takes back what a plugin has made of the managedFields of an object, if that cannot be read, with a warning.
+    """Restore the managedFields of an object, with a warning, if an admission plugin has made them malformed.
 
     Follows apiserver `endpoints/handlers/fieldmanager.NewManagedFieldsValidatingAdmissionController`.
     """
@@ -62,7 +62,7 @@ def keep_valid_owners(request: Request, obj: Any, before: list[ManagedFieldsEntr
 
 
 def field_manager(scope: Scope, subresource: str) -> FieldManager:
-    """Tracks the writes to a resource, or one of its subresources, in the version of `scope`."""
+    """Return the field manager of a resource, or one of its subresources, in the version of `scope`."""
     found = scope.field_managers.get(subresource)
     if found is None:
         found = scope.field_managers[subresource] = _field_manager(scope.resource, scope.kind, subresource)
@@ -70,7 +70,7 @@ def field_manager(scope: Scope, subresource: str) -> FieldManager:
 
 
 def stored_field_manager(resource: Resource[Any], subresource: str) -> FieldManager:
-    """Tracks the writes that the server itself makes, which are in the stored version."""
+    """Return the field manager for writes of the server itself, which use the stored version."""
     return _field_manager(resource, resource.kind, subresource)
 
 
@@ -91,7 +91,7 @@ def _resets(
 ) -> Mapping[str, FieldSet]:
     """Return the fields that a write to a resource or subresource resets, by version.
 
-    Of what a definition makes only those of the version written in.
+    For a custom resource, only those of the version written.
     """
     group = kind.group
     versions = (
@@ -104,21 +104,23 @@ def _resets(
 
 
 def applier_of(scope: Scope, subresource: str) -> Applier:
-    """Applies to a resource, or one of its subresources, in the version of `scope`."""
+    """Return the applier for a resource, or one of its subresources, in the version of `scope`."""
     return Applier(scope.field_managers.get(subresource) or field_manager(scope, subresource))
 
 
 def _converter(resource: Resource[Any], kind: Kind[Any]) -> Convert:
-    """Among the versions of one group: what was written in another group, as events are, has no owner in this one."""
+    """Return the converter between the versions of one group; entries written in another group, as for events, get no
+    owner.
+    """
     if resource.by_definition:
         return partial(_of_definition, _converter_of_all(resource, kind))
     return _converter_of_all(resource, kind)
 
 
 def _of_definition(convert: Convert, obj: Any, api_version: str) -> tuple[OwnedKind, Any]:
-    """Raises TypedError for a version that the definition does not have any more: upstream fails where it has none.
+    """Convert an object of a definition. Raises TypedError for a version that the definition no longer has.
 
-    An apply tells of that, and another write leaves no owner.
+    As upstream, an apply reports the error, and another write loses the owners.
     """
     found = convert(obj, api_version)
     if found is None:
@@ -143,14 +145,14 @@ def _settled_converter(conversion: Conversion, kind: Kind[Any]) -> Convert:
     def convert(obj: Any, source: Version, target: Version) -> Any:
         if conversion.renames:
             return obj
-        return conversion.converted(obj, conversion.kinds[source.api_version], conversion.kinds[target.api_version])
+        return conversion.convert(obj, conversion.kinds[source.api_version], conversion.kinds[target.api_version])
 
     versions = {name: Version(each) for name, each in conversion.kinds.items()}
     return VersionConverter(kind.api_version, versions, convert)
 
 
 def own_new(scope: Scope, request: Request, obj: Any, given: str) -> list[ManagedFieldsEntry]:
-    """The entries of a new object of the request's version; `given` is the request's fieldManager."""
+    """Return the entries of a new object of the request's version; `given` is the request's fieldManager."""
     subresource = request.action.subresource
     fields = scope.field_managers.get(subresource) or field_manager(scope, subresource)
     if scope.resource.by_definition and not _has_types(scope, fields, obj, None):
@@ -160,7 +162,7 @@ def own_new(scope: Scope, request: Request, obj: Any, given: str) -> list[Manage
 
 
 def own_changed(scope: Scope, request: Request, new: Any, old: Any, given: str) -> list[ManagedFieldsEntry]:
-    """The entries of an object that is to replace `old`, both of the request's version."""
+    """Return the entries of an object that is to replace `old`, both of the request's version."""
     subresource = request.action.subresource
     fields = scope.field_managers.get(subresource) or field_manager(scope, subresource)
     if scope.resource.by_definition and not _has_types(scope, fields, new, old):
@@ -170,10 +172,10 @@ def own_changed(scope: Scope, request: Request, new: Any, old: Any, given: str) 
 
 
 def _has_types(scope: Scope, fields: FieldManager, obj: OpenObject, old: OpenObject | None) -> bool:
-    """Whether a write of a definition's object has the types of its schema; where it has not, upstream forgets owners.
+    """Return True if a write of a custom object matches the types of its schema; otherwise upstream drops the owners.
 
-    What will be stored is judged before that: left are what is thrown away, and what was stored as another version or
-    by another schema, which may stay as it is.
+    The part that will be stored has been validated. The remaining parts may not match: those that are discarded, and
+    those stored earlier in another version or under another schema.
     """
     if old is not None and not fits(fields.schema, old.content):
         return False
@@ -188,13 +190,13 @@ def _has_types(scope: Scope, fields: FieldManager, obj: OpenObject, old: OpenObj
 
 
 def _by_hub(scope: Scope, obj: Any) -> Any:
-    """An object as sent as it looks after its way to the stored version and back, which is what is looked at."""
+    """Return an object as it looks after conversion to the stored version and back; ownership is computed from that."""
     assert scope.other is not None
     return scope.other.from_hub(scope.other.to_hub(obj))
 
 
 def own_action(request: Request, kind: Kind[Any], obj: Any, given: str) -> list[ManagedFieldsEntry]:
-    """The entries of an object that is POSTed to a subresource and is of the subresource's own `kind`."""
+    """Return the entries of an object that is POSTed to a subresource and has the subresource's own `kind`."""
     return _action_manager(kind, request.action.subresource).create(
         obj, manager_name(given, request.headers.get("user-agent", "")), times.now()
     )
@@ -206,15 +208,17 @@ def _action_manager(kind: Kind[Any], subresource: str) -> FieldManager:
 
 
 def show_in_view(scope: Scope, parent: Any, view: Any) -> None:
-    """Gives a Scale the entries of those who own the number of replicas in its parent."""
+    """Set the entries of a Scale: those of the owners of the number of replicas in its parent."""
     view.metadata.managed_fields = to_scale(parent.metadata.managed_fields, scope.replicas_paths)
 
 
 def own_view(
     scope: Scope, request: Request, kind: Kind[Any], parent: Any, view: Any, before: Any, given: str, is_applied: bool
 ) -> None:
-    """Gives a Scale that is to be written, and what it was, their entries, as admission sees them; that of an apply has
-    its own already."""
+    """Set the entries of a Scale that is to be written, and of the previous one, as admission sees them.
+
+    The Scale of an apply has its entries already.
+    """
     show_in_view(scope, parent, before)
     if not is_applied:
         view.metadata.managed_fields = _view_manager(kind).update(
@@ -223,7 +227,7 @@ def own_view(
 
 
 def own_by_view(scope: Scope, parent: Any, view: Any) -> None:
-    """Puts who owns the number of replicas after a write of the Scale into the parent."""
+    """Record the owners of the number of replicas in the parent after a write of the Scale."""
     own = parent.metadata
     entries = view.metadata.managed_fields
     own.managed_fields = to_parent(own.managed_fields, entries, scope.api_version, scope.replicas_paths)
@@ -231,7 +235,7 @@ def own_by_view(scope: Scope, parent: Any, view: Any) -> None:
 
 @lru_cache(maxsize=16)
 def view_applier(kind: Kind[Any]) -> Applier:
-    """Applies to a Scale."""
+    """Return the applier for a Scale."""
     return Applier(_view_manager(kind))
 
 
@@ -241,7 +245,7 @@ def _view_manager(kind: Kind[Any]) -> FieldManager:
 
 
 def deduplicate_owners(request: Request, obj: Any, *, after_admission: bool) -> None:
-    """Drops owner references that are there twice, and tells the client."""
+    """Drop duplicate owner references, with a warning."""
     references = obj.metadata.owner_references
     if len(references) < 2:
         return

@@ -1,7 +1,7 @@
-"""One decoder from the query of a request to each options type.
+"""Decoder from the query of a request to each type of options.
 
 Follows upstream's conversions of url.Values (apimachinery `runtime.Convert_Slice_string_To_*` and meta/v1
-`conversion.go`): of a repeated parameter the first value counts, unless the member is a list.
+`conversion.go`): the first value of a repeated parameter counts, unless the member is a list.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ O = TypeVar("O", bound=msgspec.Struct)  # noqa: E741
 
 _ZERO_TIME: Final = "0001-01-01T00:00:00Z"
 _NO_TIME: Final = ("", "null")
-"""Values of a time that stand for Go's zero time."""
+"""Values of a time parameter that stand for Go's zero time."""
 _PORT_BITS: Final = 16
 _TYPE_META: Final = frozenset({"kind", "apiVersion"})
 
 
 class _Member(NamedTuple):
-    """A member of an options type: its attribute, the parameter of its name, and the reader of that one's values."""
+    """A member of an options type: its attribute, its parameter, and the parser of the parameter's values."""
 
     attribute: str
     parameter: str
@@ -37,10 +37,10 @@ class _Member(NamedTuple):
 
 
 def decode_parameters(options: type[O], query: Query) -> O:
-    """Return the options that `query` asks for, each member that it does not name as it is by default.
+    """Return the options in `query`; members that it does not name have their defaults.
 
-    Parameters that the type has no member for are passed over. Raises StatusError 400 with upstream's text for the
-    first member, in their order, whose value cannot be read.
+    Unknown parameters are ignored. Raises StatusError 400 with upstream's text for the first member, in their order,
+    with a malformed value.
     """
     decoded = options()
     if not query:
@@ -57,14 +57,14 @@ def decode_parameters(options: type[O], query: Query) -> O:
 
 
 def _preconditions(query: Query) -> Preconditions | None:
-    """Preconditions stand in a query as parameters of their own; empty ones are none."""
+    """Return the preconditions in a query, None without any; each is a parameter of its own."""
     uid, version = query.get("uid") or None, query.get("resourceVersion") or None
     return Preconditions(uid=uid, resource_version=version) if uid or version else None
 
 
 @cache
 def _members(options: type[msgspec.Struct]) -> tuple[_Member, ...]:
-    """The members that parameters can set, in the order of the type."""
+    """Return the members that parameters can set, in the order of the type."""
     return tuple(
         _Member(each.name, each.encode_name, _READERS[each.type])
         for each in msgspec.structs.fields(options)
@@ -94,7 +94,7 @@ def _texts(query: Query, parameter: str) -> list[str]:
 
 
 def _ports(query: Query, parameter: str) -> list[int]:
-    """Each value may be several with commas between them."""
+    """Parse port numbers; each value may hold several, separated by commas."""
     try:
         texts = ",".join(query.get_all(parameter)).split(",")
         ports = {text: parse_uint(text, _PORT_BITS) for text in dict.fromkeys(texts)}
@@ -115,4 +115,4 @@ _READERS: Final[dict[Any, Callable[[Query, str], Any]]] = {
     list[str] | None: _texts,
     list[Int32]: _ports,
 }
-"""Readers of parameters by the type of the member."""
+"""Parsers of parameters by the type of the member."""

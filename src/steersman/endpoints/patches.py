@@ -1,6 +1,6 @@
-"""What a patch makes of an object, by its media type (k8s.io/apiserver `endpoints/handlers/patch.go`).
+"""Applying patches to objects, by media type (k8s.io/apiserver `endpoints/handlers/patch.go`).
 
-What is in a patch is looked at only when there is an object to apply it to.
+As upstream, a patch is validated only when there is an object to apply it to.
 """
 
 from __future__ import annotations
@@ -45,21 +45,21 @@ from steersman.machinery.identity.schema import (
 )
 from steersman.machinery.large_work.nesting import is_too_deep
 from steersman.machinery.large_work.sizes import check_count, is_large
-from steersman.machinery.managed_fields import FORGET_ALL
+from steersman.machinery.managed_fields import RESET_MANAGERS
 from steersman.machinery.patch import json_patch, merge_patch, strategic_merge_patch
 
 JSON_PATCH: Final = "application/json-patch+json"
 MERGE_PATCH: Final = "application/merge-patch+json"
 STRATEGIC_MERGE_PATCH: Final = "application/strategic-merge-patch+json"
 DEFINED: Final = (JSON_PATCH, MERGE_PATCH, APPLY_YAML)
-"""Media types of patches and applies of kinds without a Go type, in the order in which they are told."""
+"""Media types of patches and applies for kinds without a Go type, in the order of the error text."""
 _TOO_DEEP: Final = "the patch is nested too deeply"
 
 
 def patch_media_type(scope: Scope, request: Request) -> str:
-    """The media type of a patch, one of those above.
+    """Return the media type of a patch, one of the three above.
 
-    Raises StatusError 415. Of kinds without a Go type it is not known how strategic merge patches merge lists.
+    Raises StatusError 415. Kinds without a Go type support no strategic merge patch, as their list keys are unknown.
     """
     media = media_type(request)
     if scope.kind.go_type is not None:
@@ -76,33 +76,37 @@ def media_type(request: Request) -> str:
 
 
 def unknown_patch_format() -> StatusError:
-    """Return the 415 for a patch of a kind without a Go type that is not of one of its media types."""
+    """Return the 415 error for a patch of a kind without a Go type in an unsupported media type."""
     text = f"the body of the request was in an unknown format - accepted media types include: {', '.join(DEFINED)}"
     return unsupported_media_type(text)
 
 
 def patched(write: Write, current: Any, kind: Kind[Any]) -> Any:
-    """The object that a patch makes of `current`, which is of `kind`, not defaulted.
+    """Return the result of a patch of `current`, an object of `kind`, without defaults.
 
-    Raises StatusError 400, 413, 422.
+    Raises StatusError 400, 413 and 422.
     """
     check_count(write.data)
-    document = {"kind": kind.name, "apiVersion": kind.api_version, **kind.to_plain(current)}
     try:
-        obj = _KINDS[write.media](write, document, kind)
+        obj = _KINDS[write.media](write, current, kind)
     except RecursionError:
         raise bad_request(_TOO_DEEP) from None
     obj.kind = obj.api_version = obj.metadata.self_link = ""
     return obj
 
 
+def _document(kind: Kind[Any], members: dict[str, Any]) -> dict[str, Any]:
+    """Return an object as it is patched: its members, with its kind and apiVersion."""
+    return {"kind": kind.name, "apiVersion": kind.api_version, **members}
+
+
 def _is_strict(patch: Write) -> bool:
-    """Whether unknown and repeated fields are looked for."""
+    """Return True if unknown and duplicate fields are to be reported."""
     return bool(patch.options.field_validation != "Ignore")
 
 
 def _duplicates(patch: Write, value: Any) -> list[str]:
-    """Texts about the members that the patch, decoded to `value`, has twice, if these are looked for.
+    """Return texts about duplicate members of the patch, which was decoded to `value`; [] if these are not reported.
 
     Raises StatusError 400.
     """
@@ -113,45 +117,47 @@ def _duplicates(patch: Write, value: Any) -> list[str]:
 
 
 def _judge(patch: Write, shown: Callable[[], str], objections: list[str]) -> None:
-    """Warns of unknown and repeated fields, or refuses them with a StatusError 422 that shows what they are in."""
+    """Warn of unknown and duplicate fields, or raise StatusError 422 with the document that `shown` returns."""
     if objections:
         if patch.options.field_validation == "Strict":
             raise _undecodable(shown(), strict_error(objections))
         patch.request.warnings.extend(objections)
 
 
-def _json_patched(patch: Write, document: dict[str, Any], kind: Kind[Any]) -> Any:
+def _json_patched(patch: Write, current: Any, kind: Kind[Any]) -> Any:
     try:
         value = decode_untyped(patch.data)
     except DecodeError as error:
         if not _is_strict(patch):
             raise bad_request(str(error)) from None
-        # where a number that is too large stands in all likelihood
+        # the likely position of a number that is too large
         text = str(error).replace("Go value of type float64", "Go struct field jsonPatchOp.value of type float64")
         raise bad_request(f"error decoding patch: {text}") from None
     operations, objections = json_patch.decode(value, strict=_is_strict(patch))
     objections += [f"json patch {text}" for text in _duplicates(patch, value)]
     try:
-        patched = json_patch.apply(document, operations)
+        patched = json_patch.apply(_document(kind, kind.to_plain(current)), operations)
     except json_patch.PatchError as error:
-        # upstream keeps the reason to itself
+        # upstream does not show the reason
         raise generic_server_response(422, message=str(error)) from None
     return _decoded(patch, patched, kind, objections)
 
 
-def _merge_patched(patch: Write, document: dict[str, Any], kind: Kind[Any]) -> Any:
+def _merge_patched(patch: Write, current: Any, kind: Kind[Any]) -> Any:
     try:
         value = decode_untyped(patch.data)
     except DecodeError as error:
         text = f"error decoding patch: {error}" if _is_strict(patch) else merge_patch.INVALID_PATCH
         raise bad_request(text) from None
     duplicates = _duplicates(patch, value)
+    reached = {"metadata": {}, **value} if isinstance(value, dict) else {}
+    document = _document(kind, kind.to_plain_for(current, reached))
     patched = merge_patch.apply(document, value, strict=_is_strict(patch))
     return _decoded(patch, patched, kind, duplicates)
 
 
 def _decoded(patch: Write, patched: Any, kind: Kind[Any], objections: list[str]) -> Any:
-    """What a patch made of a document, as an object. Raises StatusError 422."""
+    """Return a patched document as an object. Raises StatusError 422."""
     data = encode_in_order(patched) if not kind.is_open else encode_sorted(patched)
     _check_count(patched, data)
     if is_too_deep(data):
@@ -167,7 +173,9 @@ def _decoded(patch: Write, patched: Any, kind: Kind[Any], objections: list[str])
 
 
 def _check_count(patched: Any, data: bytes) -> None:
-    """Raises StatusError 413 if there is too much in an object, whose field managers do not count: they are ours."""
+    """Raise StatusError 413 if an object has too many values; its managedFields do not count, as the server writes
+    them.
+    """
     metadata = patched.get("metadata") if isinstance(patched, dict) else None
     if isinstance(metadata, dict) and "managedFields" in metadata and is_large(data):
         others = {name: value for name, value in metadata.items() if name != "managedFields"}
@@ -176,7 +184,7 @@ def _check_count(patched: Any, data: bytes) -> None:
 
 
 def _read(patch: Write, patched: Any, data: bytes, kind: Kind[Any]) -> Decoded[Any]:
-    """The object in a document, not too deep, that may say that it is of another kind. Raises DecodeError."""
+    """Return the object in a document of bounded depth, which may state another kind. Raises DecodeError."""
     gvk = kind.gvk
     if isinstance(patched, dict) and (patched.get("kind"), patched.get("apiVersion")) == (kind.name, kind.api_version):
         return kind.read_own(data, strict=_is_strict(patch))
@@ -185,7 +193,7 @@ def _read(patch: Write, patched: Any, data: bytes, kind: Kind[Any]) -> Decoded[A
     api_version, name = peek_type_meta(data)
     if not api_version:
         _check_internal(patch, name or gvk.kind, gvk)
-        # upstream reads this into its internal type, which knows no field by its name in JSON
+        # upstream decodes this into its internal type, which has no JSON names
         unknown = [f"unknown field {quote(each)}" for each in patched if each not in ("kind", "apiVersion")]
         return Decoded(kind.new(), unknown if _is_strict(patch) else [])
     try:
@@ -208,7 +216,7 @@ def _read(patch: Write, patched: Any, data: bytes, kind: Kind[Any]) -> Decoded[A
 
 
 def _read_custom(patch: Write, data: bytes, kind: Kind[Any]) -> Decoded[Any]:
-    """The same of a definition's kind, in upstream's words. Raises StatusError 422 for one of another."""
+    """Return the custom object in a document, with upstream's error texts. Raises DecodeError and StatusError 422."""
     api_version, name = peek_type_meta(data)
     if not name:
         raise DecodeError(f"Object 'Kind' is missing in '{data.decode()}'")
@@ -216,18 +224,18 @@ def _read_custom(patch: Write, data: bytes, kind: Kind[Any]) -> Decoded[Any]:
     group, _, version = api_version.rpartition("/")
     others = patch.scope.resource.versions
     if group == kind.group and GroupVersionKind(group, version, kind.name) not in others and _is_strict(patch):
-        # upstream knows no fields of versions that there are not
+        # upstream knows no fields of versions that do not exist
         members = sorted(decode_plain(data).keys() - {"apiVersion", "kind", "metadata"})
         _judge(patch, data.decode, [f"unknown field {quote(each)}" for each in members])
-    if patch.request.action.subresource == "status":  # of which nothing but the status counts
+    if patch.request.action.subresource == "status":  # all but the status is ignored
         return found
     raise wrong_type_meta(kind.gvk, api_version, name, found.obj.metadata.name)
 
 
 def _check_internal(patch: Write, name: str, wanted: GroupVersionKind) -> None:
-    """Raises DecodeError if the kind that a document without an apiVersion names is not the one wanted.
+    """Raise DecodeError if a document without an apiVersion states another kind than the wanted one.
 
-    Upstream looks it up among the internal types of the group.
+    As upstream, the kind is looked up among the internal types of the group.
     """
     if name == wanted.kind:
         return
@@ -237,7 +245,7 @@ def _check_internal(patch: Write, name: str, wanted: GroupVersionKind) -> None:
     raise DecodeError(no_conversion(patch.scope, internal, wanted))
 
 
-def _strategic_merge_patched(patch: Write, document: dict[str, Any], kind: Kind[Any]) -> Any:
+def _strategic_merge_patched(patch: Write, current: Any, kind: Kind[Any]) -> Any:
     try:
         value = decode_untyped(patch.data, as_sent=True)
     except DecodeError as error:
@@ -248,6 +256,7 @@ def _strategic_merge_patched(patch: Write, document: dict[str, Any], kind: Kind[
     changes = value or {}
     duplicates = _duplicates(patch, value)
     assert kind.go_type is not None
+    document = _document(kind, kind.to_plain(current))
     patched = strategic_merge_patch.apply(document, changes, kind.go_type)
     shown = partial(go_value, changes)
     try:
@@ -262,10 +271,13 @@ def _strategic_merge_patched(patch: Write, document: dict[str, Any], kind: Kind[
 
 
 def _forgetful(obj: Any, document: dict[str, Any]) -> Any:
-    """The object; a list of managers that is empty, which it cannot tell from none, becomes one that says the same."""
+    """Return the object with an explicit request to drop all managers if the document has an empty list of managers.
+
+    The decoded object cannot distinguish an empty list from none.
+    """
     metadata = document.get("metadata")
     if isinstance(metadata, dict) and metadata.get("managedFields") == []:
-        obj.metadata.managed_fields = [*FORGET_ALL]
+        obj.metadata.managed_fields = [*RESET_MANAGERS]
     return obj
 
 

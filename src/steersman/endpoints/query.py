@@ -1,4 +1,4 @@
-"""The query of a request: its parameters by name, as Go's net/url reads them."""
+"""The query of a request: parameters by name, as Go's net/url parses them."""
 
 from __future__ import annotations
 
@@ -6,27 +6,27 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from steersman.machinery.go.strings import to_lower
-from steersman.machinery.go.urls import has_bad_escape, unescape, unescaped_parts
+from steersman.machinery.go.urls import has_bad_escape, parse_escaped_query, unescape
 
 _MOST_PARAMETERS: Final = 10_000
-"""Go takes a query of more for one that cannot be read: it has none (net/url `urlmaxqueryparams`)."""
+"""Number of parameters from which on Go rejects a query as a whole (net/url `urlmaxqueryparams`)."""
 
 FEW_ESCAPES: Final = 64
-"""Escapes that are read one by one."""
+"""Number of escapes up to which they are decoded one by one."""
 _LONG: Final = 4 << 10
 _FEW_PARTS: Final = 64
-"""Characters of a query whose parts take time to copy, and how many parts are looked at where they are."""
+"""Thresholds of a query whose parts are searched without copying: its characters, and its number of parts."""
 
 
 class Query(dict[str, str]):
-    """Query parameters by name, the first of several; `get_all` has them all."""
+    """Query parameters by name, each with its first value; `get_all` returns all values."""
 
     __slots__ = ("pairs",)
 
     pairs: list[tuple[str, str]]
 
     def get_all(self, name: str) -> list[str]:
-        """Every value of `name`, in order."""
+        """Return every value of `name`, in order."""
         return [value for key, value in self.pairs if key == name]
 
 
@@ -44,7 +44,7 @@ def query_of(pairs: Iterable[tuple[str, str]]) -> Query:
 
 
 def parse_query(text: str) -> Query:
-    """The parameters of a query string. As in Go, pairs that cannot be unescaped or hold a semicolon are left out."""
+    """Return the parameters of a query string. As in Go, pairs with a bad escape or a semicolon are left out."""
     if not text or text.count("&") >= _MOST_PARAMETERS:
         return NO_QUERY
     query = Query()
@@ -65,22 +65,22 @@ def parse_query(text: str) -> Query:
 
 
 def _parse_escaped(text: str) -> Query:
-    """The same of a text of many escapes."""
+    """Return the parameters of a query string with many escapes."""
     is_good = not has_bad_escape(text)
     parts = [part for part in text.split("&") if part and ";" not in part and (is_good or not has_bad_escape(part))]
     query = Query()
-    query.pairs = unescaped_parts("&".join(parts)) if parts else []
+    query.pairs = parse_escaped_query("&".join(parts)) if parts else []
     for key, value in query.pairs:
         query.setdefault(key, value)
     return query
 
 
 def first_parameter(text: str, name: str) -> str | None:
-    """The same as `parse_query(text).get(name)`, but nothing else of a long query is unescaped."""
+    """Return `parse_query(text).get(name)`, without unescaping the rest of a long query."""
     count = text.count("&")
     if count >= _MOST_PARAMETERS:
         return None
-    longest = 3 * len(name)  # with every character escaped
+    longest = 3 * len(name)  # the length with every character escaped
     first = name[0]
     tried = 0
     is_split = len(text) < _LONG or count > _FEW_PARTS
@@ -101,7 +101,7 @@ def first_parameter(text: str, name: str) -> str | None:
 
 
 def _possible_parts(text: str, name: str) -> Iterator[str]:
-    """The parts of a query whose key may be `name`, without a copy of any other."""
+    """Yield the parts of a query whose key may be `name`, without copying others."""
     start = 0
     while start < len(text):
         end = text.find("&", start)
@@ -114,9 +114,10 @@ def _possible_parts(text: str, name: str) -> Iterator[str]:
 
 
 def first_parameters(text: str, names: Iterable[str]) -> Query:
-    """Return a query with at least these parameters of `text`, if they are there.
+    """Return a query with at least these parameters of `text`, if present.
 
-    Others are left out where that is cheaper: not of many parts with many escapes, any of which may be one of a name.
+    Other parameters are left out if that is cheaper. In a query of many parts with many escapes any part may be one of
+    the names, so that everything is parsed.
     """
     if text.count("&") > _FEW_PARTS and text.count("%") > FEW_ESCAPES:
         return parse_query(text)
@@ -125,13 +126,13 @@ def first_parameters(text: str, names: Iterable[str]) -> Query:
 
 
 def _unescape_parameter(text: str) -> str:
-    """A key or a value of a query whose escapes are all good."""
+    """Return a key or a value of a query, unescaped; all its escapes must be valid."""
     return unescape(text.replace("+", " ") if "+" in text else text)
 
 
 def truthy(text: str | None) -> bool:
-    """Return a boolean query parameter: True for anything but an absent value, "0" and, in any case, "false"."""
+    """Return a boolean parameter: False if it is absent, "0" or, in any case, "false"; otherwise True."""
     if text is None or text == "0" or text == "false":
         return False
-    # the cases of Go's strings.EqualFold: U+017F is an "s"
+    # Go's strings.EqualFold also equates U+017F with "s"
     return len(text) != len("false") or to_lower(text).replace("\u017f", "s") != "false"

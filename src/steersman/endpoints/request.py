@@ -1,9 +1,8 @@
-"""The one context object of a request: what every filter and handler is given."""
+"""The context object of a request, passed to every filter and handler."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable
-from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol
 
 from steersman.authentication.interface import NO_REMARKS
@@ -26,24 +25,28 @@ if TYPE_CHECKING:
     from steersman.flowcontrol.queue_set import Ticket
 
 SHORT_QUERY: Final = 512
-"""Characters of a query that is read at once."""
+"""Characters of a query that is parsed immediately."""
 _LONG: Final = 4 << 10
-"""Characters of a query that may take more than a few milliseconds to read."""
+"""Characters of a query whose parsing may take more than a few milliseconds."""
 
 
 class Request:
     """A request on its way through the filters to its handler.
 
-    `http` is the message itself; `info` is set by the request-info filter, `user` by the authentication filter, and
-    `action` by the route, once what was authorized is what it does, with the `subpath` behind a subresource. `received`
-    and `deadline` are loop times in seconds; a deadline of 0 is none. A `query` that takes long to read is there once
-    the request is authorized: filters before that ask for `parameter`. `account` is on whose account work is offloaded,
-    None until some is. `audit` is what is recorded of it, None for nothing, and `recorded` what the
-    answer waits for; `remarks` are those of who judged who sends it, which took some `authentication_seconds`. `flow`
-    is where it stands in priority and fairness, None without; what begins a watch calls `initialized` when its first
-    objects are out. With a flow come its `estimate` and its `ticket`, which is None for a request that was refused at
-    once. `refused` is True once the authorizer has not allowed the request. Everything up to the revision `newest` has
-    been told of, and nothing newer was committed when the request came; 0 where that was not asked.
+    - `http` is the message itself; `headers`, `method` and `path` are the message's.
+    - `info` is set by the outermost filter, `user` by the authentication filter, and `action` by the route, after a
+      comparison with what was authorized; `subpath` is the path after a subresource.
+    - `received` and `deadline` are times of the monotonic clock in seconds; a deadline of 0 is none.
+    - `query` is the parsed query. A long one is parsed after authorization: earlier filters use `parameter`.
+    - `account` is the account for offloaded work, None before the request is processed.
+    - `audit` is the audit trail, None without one; `recorded` must complete before the answer is sent.
+    - `remarks` are the authenticator's; authentication took `authentication_seconds`.
+    - `flow` is the request's flow in priority and fairness, None without; `estimate` and `ticket` belong to it.
+      `ticket` is None for a request that was refused at once. A watch calls `initialized` when its initial objects are
+      sent.
+    - `refused` is True if the authorizer did not allow the request.
+    - `newest` is the newest revision committed when the request arrived, which this process has processed; 0 if
+      unknown.
     """
 
     __slots__ = (
@@ -81,7 +84,7 @@ class Request:
     ticket: Ticket | None
 
     def __init__(self, http: HttpRequest, threads: WorkerThreads | None = None) -> None:
-        """`threads` are those of the server, in which work of the request is done; a server always gives them."""
+        """`threads` are the server's worker threads; only tests omit them."""
         self.http = http
         self._threads = threads
         self.account: Account | None = None
@@ -112,12 +115,12 @@ class Request:
             self.query = parse_query(query)
 
     def open_account(self) -> Account:
-        """Return the account on which the request is worked on: that of its user, once the user is known."""
+        """Return a new account for the request's work: the account of its user, once the user is known."""
         assert self._threads is not None
         return Account(self._threads, self._account_of, keeps_size=True)
 
     def close_account(self) -> None:
-        """Let go of the account, which others may keep, so that neither keeps the other alive."""
+        """Detach the account, which other objects may hold, so that neither keeps the other alive."""
         assert self.account is not None
         self.account.user = self._account_of()
         self.account = None
@@ -127,33 +130,33 @@ class Request:
 
     @property
     def has_long_query(self) -> bool:
-        """Return True if the query, or an option of it, may take more than a few milliseconds to read."""
+        """True if parsing the query, or an option in it, may take more than a few milliseconds."""
         return len(self.http.query) > _LONG
 
     @property
     def has_long_target(self) -> bool:
-        """Return True if words that quote the path or the query may take more than a few milliseconds to make."""
+        """True if a text that quotes the path or the query may take more than a few milliseconds to build."""
         return len(self.path) + len(self.http.query) > _LONG
 
     def context(self, *, dry_run: bool = False) -> Context:
-        """Return the request as the floors below see it."""
+        """Return the context of the request for storage."""
         return Context(self.user, self.action, dry_run, self.warnings, audit=self.audit, newest=self.newest)
 
     async def read_query(self) -> None:
-        """Reads the query of somebody who may send it, where it has not been read at once."""
+        """Parse a query that was not parsed immediately; call it after authorization."""
         self.query = await offload_if(self.has_long_query, parse_query, self.http.query)
 
     def parameter(self, name: str) -> str | None:
-        """The first value of one parameter of the query, without reading the others of a long one."""
+        """Return the first value of a parameter, without parsing the rest of a long query."""
         text = self.http.query
         if not text:
             return None
         return self.query.get(name) if len(text) < SHORT_QUERY else first_parameter(text, name)
 
     def parameters(self, names: Iterable[str]) -> Query:
-        """Return a query with the first value of each of these parameters, without reading the others of a long one.
+        """Return a query with the first value of each of these parameters, without parsing the rest of a long query.
 
-        A short query is returned as it is, with all that it has.
+        A short query is returned with all parameters.
         """
         text = self.http.query
         if len(text) < SHORT_QUERY:
@@ -165,13 +168,17 @@ Handler = Callable[[Request], Awaitable[Response]]
 
 
 class Filter(Protocol):
-    """One layer around the handlers: it answers itself, or calls the next one."""
+    """A layer around the handlers: answers itself, or calls the next one."""
 
     def __call__(self, request: Request, next_: Handler) -> Awaitable[Response]: ...
 
 
 def chain(filters: tuple[Filter, ...], handler: Handler) -> Handler:
-    """`handler` inside all `filters`, the first outermost."""
+    """Return `handler` wrapped in all `filters`, the first outermost."""
     for each in reversed(filters):
-        handler = partial(each, next_=handler)
+        handler = _inside(each, handler)
     return handler
+
+
+def _inside(layer: Filter, next_: Handler) -> Handler:
+    return lambda request: layer(request, next_)  # a `partial` with a keyword costs as much as five such calls

@@ -1,7 +1,8 @@
-"""What a request is about, and which template of a route its path fits: one reading of method, path and query.
+"""Request info: the authorization attributes and the path template of a request, from one parse of method, path and
+query.
 
-What is judged follows k8s.io/apiserver `endpoints/request.RequestInfoFactory`, the templates follow its
-`endpoints.APIInstaller` as go-restful's CurlyRouter matches them.
+The attributes follow k8s.io/apiserver `endpoints/request.RequestInfoFactory`. The templates follow its
+`endpoints.APIInstaller` with the matching of go-restful's CurlyRouter.
 """
 
 from __future__ import annotations
@@ -25,9 +26,13 @@ _SPECIAL_VERBS: Final = frozenset({"proxy", "watch"})
 _NAMESPACE_SUBRESOURCES: Final = frozenset({"status", "finalize"})
 _LONG_RUNNING_SUBRESOURCES: Final = frozenset({"attach", "exec", "proxy", "log", "portforward"})
 _MOST_PARTS: Final = 10
-"""apis, group, version, watch, namespaces, the namespace, resource, name, subresource, and all that follows."""
+"""Parts of a path: apis, group, version, watch, namespaces, the namespace, resource, name, subresource, and the
+rest.
+"""
 _LONGEST_SELECTOR: Final = 4096
-"""Characters of a field selector in which a name is looked for: who asks with more needs the right to list all."""
+"""Limit of characters of a field selector that is searched for a name: a user with a longer one needs the right to list
+all objects.
+"""
 
 NAMESPACE: Final = "namespaces/{namespace}/"
 NAME: Final = "/{name}"
@@ -35,11 +40,11 @@ PATH: Final = "/{path:*}"
 
 
 class BadRequestInfo(Exception):
-    """The path names no kind where it should."""
+    """A path without a kind in the place of a kind."""
 
 
 class Target(Struct, frozen=True):
-    """What stands in a path for the parameters of its template; `path` is what follows the subresource."""
+    """Values of the parameters of a path template; `path` is the path after the subresource."""
 
     namespace: str = ""
     name: str = ""
@@ -52,12 +57,12 @@ NO_TARGET: Final = Target()
 
 @dataclass(slots=True)
 class RequestInfo:
-    """What the authorizer judges, and beside it the template of the path and what stands for its parameters.
+    """The authorization attributes of a request, with the template of its path and the template's parameters.
 
-    `resource_request` tells whether `action` is about a resource; of other requests it has the verb alone. `template`
-    is what a route for this path would be installed under; a path that no route can have has none. `root` is its group
-    version's, e.g. "/apis/apps/v1". `template` and `target` come from the same parts as `action`, and
-    `installer.Route` holds the one against the other before anything is done.
+    `resource_request` is True if `action` is about a resource; for other requests `action` has only the verb.
+    `template` is the template of a route for this path, "" if no route can match. `root` is the prefix of its group
+    version, e.g. "/apis/apps/v1". `template` and `target` are parsed from the same parts as `action`; `installer.Route`
+    compares them before anything is done.
     """
 
     path: str
@@ -67,20 +72,19 @@ class RequestInfo:
     root: str = ""
     target: Target = NO_TARGET
     long_running: bool = False
-    """Whether no deadline holds: watches, and connections to containers and proxies."""
+    """True if no deadline applies: watches, and connections to containers and proxies."""
     labels: tuple[str, ...] = ()
-    """Those of its metrics, once somebody has made them."""
+    """Cached labels of the request's metrics."""
     agreed: int = 0
-    """The number of the route that was found to do what is judged, once one was."""
+    """Number of the route that was found to agree with `action`, 0 before the first comparison."""
     unread_query: str = ""
-    """The query of a list, watch or deletecollection, which may have selectors and name an object. It is not looked at
-    before somebody asks for these."""
+    """The query of a list, watch or deletecollection, whose selectors may name an object. It is parsed on demand."""
     _judged: Action | None = None
     _selectors: tuple[str, str] | None = None
 
     @property
     def judged(self) -> Action:
-        """The action with the name of the one object that a list's or watch's field selector asks for."""
+        """The action, with the name of the single object that the field selector of a list or watch selects."""
         if not self.unread_query or self.action.verb == "deletecollection":
             return self.action
         if self._judged is None:
@@ -102,15 +106,15 @@ class RequestInfo:
 
 @lru_cache(2048)
 def request_info(method: str, path: str, query_text: str) -> RequestInfo:
-    """What the request is about; not to be changed, as requests alike share it.
+    """Return the request info, cached: equal requests share it, and callers must not change it.
 
-    Raises BadRequestInfo for a `/watch` or `/proxy` path that names nothing.
+    Raises BadRequestInfo for a `/watch` or `/proxy` path without a kind.
     """
     return read_request_info(method, path, query_text)
 
 
 def read_request_info(method: str, path: str, query_text: str) -> RequestInfo:
-    """The same, made anew."""
+    """Return a new request info. Raises BadRequestInfo."""
     path = unescape(path)
     parts = path.strip("/").split("/", _MOST_PARTS - 1)
     of_group = parts[0] == "apis"
@@ -129,7 +133,7 @@ def read_request_info(method: str, path: str, query_text: str) -> RequestInfo:
 
 
 def _read_action(method: str, query_text: str, group: str, version: str, parts: list[str]) -> Action:
-    """What is judged, of the parts behind the version."""
+    """Return the action from the parts after the version. Raises BadRequestInfo."""
     verb = VERBS.get(method, "")
     if parts[0] in _SPECIAL_VERBS:
         if len(parts) < 2:
@@ -148,7 +152,7 @@ def _read_action(method: str, query_text: str, group: str, version: str, parts: 
 
 
 def _collection_verb(verb: str, query_text: str) -> str:
-    """GET of a collection lists or watches it, DELETE deletes it."""
+    """Return the verb of a collection: a GET is a list or a watch, a DELETE a deletecollection."""
     if verb == "delete":
         return "deletecollection"
     if verb == "get":
@@ -157,7 +161,7 @@ def _collection_verb(verb: str, query_text: str) -> str:
 
 
 def _selected_name(query_text: str) -> str:
-    """The one name that a query's field selector asks for; none if any of the options of a list cannot be read."""
+    """Return the single name that a query's field selector selects, "" if there is none or an option is malformed."""
     text = first_parameter(query_text, "fieldSelector")
     if not text or "metadata.name" not in text or len(text) > _LONGEST_SELECTOR:
         return ""
@@ -174,10 +178,10 @@ def _selected_name(query_text: str) -> str:
 
 
 def _read_template(path: str, root: str, parts: list[str]) -> tuple[str, Target]:
-    """The template of a path, of the parts behind the version, and what stands for its parameters.
+    """Return the template of a path from the parts after the version, and the values of its parameters.
 
-    What stands where a template has no parameter is in the template as it is. No route is installed with braces there,
-    so a path with braces of its own is like none.
+    Parts that are no parameters are copied into the template. No route has braces there, so that a path with braces of
+    its own matches no route.
     """
     if not path.startswith(f"{root}/"):
         return "", NO_TARGET

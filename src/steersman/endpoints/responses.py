@@ -1,4 +1,4 @@
-"""Writing answers: objects, Status errors, plain text; in JSON or YAML, pretty, compressed.
+"""Encoding of answers: objects, Status errors, plain text; in JSON or YAML, indented, compressed.
 
 Follows k8s.io/apiserver `endpoints/handlers/responsewriters`.
 """
@@ -27,7 +27,9 @@ TEXT_TYPE: Final = ("content-type", "text/plain; charset=utf-8")
 
 
 def error_response(request: Request, error: StatusError) -> Response:
-    """The Status of `error` in the media type the client accepts; indented JSON if it accepts none, or only Tables."""
+    """Return the Status of `error` in an acceptable media type; indented JSON if the client accepts none, or only
+    Tables.
+    """
     status = error.status()
     try:
         wanted = negotiate(request.headers.get("accept", ""), pretty=pretty_wanted(request))
@@ -46,32 +48,32 @@ _LONG_MESSAGE: Final = 64 << 10
 
 
 async def long_error_response(request: Request, error: StatusError) -> Response:
-    """Return `error_response`, made in a worker thread if the error is long, or may quote a long path or query."""
+    """Return `error_response`, built in a worker thread if the error is long, or may quote a long path or query."""
     is_long = request.has_long_target or len(error.causes) > _MANY_CAUSES or len(error.message) > _LONG_MESSAGE
     return await offload_if(is_long, error_response, request, error)
 
 
 def status_response(request: Request, status: dict[str, Any], wanted: Representation, code: int = 200) -> Response:
-    """A Status as the answer."""
+    """Return a Status as the answer."""
     if request.audit is not None:
         request.audit.response_status(status)
     return object_response(request, encode_in_order(status), wanted, code)
 
 
 def object_response(request: Request, data: bytes, wanted: Representation, code: int = 200) -> Response:
-    """Compact JSON of an object as the answer, turned into what is wanted."""
+    """Return an object, given as compact JSON, as the answer in the wanted representation."""
     if request.audit is not None:
         request.audit.response_object((data,))
     return encoded_response(data, wanted, code)
 
 
 def plain_response(value: dict[str, Any], wanted: Representation, code: int = 200) -> Response:
-    """A JSON value as the answer."""
+    """Return a JSON value as the answer."""
     return encoded_response(encode_in_order(value), wanted, code)
 
 
 def encoded_response(data: bytes, wanted: Representation, code: int = 200) -> Response:
-    """Compact JSON as the answer, turned into what is wanted."""
+    """Return compact JSON as the answer in the wanted representation."""
     if wanted.media == PROTOBUF:
         return Response(code, [PROTOBUF_TYPE], protobuf_document(data))
     if wanted.media == YAML:
@@ -82,7 +84,7 @@ def encoded_response(data: bytes, wanted: Representation, code: int = 200) -> Re
 
 
 def protobuf_document(data: bytes) -> bytes:
-    """The protobuf document of an object of a built-in kind, given as its JSON."""
+    """Return the protobuf document of an object of a built-in kind, given as JSON."""
     api_version, kind = peek_type_meta(data)
     gvk = parse_group_version(api_version or "v1").with_kind(kind)
     if gvk.group == "meta.k8s.io":
@@ -93,25 +95,25 @@ def protobuf_document(data: bytes) -> bytes:
 
 
 def pretty_wanted(request: Request) -> bool:
-    """Whether this client wants JSON indented."""
+    """Return True if this client wants indented JSON."""
     return wants_pretty(request.parameter("pretty"), request.headers.get("user-agent", ""))
 
 
 def text_response(code: int, text: str) -> Response:
-    """Plain text, as Go's http.Error writes it."""
+    """Return a plain text answer as Go's http.Error writes it."""
     return Response(code, [TEXT_TYPE, NOSNIFF], text.encode())
 
 
 def not_found_text() -> Response:
-    """What an unknown path gets."""
+    """Return the answer for an unknown path."""
     return text_response(404, "404 page not found\n")
 
 
 def unknown_resource() -> StatusError:
-    """404 within a known API group version."""
+    """Return the 404 error for an unknown resource in a known group version."""
     return StatusError(404, "NotFound", "the server could not find the requested resource")
 
 
 def method_not_allowed() -> StatusError:
-    """405 on a known path."""
+    """Return the 405 error for a known path."""
     return StatusError(405, "MethodNotAllowed", "the server does not allow this method on the requested resource")

@@ -1,4 +1,4 @@
-"""What the handlers of one resource in one group version need, worked out once when its routes are installed."""
+"""Data of one resource in one group version for its handlers, computed once when its routes are installed."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from steersman.kinds.kind import Kind
 from steersman.machinery.identity.schema import GroupResource, go_package
 from steersman.machinery.managed_fields import FieldManager
 from steersman.rest.capabilities import Item, ResourceStorage, Watcher, provides
-from steersman.rest.conversion import settled
+from steersman.rest.conversion import run_with_conversions
 from steersman.rest.resource import NAME, Column, OtherVersion, Resource
 from steersman.work.offloading import offload
 
@@ -33,7 +33,7 @@ else:
 
 
 class Shared(Struct, frozen=True, kw_only=True):
-    """What all resources of a server share."""
+    """Dependencies shared by all resources of a server."""
 
     admission: Chain
     authorizer: Authorizer
@@ -46,16 +46,16 @@ class Shared(Struct, frozen=True, kw_only=True):
 
 
 def root_of(group: str, version: str) -> str:
-    """Where the paths of a group version begin: "/apis/apps/v1", "/api/v1"."""
+    """Return the path prefix of a group version: "/apis/apps/v1", "/api/v1"."""
     return f"/apis/{group}/{version}" if group else f"/api/{version}"
 
 
 class Scope(Generic[C]):
-    """One resource as it is served in one group version.
+    """One resource as served in one group version.
 
-    `storage` is what implements the resource: a handler says which capability (rest.capabilities) it asks of it.
-    `watcher` is the same where it can be watched, else None. `kind` is that of this version; `other` says how it
-    converts to and from what the storage takes and gives, None where that is of this version.
+    `storage` implements the resource; handlers declare the capability (rest.capabilities) that they need of it.
+    `watcher` is the same object if it can be watched, else None. `kind` is the kind in this version; `other` has the
+    conversions to and from the storage's version, and is None for the storage's version itself.
     """
 
     def __init__(
@@ -77,19 +77,19 @@ class Scope(Generic[C]):
         self.go_package = go_package(self.group)
         self.prefix = self.kind.prefix
         self.gvk = self.kind.gvk
-        self.run = offload if resource.conversion is None else settled
-        """Offloads work in which objects are converted (rest.conversion)."""
+        self.run = offload if resource.conversion is None else run_with_conversions
+        """Runner of work that converts objects, offloaded if large (rest.conversion)."""
         self.selectable_fields = None if other is None else other.selectable_fields
-        """Names of selectable fields in this version -> the storage's; None where they are the resource's."""
+        """Storage's names of selectable fields by their names in this version; None if the resource's fields apply."""
         self._own_columns = None if other is None else other.columns
         self.field_managers: dict[str, FieldManager] = {}
-        """By subresource, "" for the resource itself; those that were needed."""
+        """Field managers by subresource, "" for the resource itself; created on demand."""
         self._representation = (self.group, self.version)
         self._protobuf = ("protobuf", self.group, self.version)
 
     @cached_property
     def columns(self) -> tuple[Column, ...]:
-        """The columns of a Table. They read objects of the version that the storage gives."""
+        """The columns of a Table. They read objects of the storage's version."""
         columns = self.resource.columns if self._own_columns is None else self._own_columns
         if not self.resource.name_column:
             return columns
@@ -98,8 +98,7 @@ class Scope(Generic[C]):
 
     @cached_property
     def replicas_paths(self) -> dict[str, tuple[str, ...] | None]:
-        """By apiVersion, where objects of each version say the number of replicas that their Scale shows; None where
-        they have none."""
+        """Paths of the number of replicas that a Scale shows, by apiVersion; None for a version without Scale."""
         paths: dict[str, tuple[str, ...] | None] = {}
         for each in self.resource.versions.values():
             if each.group == self.group:
@@ -109,7 +108,7 @@ class Scope(Generic[C]):
         return paths
 
     def body(self, item: Item) -> bytes:
-        """An item's body in this version; one of another version is made once and kept with the item."""
+        """Return an item's body in this version; a converted body is cached with the item."""
         if self.other is None:
             return item.body
         known = item.representations
@@ -120,9 +119,9 @@ class Scope(Generic[C]):
         return body
 
     def protobuf(self, item: Item, *, remember: bool = True) -> bytes:
-        """An item's own protobuf message in this version, made once and kept with it within the cache's bound.
+        """Return an item's protobuf message in this version, cached with the item within the cache's limits.
 
-        One of many that are asked for once need not be remembered. Only asked for of kinds that have such a form.
+        A caller with many items may choose not to cache. The kind must have a protobuf form.
         """
         known = item.representations
         body: bytes | None = known.get(self._protobuf) if known is not None else None
@@ -136,25 +135,25 @@ class Scope(Generic[C]):
         form = self.kind.protobuf
         assert form is not None
         if self.other is None:
-            with suppress(msgspec.ValidationError):  # another server stored it in its own way
+            with suppress(msgspec.ValidationError):  # another server stored the object in a different encoding
                 return form.transcode(item.body)
         return form.encode(self.decode(item))
 
     def decode(self, item: Item) -> Any:
-        """An item as an object of this version."""
+        """Return an item as an object of this version."""
         obj = self.storage.decode(item)
         return self.other.from_hub(obj) if self.other else obj
 
     def row_object(self, item: Item) -> Any:
-        """An item as the object that columns read."""
+        """Return an item as the object that columns read."""
         return self.storage.decode(item)
 
     def to_hub(self, obj: Any) -> Any:
-        """An object of this version as the stored version's."""
+        """Return an object of this version converted to the stored version."""
         return obj if self.other is None else self.other.hub(obj)
 
     def bookmark(self, revision: int, annotations: dict[str, str]) -> bytes:
-        """The body of a bookmark: an empty object but for its version."""
+        """Return the body of a bookmark: an empty object with a resourceVersion."""
         metadata = ObjectMeta(resource_version=str(revision), annotations=annotations)
         obj = self.kind.new()
         obj.metadata = metadata

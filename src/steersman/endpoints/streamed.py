@@ -1,5 +1,6 @@
-"""The end of answers: what counts or bounds a request goes on until the last byte of a body that is made while it is
-sent, and until a large body has left."""
+"""End of answers: callbacks for metrics and limits, called at the last byte of a streamed body or after a large
+body.
+"""
 
 from __future__ import annotations
 
@@ -10,14 +11,14 @@ from steersman.endpoints.request import Request
 from steersman.net.message import Response
 
 SMALL: Final = 4096
-"""Bytes of a whole body that Go's servers take from a handler at once, whether the client reads or not."""
+"""Bytes of a body that Go's servers accept from a handler at once, whether the client reads or not."""
 _FEW_PIECES: Final = 8
 
 
 class StreamedBody:
-    """A body in pieces, made as the connection takes them. An error while one is made cuts the answer off.
+    """A body in pieces, produced as the connection accepts them. An error during production cuts the answer off.
 
-    The connection closes it in any case: at its end, when the client goes away, or when the time is up.
+    The connection closes the body in any case: at its end, when the client leaves, or at the deadline.
     """
 
     __slots__ = ("_callbacks", "_pieces", "size")
@@ -26,7 +27,7 @@ class StreamedBody:
         self._pieces = pieces
         self._callbacks: list[Callable[[], None]] | None = []
         self.size = 0
-        """Bytes handed out so far."""
+        """Bytes produced so far."""
 
     def __aiter__(self) -> StreamedBody:
         return self
@@ -37,7 +38,7 @@ class StreamedBody:
         return piece
 
     async def aclose(self) -> None:
-        """Ends the making of pieces, and tells those who wait for it, once."""
+        """Stop production, and call the callbacks once."""
         callbacks, self._callbacks = self._callbacks, None
         try:
             await self._pieces.aclose()
@@ -46,7 +47,9 @@ class StreamedBody:
                 callback()
 
     def when_over(self, callback: Callable[[], None]) -> None:
-        """Has `callback` called when the body is over, after those that were given later."""
+        """Register a callback for the end of the body; callbacks run in reverse order. Called at once if the body is
+        over.
+        """
         if self._callbacks is not None:
             self._callbacks.append(callback)
         else:
@@ -54,7 +57,7 @@ class StreamedBody:
 
 
 def when_over(response: Response, callback: Callable[[], None]) -> None:
-    """Calls `callback` when the response is over: at once, unless its body is still to be made."""
+    """Call `callback` at the end of the response: at once, unless its body is still being produced."""
     body = response.body
     if type(body) is StreamedBody:
         body.when_over(callback)
@@ -63,11 +66,11 @@ def when_over(response: Response, callback: Callable[[], None]) -> None:
 
 
 def ends_at_once(request: Request, response: Response) -> bool:
-    """Return True if the request takes nothing of others any more once its answer is handed to the connection.
+    """Return True if the request needs no seat once its answer has been passed to the connection.
 
-    An answer that waits for its client costs a place in memory only. A small one is worth that, and so is a refusal of
-    any size: somebody who may do nothing must not keep the seats of those who may. The connection bounds how much of
-    both it keeps (`Limits.max_unsent_free`).
+    An answer that waits for its client costs only memory. Small answers are worth that memory, and so are refusals of
+    any size: users without rights must not hold seats. The connection limits the memory of both
+    (`Limits.max_unsent_free`).
     """
     if request.refused:
         return True

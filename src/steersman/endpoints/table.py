@@ -1,4 +1,4 @@
-"""Tables: what kubectl get prints (meta/v1 Table)."""
+"""Tables: the output of kubectl get (meta/v1 Table)."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ _TEXTS = {"Name": NAME_TEXT, "Age": _AGE_TEXT, "Created At": _AGE_TEXT}
 
 
 def include_object(request: Request) -> str:
-    """What of each object its row carries: Metadata, Object or None. Raises StatusError 400."""
+    """Return the part of each object that its row carries: Metadata, Object or None. Raises StatusError 400."""
     return table_options(request).include_object or "Metadata"
 
 
 def table_of(
     scope: Scope, items: Sequence[Item], wanted: Representation, including: str, revision: str = ""
 ) -> dict[str, Any]:
-    """A Table of these objects, as a JSON value in upstream's order."""
+    """Return a Table of these objects, as a JSON value in upstream's order."""
     return {
         "kind": "Table",
         "apiVersion": f"meta.k8s.io/{wanted.as_version}",
@@ -52,14 +52,14 @@ def table_of(
 
 
 def rows_of(scope: Scope, items: Sequence[Item], wanted: Representation, including: str) -> list[dict[str, Any]]:
-    """The rows of a Table of these objects."""
+    """Return the rows of a Table of these objects."""
     columns = scope.columns
-    now = times.moment()
+    now = times.unix_now()
     return [_row(scope, item, columns, wanted, including, now) for item in items]
 
 
 def column_definitions(columns: Sequence[Column]) -> list[dict[str, Any]]:
-    """The columns of a Table as clients read them."""
+    """Return the column definitions of a Table."""
     definitions = []
     for column in columns:
         if not column.defined:
@@ -97,8 +97,8 @@ def _row(
 def view_table(
     view: Any, columns: Sequence[Column], wanted: Representation, including: str, *, named: bool
 ) -> dict[str, Any]:
-    """A Table of one object that is a view of another (scale); `named` if the column of names says what it is."""
-    now = times.moment()
+    """Return a Table of one view of an object (scale); `named` if the name column has upstream's format "name"."""
+    now = times.unix_now()
     every = (NAME, *columns)
     row: dict[str, Any] = {"cells": [_cell(column, view, now) for column in every], "object": None}
     if including == "Metadata":

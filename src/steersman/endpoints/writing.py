@@ -1,20 +1,20 @@
-"""The one way of a request that writes: it is parsed, what it asks for is prepared, and that is stored.
+"""Common steps of all write requests: parsing, preparation of the object, storing.
 
-`parse` reads what was sent into a `Write`, which is all that the steps after it take. A handler prepares an object of
-it, alone (`store_new`) or from the one there is (`store_changed`); admission and the right to create stand between that
+`parse` reads the request into a `Write`, the input of all later steps. A handler prepares the object: a new one
+(`store_new`) or a changed one (`store_changed`). Admission and the check of the right to create run between preparation
 and the store.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, Generic, TypeAlias
 
 import msgspec
+from msgspec import Struct
 
-from steersman.admission.interface import CREATE, UPDATE, KnownNamespace, Operation
+from steersman.admission.interface import CREATE, UPDATE, NamespaceState, Operation
 from steersman.admission.interface import Attributes as Admission
 from steersman.api.meta.v1 import CreateOptions, DeleteOptions, PatchOptions, UpdateOptions
 from steersman.authorization.attributes import Attributes
@@ -36,11 +36,10 @@ from steersman.work.offloading import mark_large, offload, offload_if
 Options: TypeAlias = CreateOptions | UpdateOptions | PatchOptions | DeleteOptions
 
 
-@dataclass(slots=True)
-class Write(Generic[C]):
-    """A request to write, as it was sent: the body and its media type, the options, and what is wanted as the answer.
+class Write(Struct, Generic[C]):
+    """A write request as sent: the body and its media type, the options, and the wanted representation of the answer.
 
-    `ctx` is the request as the floors below see it.
+    `ctx` is the request's context for storage.
     """
 
     scope: Scope[C]
@@ -54,9 +53,9 @@ class Write(Generic[C]):
     def admission(
         self, operation: Operation, obj: Any, old: Any, *, name: str = "", kind: GroupVersionKind | None = None
     ) -> Admission:
-        """Return the attributes that plugins judge. `name` is that of the URL unless given, `kind` that of the resource.
+        """Return the admission attributes. `name` defaults to the URL's name, `kind` to the resource's.
 
-        As upstream has it, a new Namespace is in the namespace that it is.
+        As upstream, a new Namespace has its own name as its namespace.
         """
         request, ctx = self.request, self.ctx
         action = request.action
@@ -83,9 +82,9 @@ async def parse(
     media_of: Callable[[Scope, Request], str],
     options_of: OptionsOf[Any],
 ) -> Write[C]:
-    """What was sent, read; what is wrong is told in this order.
+    """Read a write request; errors are raised in upstream's order.
 
-    Raises StatusError 406, what `media_of` raises (415), 413, what `options_of` raises (422), 429.
+    Raises StatusError 406, the errors of `media_of` (415), 413, the errors of `options_of` (422), and 429.
     """
     if scope.kind.is_cold:
         await offload_if(True, scope.kind.warm)
@@ -104,7 +103,7 @@ async def parse(
 
 
 async def store_new(write: Write[Creater], obj: Any) -> Item:
-    """Stores an object of the stored version, once nobody has anything against it."""
+    """Store a new object of the stored version, after admission."""
     chain = write.scope.shared.admission
     record = await admitted(write, obj, None)
 
@@ -116,12 +115,12 @@ async def store_new(write: Write[Creater], obj: Any) -> Item:
 
 
 async def store_changed(write: Write[Updater], prepare: Make, *, uid: str = "", may_create: bool = False) -> Updated:
-    """Stores what `prepare` makes of the object there is, of the stored version both.
+    """Store the object that `prepare` returns for the present one, both of the stored version, after admission.
 
-    Without `may_create` it is stored anew only where the kind may be created this way.
+    With `may_create` the object is created if it is missing, otherwise only if the kind can be created by PUT.
     """
     chain, action = write.scope.shared.admission, write.request.action
-    namespace: KnownNamespace | None = None
+    namespace: NamespaceState | None = None
 
     async def make(old: Any | None) -> Any:
         nonlocal namespace
@@ -146,7 +145,7 @@ async def store_changed(write: Write[Updater], prepare: Make, *, uid: str = "", 
 
 
 async def admitted(write: Write, obj: Any, old: Any | None) -> Admission:
-    """Mutating admission of an object that is to be stored: the record, with it or what a plugin put in its place."""
+    """Run mutating admission of an object that is to be stored; return the attributes with the resulting object."""
     record = write.admission(CREATE if old is None else UPDATE, obj, old, name=obj.metadata.name)
     await mutated(write, record)
     if record.obj.metadata.owner_references:
@@ -155,7 +154,7 @@ async def admitted(write: Write, obj: Any, old: Any | None) -> Admission:
 
 
 async def mutated(write: Write, record: Admission) -> None:
-    """Mutating admission, whose plugins may put another object into the record; who owns its fields stays readable."""
+    """Run mutating admission; its plugins may replace the object in the attributes. Its managedFields stay valid."""
     owners = record.obj.metadata.managed_fields
     await write.scope.shared.admission.admit(record)
     if record.obj.metadata.managed_fields is not owners:
@@ -163,10 +162,10 @@ async def mutated(write: Write, record: Admission) -> None:
 
 
 async def _check_creation(write: Write, obj: Any) -> None:
-    """Judge a create by a request to change: the right to create as well, and validating admission.
+    """Authorize the creation of an object by a request to change it, and run validating admission.
 
-    Who makes an object by a subresource, as a Service by its status, needs the right to create the subresource. Raises
-    StatusError 403 for who has no such right.
+    A creation through a subresource, as of a Service through its status, needs the right to create that subresource.
+    Raises StatusError 403 for a request user without the right.
     """
     request = write.request
     action = msgspec.structs.replace(request.action, verb="create")

@@ -1,5 +1,5 @@
-"""Priority and fairness: which requests are worked on at once, which wait and in which order, which are refused.
+"""Priority and fairness: which requests execute, which wait in which order, and which are refused.
 
-Follows k8s.io/apiserver `util/flowcontrol`. It knows no routes and no stores: what it judges and where objects are
-counted is handed to it.
+Follows k8s.io/apiserver `util/flowcontrol`. Independent of routes and stores: requests and counts of objects are passed
+in.
 """

@@ -1,7 +1,7 @@
-"""How the server's seats are shared out among priority levels that want more or fewer of them than is theirs.
+"""Allocation of the server's seats among priority levels by their demand.
 
-The problem is that of k8s.io/apiserver `util/flowcontrol/conc_alloc.go`: every level gets the same fraction of what it
-wants, but for those that are held by a bound of theirs, and all of them together get what there is.
+Solves the problem of k8s.io/apiserver `util/flowcontrol/conc_alloc.go`: every level gets the same fraction of its
+target, except levels limited by one of their bounds, and all together get the given total.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ from typing import Final
 from msgspec import Struct
 
 LEAST_TARGET: Final = 0.001
-"""What a level counts as wanting that wants less."""
+"""Smallest target: a level that wants less counts as wanting this."""
 _EPSILON: Final = 0.0000001
 
 
 class Unsolvable(ValueError):
-    """No allocation keeps all bounds."""
+    """No allocation satisfies all bounds."""
 
 
 class Claim(Struct, frozen=True):
-    """What a level wants (`target`), and the least and the most that it may get, in seats."""
+    """The target of a level, and its lower and upper bound, in seats."""
 
     target: float
     lower: float
@@ -29,7 +29,9 @@ class Claim(Struct, frozen=True):
 
 
 def share_out(total: int, claims: Sequence[Claim]) -> tuple[list[float], float]:
-    """What each claim gets, `total` together, and the fair fraction of their targets. Raises Unsolvable."""
+    """Return the allocation of each claim, `total` together, and the fair fraction of their targets. Raises
+    Unsolvable.
+    """
     for claim in claims:
         if claim.lower < 0 or claim.target < claim.lower or claim.upper < claim.lower:
             raise Unsolvable(f"the bounds of {claim} contradict each other")
@@ -55,9 +57,9 @@ def share_out(total: int, claims: Sequence[Claim]) -> tuple[list[float], float]:
 def _bounded_fraction(
     total: int, lowest: float, targets: Sequence[float], from_below: Sequence[float], from_above: Sequence[float]
 ) -> float:
-    """The fraction at which what all get comes to `total`, found by going up from bound to bound.
+    """Return the fraction at which the allocations sum up to `total`, by going through the bounds in increasing order.
 
-    Between two bounds what they get grows with the sum of the targets of those that are at neither bound.
+    Between two bounds the sum grows in proportion to the targets of the levels at neither bound.
     """
     steps = sorted(
         [

@@ -1,8 +1,8 @@
-"""The flow schemas and priority levels that every cluster begins with.
+"""The flow schemas and priority levels of every cluster.
 
-Two of either, exempt and catch-all, are mandatory: every server has them, and nobody can change them. The others are
-suggested (`suggested.json`, what kube-apiserver 1.36 writes at its first start): who runs a cluster may change them or
-take them away.
+Two of each, exempt and catch-all, are mandatory: every server has them, and nobody can change them. The others are
+suggested (`suggested.json`, as kube-apiserver 1.36 writes them at its first start): administrators may change or delete
+them.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from steersman.api.flowcontrol.v1 import (
 from steersman.api.meta.v1 import ObjectMeta
 
 AUTO_UPDATE: Final = "apf.kubernetes.io/autoupdate-spec"
-"""The annotation that tells whether the server keeps an object as it is shipped."""
+"""Annotation that says whether the server keeps an object as shipped."""
 
 
 def _everything_by(*groups: str) -> list[PolicyRulesWithSubjects]:
@@ -72,7 +72,7 @@ PRIORITY_LEVELS: Final = {
         ),
     ),
 }
-"""The `exempt` field of the former may differ."""
+"""Specs of the mandatory levels; users may change the field `exempt` of the exempt level."""
 
 
 class _Suggested(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
@@ -81,14 +81,14 @@ class _Suggested(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fie
 
 
 def suggested() -> tuple[list[PriorityLevelConfiguration], list[FlowSchema]]:
-    """Reads the shipped levels and schemas anew; the caller may change them."""
+    """Return newly parsed suggested levels and schemas; the caller may change them."""
     data = Path(__file__).with_name("suggested.json").read_bytes()
     found = msgspec.json.decode(data, type=_Suggested)
     return list(_levels(found.priority_levels)), list(_schemas(found.flow_schemas))
 
 
 def mandatory() -> tuple[list[PriorityLevelConfiguration], list[FlowSchema]]:
-    """The mandatory ones, which are not to be changed."""
+    """Return the mandatory levels and schemas; the caller must not change their specs."""
     return list(_levels(PRIORITY_LEVELS)), list(_schemas(FLOW_SCHEMAS))
 
 

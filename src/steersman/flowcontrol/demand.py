@@ -1,4 +1,4 @@
-"""How much was taken and wanted of a priority level over time, for what it may borrow and for its histograms."""
+"""Demand of a priority level for seats over time, for borrowing and for histograms."""
 
 from __future__ import annotations
 
@@ -9,17 +9,18 @@ from dataclasses import dataclass
 from typing import Final
 
 SMOOTHING: Final = 0.977
-"""How much of the smoothed demand stays from one period to the next: half of it after five minutes."""
+"""Weight of the smoothed demand from one period to the next: half of it is left after five minutes."""
 
 
 State = tuple[int, int, int, int]
-"""What of a level is taken and wanted at a time: requests in their main phase; seats taken, also by requests that are
-answered and whose effects are still felt; requests in queues; the seats that these want."""
+"""State of a level: executing requests; occupied seats, including those of answered requests with lingering effects;
+queued requests; the seats that these need.
+"""
 
 
 @dataclass(slots=True)
 class Period:
-    """A level's demand for seats, taken and wanted together, in one period: seconds, mean, deviation and maximum."""
+    """A level's demand for seats, occupied and queued, in one period: seconds, mean, standard deviation and maximum."""
 
     seconds: float = 0.0
     average: float = 0.0
@@ -29,7 +30,7 @@ class Period:
 
 @dataclass(slots=True)
 class Demand:
-    """What the seats of a level are shared out by (k8s.io/apiserver `seatDemandStats`)."""
+    """Statistics by which a level's seats are allocated (k8s.io/apiserver `seatDemandStats`)."""
 
     average: float = 0.0
     deviation: float = 0.0
@@ -37,7 +38,7 @@ class Demand:
     smoothed: float = 0.0
 
     def update(self, period: Period) -> None:
-        """Takes another period into account."""
+        """Update the statistics with another period."""
         self.highest = period.highest
         if period.seconds <= 0:
             return
@@ -47,7 +48,7 @@ class Demand:
 
 
 def summed_up(spent: dict[State, float], last: State) -> Period:
-    """What the seconds spent in each state come to; `last` is the one that it ends in."""
+    """Return the period for the seconds spent in each state; `last` is its final state."""
     seconds = sum(spent.values())
     highest = max(seats + wanted for _, seats, _, wanted in (*spent, last))
     if seconds <= 0:
@@ -63,17 +64,19 @@ def summed_up(spent: dict[State, float], last: State) -> Period:
 
 
 class TimeHistogram:
-    """For how many nanoseconds a ratio was in each bucket: what upstream observes at the end of every nanosecond."""
+    """Histogram of the nanoseconds that a ratio spent in each bucket: upstream's observation at the end of every
+    nanosecond.
+    """
 
     __slots__ = ("_buckets", "series")
 
     def __init__(self, buckets: Sequence[float]) -> None:
         self._buckets = buckets
         self.series = [0.0] * (len(buckets) + 2)
-        """The nanoseconds of each bucket and beyond the last, and the sum of ratios times nanoseconds."""
+        """Nanoseconds of each bucket and of the overflow, and the sum of ratios times nanoseconds."""
 
     def add(self, ratio: float, seconds: float) -> None:
-        """Counts a time in."""
+        """Add a duration at a ratio."""
         nanoseconds = seconds * 1e9
         self.series[bisect_left(self._buckets, ratio)] += nanoseconds
         self.series[-1] += ratio * nanoseconds

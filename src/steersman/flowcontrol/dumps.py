@@ -1,4 +1,4 @@
-"""What /debug/api_priority_and_fairness/ shows: levels, queues and requests as text (`apf_controller_debug.go`)."""
+"""Dumps of /debug/api_priority_and_fairness/: levels, queues and requests as text (`apf_controller_debug.go`)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 from steersman.flowcontrol.fairness import Fairness, Flow
 from steersman.flowcontrol.queue_set import Queue, QueueSet, Ticket
 from steersman.flowcontrol.seat_seconds import as_text
-from steersman.work.yielding import unhurried
+from steersman.work.yielding import time_sliced
 
 _LEVELS: Final = (
     "PriorityLevelName",
@@ -49,31 +49,31 @@ _REQUESTS: Final = (
 _DETAILS: Final = ("UserName", "Verb", "APIPath", "Namespace", "Name", "APIVersion", "Resource", "SubResource")
 _LEAST_WIDTH: Final = 8
 _MOST_WIDTH: Final = 256
-"""Of a column: one long path would make every line as long."""
+"""Limit of a column's width: otherwise one long path would widen every line."""
 _LONGEST: Final = 1024
-"""Characters of a cell that are shown."""
+"""Limit of characters of a cell."""
 MOST_LINES: Final = 20_000
-"""Lines of a dump: a level may have ten million queues."""
+"""Limit of lines of a dump: a level may have ten million queues."""
 
 
 class Described(NamedTuple):
-    """What a dump shows of a request: its flow, and whose it is and what about."""
+    """Data of a request for a dump: its flow, and columns about its user and action."""
 
     flow: Flow
     details: tuple[str, ...]
 
 
 Describe = Callable[[Any], Described]
-"""Makes that of what a ticket is `about`."""
+"""Function that returns the data of a ticket's `about`."""
 AsTime = Callable[[float], str]
-"""A time of the server's clock as text; negative for none."""
+"""Function that formats a time of the server's clock; negative for none."""
 
 
 Row = tuple[str, ...]
 
 
 def level_rows(fairness: Fairness) -> Iterator[Row]:
-    """A row for each level."""
+    """Yield a row for each level."""
     yield _LEVELS
     for name, level in sorted(fairness.levels.items()):
         seats = level.seats
@@ -93,7 +93,7 @@ def level_rows(fairness: Fairness) -> Iterator[Row]:
 
 
 def queue_rows(fairness: Fairness) -> Iterator[Row]:
-    """A row for each queue."""
+    """Yield a row for each queue."""
     yield _QUEUES
     for name, level in sorted(fairness.levels.items()):
         for index, queue in _queues(level.seats):
@@ -112,18 +112,18 @@ def queue_rows(fairness: Fairness) -> Iterator[Row]:
 
 
 def _queues(seats: QueueSet) -> Iterator[tuple[int, Queue]]:
-    """The queues of a level, those that have never been used too, up to a bound."""
+    """Yield the queues of a level with their indexes, unused ones included, up to a limit."""
     for index in range(min(seats.queuing.queues, MOST_LINES)):
         yield index, seats.queues.get(index) or Queue(index)
     yield from ((index, queue) for index, queue in sorted(seats.queues.items()) if index >= seats.queuing.queues)
 
 
 def request_rows(fairness: Fairness, describe: Describe, as_time: AsTime, *, with_details: bool) -> Iterator[Row]:
-    """A row for each request that waits or is worked on."""
+    """Yield a row for each waiting or executing request."""
     yield (*_REQUESTS, *_DETAILS) if with_details else _REQUESTS
     for name, level in sorted(fairness.levels.items()):
         for queue, position, ticket in _tickets(level.seats):
-            if ticket.about is None:  # it has ended since rows are taken
+            if ticket.about is None:  # the request has ended since the dump began
                 continue
             about = describe(ticket.about)
             row = (
@@ -156,7 +156,7 @@ def _truth(value: bool) -> str:
 
 
 def _duration(seconds: float) -> str:
-    """As Go prints what is a whole number of microseconds."""
+    """Return a duration of whole microseconds as Go prints it."""
     if not seconds:
         return "0s"
     text = f"{seconds * 1000:.3f}".rstrip("0").rstrip(".")
@@ -164,17 +164,17 @@ def _duration(seconds: float) -> str:
 
 
 async def taken(rows: Iterable[Row]) -> list[Row]:
-    """The rows, up to a bound, in turns of the loop: there may be thousands, which change meanwhile."""
+    """Return the rows, up to a limit, yielding to the event loop: there may be thousands, which change meanwhile."""
     found: list[Row] = []
-    async for row in unhurried(islice(rows, MOST_LINES)):
+    async for row in time_sliced(islice(rows, MOST_LINES)):
         found.append(tuple(map(_cut, row)))
     return found
 
 
 def table(rows: Sequence[Row]) -> str:
-    """The rows with their cells below each other, as text/tabwriter aligns what ends with a comma and a tab.
+    """Return the rows as aligned columns, as text/tabwriter aligns cells that end with a comma and a tab.
 
-    Cells that are longer than any column stand out of line. Many rows take long.
+    Cells wider than the limit are not aligned. Callers offload the formatting of many rows.
     """
     lines: list[list[str]] = [[f"{cell}," for cell in row[:-1]] for row in rows]
     widths = [

@@ -1,4 +1,4 @@
-"""How many seats a request takes, and for how long after its answer (k8s.io/apiserver `util/flowcontrol/request`)."""
+"""Estimates of a request's seats, and of its effects after the answer (k8s.io/apiserver `util/flowcontrol/request`)."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ MOST_LIST_SEATS: Final = 100
 MOST_MUTATING_SEATS: Final = 10
 BYTES_PER_SEAT: Final = 100_000
 STREAMED_BYTES: Final = 1_000_000
-"""What a list from the cache is taken to hold at once."""
+"""Estimated bytes that a list from the cache keeps in memory at once."""
 LARGEST_OBJECT: Final = 1_500_000
-"""Bytes of an object of which no size is known."""
+"""Assumed bytes of an object of unknown size."""
 WATCHES_PER_SEAT: Final = 10
 EVENT_SECONDS: Final = 0.005
-"""For how long telling ten watches of a write takes a seat."""
+"""Seconds for which notifying ten watches of a write occupies a seat."""
 
 
 class Estimate(NamedTuple):
-    """Seats while the request is worked on, and those that it takes for `linger` seconds after its answer."""
+    """Seats during execution, and seats for `linger` seconds after the answer."""
 
     initial: int = 1
     final: int = 0
@@ -32,14 +32,16 @@ ONE_SEAT: Final = Estimate()
 
 
 class Stored(NamedTuple):
-    """How many objects of a resource are stored, and how many bytes one has on average."""
+    """Number of a resource's stored objects, and their average size in bytes."""
 
     objects: int
     average: float
 
 
 def most_seats(nominal: int, hand: int) -> int:
-    """The most seats that one request may take of a level that queues: 15% of its own, and one hand of them."""
+    """Return the limit of seats of one request at a level with queues: 15% of the level's own, and its share of a
+    hand.
+    """
     return max(1, min(math.ceil(nominal * 0.15), nominal // hand))
 
 
@@ -52,11 +54,11 @@ def estimate_list(
     is_of_one: bool,
     has_selector: bool = False,
 ) -> Estimate:
-    """Estimate a list, or the objects that a watch begins with.
+    """Return the estimate for a list, or for the initial objects of a watch.
 
-    `options` are None where the query cannot be read: that request takes the most seats and is refused later. `stored`
-    gives None for a resource of other servers. `level_most` is the most seats of a request of its level, 0 for no such
-    bound; `is_of_one` tells whether a name is selected.
+    `options` are None if the query is malformed: the request gets the most seats and is refused later. `stored` returns
+    None for a resource of other servers. `level_most` is the level's limit of seats of one request, 0 for none.
+    `is_of_one` is True if a name is selected.
     """
     most = min(level_most, MOST_LIST_SEATS) if level_most else MOST_LIST_SEATS
     if options is None:
@@ -80,12 +82,12 @@ def estimate_list(
 
 
 def _has_initial_events(options: ListOptions) -> bool:
-    """`sendInitialEvents`, or the old way of asking for all objects first."""
+    """Return True if a watch begins with initial events: by `sendInitialEvents`, or by the old convention."""
     return options.send_initial_events is True or options.resource_version in ("", "0")
 
 
 def _is_from_cache(options: ListOptions) -> bool:
-    """Whether upstream answers it from its cache, which holds the present alone."""
+    """Return True if upstream answers the list from its cache, which has only the present state."""
     if options.resource_version_match:
         return options.resource_version_match == "NotOlderThan"
     if options.continue_:
@@ -94,7 +96,7 @@ def _is_from_cache(options: ListOptions) -> bool:
 
 
 def estimate_write(watches: int, level_most: int) -> Estimate:
-    """A write that so many watches are told of: that takes seats after the answer, from ten watches on."""
+    """Return the estimate for a write: notifying ten or more watches occupies seats after the answer."""
     if watches < WATCHES_PER_SEAT:
         return ONE_SEAT
     most = min(level_most, MOST_MUTATING_SEATS) if level_most else MOST_MUTATING_SEATS

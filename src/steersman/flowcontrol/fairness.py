@@ -1,7 +1,7 @@
-"""Priority and fairness as a whole: which flow a request is of, which levels there are, and how they share the seats.
+"""Priority and fairness as a whole: classification of requests into flows, the levels, and sharing of seats.
 
-Follows k8s.io/apiserver `util/flowcontrol/apf_controller.go`. It is given the configuration by `digest` whenever that
-has changed, and is asked to `share_out` every ten seconds.
+Follows k8s.io/apiserver `util/flowcontrol/apf_controller.go`. The owner calls `digest` after each change of the
+configuration, and `share_out` every ten seconds.
 """
 
 from __future__ import annotations
@@ -30,16 +30,17 @@ LEVEL_UID: Final = "x-kubernetes-pf-prioritylevel-uid"
 SCHEMA_UID: Final = "x-kubernetes-pf-flowschema-uid"
 _KEPT: Final = 8192
 _LONGEST: Final = 512
-"""Characters of a path that is remembered."""
+"""Limit of characters of a path in a cached key."""
 _LONGEST_KEY: Final = 2048
-"""Characters of all that a flow is remembered by: names of users and groups, and what a path says, may be as long as a
-head."""
+"""Limit of characters of a cached key: names of users and groups, and parts of a path, may be as long as a head."""
 _MOST_GROUPS: Final = 64
-"""Groups of a user that is remembered."""
+"""Limit of groups of a user in a cached key."""
 
 
 class Flow:
-    """Where requests alike belong: of a flow schema, told apart by user or namespace as that says, at a level."""
+    """A flow of similar requests: of one flow schema at one level, distinguished by user or namespace as the schema
+    demands.
+    """
 
     __slots__ = ("counts", "distinguisher", "hand", "headers", "is_exempt", "level", "schema", "seats")
 
@@ -58,8 +59,9 @@ class Flow:
 
 
 FlowKey = tuple[str, tuple[str, ...], str, str, str, str, str, str | None]
-"""User, groups, verb, resource, namespace, API group, subresource, and the path of a request that is about no resource:
-what a request's flow depends on."""
+"""Attributes that determine a request's flow: user, groups, verb, resource, namespace, API group, subresource, and the
+path of a request that is not about a resource.
+"""
 
 
 def _is_short(key: FlowKey) -> bool:
@@ -70,14 +72,14 @@ def _is_short(key: FlowKey) -> bool:
 
 
 class Finding(NamedTuple):
-    """What is to be said of a flow schema whose status does not say it yet."""
+    """A condition that is missing in the status of a flow schema."""
 
     schema: str
     condition: FlowSchemaCondition
 
 
 class Schema(NamedTuple):
-    """A flow schema with its rules compiled."""
+    """A flow schema with its compiled rules."""
 
     schema: FlowSchema
     matcher: Matcher
@@ -88,15 +90,16 @@ class Schema(NamedTuple):
 
     @property
     def level(self) -> str:
-        """The name of the level that it leads to."""
+        """The name of the level that the schema refers to."""
         return self.schema.spec.priority_level_configuration.name
 
 
 class Fairness:
-    """See the module. `seats` is how many the server has, `clock` tells seconds that only grow, `wall_clock` those
-    since 1970.
+    """Priority and fairness of a server.
 
-    `reload` is called when a level that is not configured any more has nothing left to do, for somebody to `digest`.
+    `seats` is the server's total number of seats. `clock` is monotonic, in seconds; `wall_clock` returns seconds since
+    1970. `reload` is called when a level that is no longer configured has become idle; the owner should then call
+    `digest`.
     """
 
     def __init__(
@@ -109,24 +112,24 @@ class Fairness:
         self._schemas: list[Schema] = []
         self._matchers = Matchers(())
         self.flows: BoundedCache[FlowKey, Flow] = BoundedCache(_KEPT)
-        """Those of the requests of late."""
+        """Cache of the flows of recent requests."""
         self.watches = WatchTracker()
         self.refused = RefusedRequests(wall_clock)
         self.fair_fraction = 0.0
         self.reload: Callable[[], None] = _nothing
         self.running = [0, 0]
-        """Requests that are worked on: such as read, and such as write."""
+        """Executing requests: [reading, writing]."""
         self.digest((), ())
 
     # Requests
 
     def flow(self, user: str, groups: tuple[str, ...], action: Action, path: str | None) -> Flow:
-        """The flow of a request; `path` is that of one that is about no resource, else None."""
+        """Return the flow of a request; `path` is the path of a request that is not about a resource, else None."""
         key = (user, groups, action.verb, action.resource, action.namespace, action.group, action.subresource, path)
         return self.flows[key] or self.find(key, Digest(user, groups, action, path))
 
     def find(self, key: FlowKey, digest: Digest) -> Flow:
-        """The flow of a request of which it is not remembered, under its key."""
+        """Return the flow of a request that is not cached, and cache it under its key."""
         found = self._match(digest)
         if _is_short(key):
             self.flows.keep(key, found)
@@ -136,7 +139,7 @@ class Fairness:
         number = self._matchers.first(digest)
         if number is not None:
             found = self._schemas[number]
-        else:  # neither authenticated nor not: never so behind authentication
+        else:  # the user is neither authenticated nor unauthenticated, which cannot happen behind authentication
             found = next(each for each in self._schemas if each.name == CATCH_ALL)
         method = found.schema.spec.distinguisher_method
         distinguisher = ""
@@ -145,17 +148,19 @@ class Fairness:
         return Flow(self.levels[found.level], found.schema, distinguisher)
 
     def left(self, flow: Flow) -> None:
-        """A request of the flow is over, or was refused, at a level that is not configured any more."""
+        """Handle the end or refusal of a request of `flow`: reload if its level is no longer configured and has become
+        idle.
+        """
         if flow.level.is_quiescing and flow.level.seats.is_idle:
             self.reload()
 
     # Configuration
 
     def digest(self, levels: Iterable[PriorityLevelConfiguration], schemas: Iterable[Schema]) -> list[Finding]:
-        """Takes the configuration that there is now; what is to be said of the schemas.
+        """Apply a configuration; return the conditions that are missing in the schemas' statuses.
 
-        Levels that are gone stay while they have requests. Mandatory levels and schemas that are not there count as if
-        they were.
+        Removed levels stay while they have requests. Missing mandatory levels and schemas are added with their
+        defaults.
         """
         imagined_levels, imagined_schemas = mandatory()
         kept: dict[str, Level] = {}
@@ -216,13 +221,13 @@ class Fairness:
     # Seats
 
     def share_out(self) -> None:
-        """Gives every level the seats that it has until next time, by what it has needed of late."""
+        """End a period of demand, and allocate the seats of all levels for the next period."""
         for level in self.levels.values():
             level.end_period()
         self.allocate()
 
     def allocate(self) -> None:
-        """Gives every level its seats by the demand that is known of it."""
+        """Allocate the seats of all levels by their known demand."""
         all_seats = sum(level.limits.nominal for level in self.levels.values())
         left, least, needed = all_seats, 0, 0
         claims: dict[str, Claim] = {}
@@ -243,7 +248,7 @@ class Fairness:
             level.set_current(seats, seats or max(1, (self._seats + 5) // 10))
 
     def _given(self, all_seats: int, left: int, least: int, needed: int, claims: dict[str, Claim]) -> dict[str, int]:
-        """What each level gets that is not exempt; if exempt ones take too much, less than it needs."""
+        """Return the seats of each level that is not exempt; less than needed if exempt levels use too many."""
         self.fair_fraction = 0.0
         if left <= least:
             return {name: self.levels[name].limits.least for name in claims}
@@ -255,7 +260,7 @@ class Fairness:
         try:
             got, self.fair_fraction = share_out(all_seats, list(claims.values()))
         except Unsolvable as error:
-            logger.error("the seats of priority levels stay as they are: %s", error)
+            logger.error("keeping the present seats of priority levels: %s", error)
             return {name: self.levels[name].current for name in claims}
         return {name: int(seats + 0.5) for name, seats in zip(claims, got, strict=True)}
 
@@ -265,7 +270,7 @@ def _between(least: int, lower: float, share: float) -> int:
 
 
 def _finding(schema: Schema, *, is_there: bool) -> Finding | None:
-    """What is to be said of whether a schema's level is there, unless its status says that."""
+    """Return the condition about the existence of a schema's level, None if its status has it already."""
     about = f'This FlowSchema references the PriorityLevelConfiguration object named "{schema.level}"'
     if is_there:
         status, reason, message = "False", "Found", f"{about} and it exists"
@@ -280,4 +285,4 @@ def _finding(schema: Schema, *, is_there: bool) -> Finding | None:
 
 
 def _nothing() -> None:
-    """What is done as long as nobody has said what."""
+    """Do nothing: the default of `reload`."""

@@ -1,4 +1,4 @@
-"""A priority level: its seats and queues, what it may borrow and lend, and what is counted of it."""
+"""A priority level: its seats and queues, its limits of borrowing and lending, and its counts."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ SEAT_RATIOS: Final = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.
 REQUEST_RATIOS: Final = (0.0, 0.001, 0.003, 0.01, 0.03, 0.1, 0.25, 0.5, 0.75, 1.0)
 DEMAND_RATIOS: Final = (0.2, 0.4, 0.6, 0.8, 1.0, 1.2, 1.4, 1.7, 2.0, 2.8, 4.0, 6.0)
 _MOST_SCHEMAS: Final = 2_000
-"""Flow schemas of which counts are kept, beside those that have requests."""
+"""Number of flow schemas with counts above which unused ones are dropped."""
 
 
 class Limits(Struct, frozen=True):
-    """In seats: a level's own part, and the least and the most that sharing may make of it."""
+    """Limits in seats: a level's nominal share, and the least and most that sharing may leave it."""
 
     nominal: int = 0
     least: int = 0
@@ -33,7 +33,7 @@ class Limits(Struct, frozen=True):
 
 
 def queuing_of(name: str, spec: PriorityLevelConfigurationSpec) -> Queuing | None:
-    """How a level queues; None for a spec that contradicts itself, which counts as if the level were not there."""
+    """Return the queuing of a level; None for an inconsistent spec, which is treated as a missing level."""
     is_exempt = spec.type == "Exempt"
     limited = spec.limited
     if (spec.type == "Limited") != (limited is not None) or is_exempt != (spec.exempt is not None):
@@ -53,14 +53,14 @@ def queuing_of(name: str, spec: PriorityLevelConfigurationSpec) -> Queuing | Non
 
 
 def shares_of(spec: PriorityLevelConfigurationSpec) -> int:
-    """The shares by which a level has its part."""
+    """Return the shares of a level in the server's seats."""
     if spec.limited is not None:
         return spec.limited.nominal_concurrency_shares or 0
     return (spec.exempt.nominal_concurrency_shares or 0) if spec.exempt is not None else 0
 
 
 def limits_of(spec: PriorityLevelConfigurationSpec, seats: int, all_shares: int) -> Limits:
-    """A level's part of the server's seats, rounded up, and what it lends and borrows of it."""
+    """Return a level's nominal seats, rounded up, and its limits after lending and borrowing."""
     shares = shares_of(spec)
     nominal = -(-seats * shares // all_shares) if all_shares else 0
     lent = borrowed = None
@@ -73,12 +73,12 @@ def limits_of(spec: PriorityLevelConfigurationSpec, seats: int, all_shares: int)
 
 
 def _percent(seats: int, percent: int) -> int:
-    """So many of a hundred, half a seat being one."""
+    """Return a percentage of seats, rounded half up."""
     return (2 * seats * percent + 100) // 200
 
 
 class Level:
-    """One priority level while it is configured, and after that until nothing of it is under way."""
+    """A priority level; it exists while it is configured, and after that until it is idle."""
 
     def __init__(self, configuration: PriorityLevelConfiguration, clock: Callable[[], float], later: Later) -> None:
         self.name = configuration.metadata.name
@@ -89,13 +89,13 @@ class Level:
         self.is_quiescing = False
         self.limits = Limits()
         self.current = 0
-        """Seats that it has now."""
+        """Present number of seats."""
         self.most_seats = 0
-        """Of one request; 0 for no bound of its own."""
+        """Limit of seats of one request; 0 for no limit of its own."""
         self.demand = Demand()
         self.target = 0.0
         self.counts: dict[str, SchemaCounts] = {}
-        """By flow schema."""
+        """Counts by flow schema."""
         self._period: dict[State, float] = {}
         self._denominators = (1.0, 1.0, 1.0)
         self.seat_ratios = TimeHistogram(SEAT_RATIOS)
@@ -105,11 +105,11 @@ class Level:
 
     @property
     def is_exempt(self) -> bool:
-        """Whether its requests are never held back."""
+        """True if requests of this level never wait."""
         return self.queuing.exempt
 
     def counts_of(self, schema: str) -> SchemaCounts:
-        """What is counted of a flow schema's requests here."""
+        """Return the counts of a flow schema at this level."""
         found = self.counts.get(schema)
         if found is None:
             if len(self.counts) >= _MOST_SCHEMAS:
@@ -118,19 +118,19 @@ class Level:
         return found
 
     def take(self, configuration: PriorityLevelConfiguration, queuing: Queuing) -> None:
-        """Another configuration of the same level."""
+        """Apply another configuration of the same level."""
         self.configuration = configuration
         self.queuing = queuing
         self.is_quiescing = False
 
     def set_limits(self, limits: Limits) -> None:
-        """Its part of the server's seats."""
+        """Set the limits of seats."""
         self.limits = limits
         if self.queuing.queues:
             self.most_seats = most_seats(limits.nominal, self.queuing.hand)
 
     def set_current(self, seats: int, denominator: int) -> None:
-        """How many seats it has from now on; `denominator` is what shares of them are told of."""
+        """Set the present number of seats; `denominator` is the base of ratios in metrics."""
         self._take_in()
         queuing = self.queuing
         waiting = max(queuing.length or self.seats.queuing.length, 1) * max(queuing.queues, 1)
@@ -139,7 +139,7 @@ class Level:
         self.seats.configure(queuing, seats)
 
     def end_period(self) -> None:
-        """What was taken and wanted since last time counts for what it gets next."""
+        """End a period: update the demand, by which the next seats are allocated."""
         self.seats.settle()
         self._take_in()
         period: Period = summed_up(self._period, self.seats.state)
@@ -147,12 +147,12 @@ class Level:
         self.demand.update(period)
 
     def bring_up_to_date(self) -> None:
-        """Counts the time until now in the histograms."""
+        """Update the histograms up to now."""
         self.seats.settle()
         self._take_in()
 
     def _take_in(self) -> None:
-        """Moves the seconds of each state into the period and the histograms."""
+        """Move the seconds spent in each state into the period and the histograms."""
         spent, self.seats.spent = self.seats.spent, {}
         seats, waiting, demand = self._denominators
         for state, seconds in spent.items():

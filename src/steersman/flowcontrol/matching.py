@@ -1,6 +1,6 @@
-"""Which requests a flow schema is about (k8s.io/apiserver `util/flowcontrol/rule.go`).
+"""Matching of requests against flow schemas (k8s.io/apiserver `util/flowcontrol/rule.go`).
 
-Rules are compiled into sets when a configuration is taken, as they are held against every new kind of request.
+Rules are compiled into sets when a configuration is applied, as every new flow is matched against them.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ _SERVICE_ACCOUNT: Final = "system:serviceaccount:"
 _ALL: Final = "*"
 
 _FEW: Final = 64
-"""Names of one schema by which it is found."""
+"""Limit of names under which one schema is indexed."""
 
 _Names = frozenset[str] | None
-"""None for all there are."""
+"""A set of names; None matches every name."""
 
 
 class Digest(NamedTuple):
-    """What of a request counts for its flow. `path` is that of one that is about no resource, else None."""
+    """The attributes of a request that determine its flow. `path` is None for a request about a resource."""
 
     user: str
     groups: tuple[str, ...]
@@ -37,14 +37,14 @@ class Digest(NamedTuple):
 
 
 def _names(listed: Sequence[str] | None) -> _Names:
-    """`*` stands for all where it is alone, as validation demands."""
+    """Return the listed names; `*` means all if it is alone, as validation demands."""
     if listed is not None and len(listed) == 1 and listed[0] == _ALL:
         return None
     return frozenset(listed or ())
 
 
 class _Subjects:
-    """Who is meant."""
+    """The compiled subjects of a rule."""
 
     __slots__ = ("_groups", "_is_everybody", "_namespaces", "_users")
 
@@ -70,7 +70,9 @@ class _Subjects:
         self._namespaces = tuple(namespaces)
 
     def names(self) -> frozenset[str] | None:
-        """Under which names these are found (`_names_of`); None for everybody."""
+        """Return the names under which the subjects are indexed (`_names_of`); None for subjects that may match any
+        user.
+        """
         if self._is_everybody or any(each.count(":") > 3 for each in self._namespaces):
             return None
         groups = (f"{_GROUP}{each}" for each in self._groups)
@@ -90,7 +92,7 @@ _GROUP: Final = "group "
 
 
 def _names_of(digest: Digest) -> list[str]:
-    """Under which names the schemas are found that may be about somebody: of the user, its groups, its namespace."""
+    """Return the index names of a user: its name, its groups, and the namespace of a service account."""
     user = digest.user
     names = [f"{_USER}{user}", *(f"{_GROUP}{each}" for each in digest.groups)]
     if user.startswith(_SERVICE_ACCOUNT):
@@ -141,7 +143,7 @@ class _PathRule:
 
 
 def _prefix(url: str) -> str:
-    """What the paths below a path of a rule begin with."""
+    """Return the prefix of the paths below a path of a rule."""
     bare = url.removesuffix("*")
     return bare if bare.endswith("/") else f"{bare}/"
 
@@ -167,17 +169,17 @@ class _Rule:
 
 
 class Matcher:
-    """The rules of one flow schema."""
+    """The compiled rules of one flow schema."""
 
     __slots__ = ("_rules", "names")
 
     def __init__(self, spec: FlowSchemaSpec) -> None:
         self._rules = tuple(_Rule(each) for each in spec.rules)
         self.names: Final = _together(each.names for each in self._rules)
-        """Of those whom it may be about; None for anybody, and for more than a few."""
+        """Names under which the schema is indexed; None if it may match any user, or has too many names."""
 
     def matches(self, digest: Digest) -> bool:
-        """Whether the schema is about the request."""
+        """Return True if the schema matches the request."""
         return any(each.matches(digest) for each in self._rules)
 
 
@@ -191,8 +193,9 @@ def _together(names: Iterable[frozenset[str] | None]) -> frozenset[str] | None:
 
 
 class Matchers:
-    """Many matchers in their order. Who is held against them meets those that may be about them, and no others: of
-    thousands, each for a user of its own, a few."""
+    """An ordered index of matchers. A request is compared only with those that may match its user: a few of
+    thousands.
+    """
 
     __slots__ = ("_by_name", "_matchers", "_of_anybody")
 
@@ -208,7 +211,7 @@ class Matchers:
                 self._by_name.setdefault(name, []).append(number)
 
     def first(self, digest: Digest) -> int | None:
-        """The number of the first that is about the request, None if none is."""
+        """Return the number of the first matcher that matches the request, or None."""
         candidates = set(self._of_anybody)
         for name in _names_of(digest):
             candidates.update(self._by_name.get(name, ()))

@@ -1,4 +1,4 @@
-"""The series of priority and fairness, made of what levels count when somebody scrapes (`util/flowcontrol/metrics`)."""
+"""Metrics of priority and fairness, computed from the levels' counts at each scrape (`util/flowcontrol/metrics`)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _AllSeries = Iterable[tuple[Labels, Sequence[float]]]
 
 
 def register_metrics(registry: Registry, fairness: Fairness) -> None:
-    """Adds the series of all levels there are. Raises ValueError if that was done before."""
+    """Register the metrics of all levels. Raises ValueError at a second call."""
     for add in (_of_schemas, _of_levels, _of_time):
         add(registry, fairness)
 
@@ -262,7 +262,7 @@ def _of_levels(registry: Registry, fairness: Fairness) -> None:
 
 
 def _of_time(registry: Registry, fairness: Fairness) -> None:
-    """What upstream observes at the end of every nanosecond: for how many of them a ratio was in each bucket."""
+    """Register upstream's observations at the end of every nanosecond: the nanoseconds of a ratio in each bucket."""
 
     def histogram(
         name: str,

@@ -1,12 +1,12 @@
-"""The seats of one priority level, and the queues of those that wait for one: fair queuing for server requests.
+"""The seats of one priority level and the queues of waiting requests: fair queuing for server requests.
 
 Follows k8s.io/apiserver `util/flowcontrol/fairqueuing/queueset`. A flow hashes to a few queues, and a request joins the
-one of them with the least work waiting. Each queue knows at which reading of a common meter, R, its next request would
-begin if all queues were served at the same time in equal parts; the request that would end first is the next to get a
-seat. R grows by the seat-seconds that each queue gets that is not empty. What a request takes longer than guessed is
-charged to its queue when it ends.
+one of them with the least work waiting. Virtual time R grows by the seat-seconds that each nonempty queue gets. Each
+queue knows the virtual time at which its next request would begin if all queues were served concurrently in equal
+parts; the request that would end first gets the next seat. When a request ends, the difference between its actual and
+its guessed duration is charged to its queue.
 
-Nothing here waits, and time comes from `clock` alone: who waits is told by the `decided` of its ticket.
+Nothing here waits, and time comes only from `clock`: a waiting request is notified by `decided` of its ticket.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ from steersman.flowcontrol.demand import State
 from steersman.flowcontrol.seat_seconds import SCALE, seat_seconds
 
 GUESSED_SECONDS: Final = 0.003
-"""How long a request is taken to last until it is known."""
+"""Assumed seconds of a request until its duration is known."""
 _GUESSED_SEAT: Final = seat_seconds(1, GUESSED_SECONDS)
 _NOT_YET: Final = -1.0
 _IN_VAIN: Final = -2.0
 _MOST_STATES: Final = 256
 _KEPT: Final = 1024
-"""Queues below this index stay when they are empty; of ten million those alone are there that are used."""
+"""Number of queues that are kept when they are empty; of up to ten million, others exist only while they are used."""
 
 
 class Queuing(Struct, frozen=True):
-    """How a level queues: `queues` of at most `length` requests, of which a flow may use `hand`.
+    """Queuing of a level: `queues` of at most `length` requests, of which a flow may use `hand`.
 
-    No queues: what finds no seat is refused. `exempt`: there is a seat for everybody.
+    Without queues, requests without a seat are refused. `exempt`: every request gets a seat.
     """
 
     queues: int = 0
@@ -44,42 +44,42 @@ class Queuing(Struct, frozen=True):
 
 
 class Later(Protocol):
-    """Does something after so many seconds."""
+    """Function that calls `work` after so many seconds."""
 
     def __call__(self, seconds: float, work: Callable[[], object], /) -> object: ...
 
 
 class Counts(Protocol):
-    """What is counted of the requests of one flow schema at a level."""
+    """Interface for counting the requests of one flow schema at a level."""
 
     at_once: int
-    """Requests that found a seat without waiting in a queue."""
+    """Requests that got a seat without waiting in a queue."""
     unqueued: int
-    """The same where there are no queues."""
+    """Requests that got a seat at a level without queues."""
     executing: int
     executing_seats: int
     queued: int
     queued_seats: int
 
     def joined(self, length: int) -> None:
-        """A request has joined a queue that it makes so long."""
+        """Count a request that has joined a queue; `length` includes the request."""
         ...
 
     def not_accommodated(self) -> None:
-        """The next request was too wide for the seats that are free."""
+        """Count a failed dispatch: the next request needs more seats than are free."""
         ...
 
     def refused(self, reason: str) -> None:
-        """A request was refused, or has waited in vain."""
+        """Count a request that was refused or gave up."""
         ...
 
 
 class Ticket(msgspec.Struct, eq=False):
-    """One request from when it comes until its seats are free. Times are those of the clock; `started` is negative
-    for one that has no seat: it waits, or has waited in vain.
+    """A request from its arrival until its seats are free. Times are the clock's.
 
-    `width` is how many seats it takes, the more of `initial` while it is worked on and `final` for `linger` seconds
-    after its answer; `work` is what it is charged in advance, `arrived_r` the reading of R when it came.
+    `started` is negative for a request without a seat: it is waiting, or gave up. `width` is the number of its seats,
+    the larger of `initial` (during execution) and `final` (for `linger` seconds after its answer). `work` is charged in
+    advance; `arrived_r` is the virtual time of arrival.
     """
 
     counts: Counts
@@ -89,7 +89,7 @@ class Ticket(msgspec.Struct, eq=False):
     started: float
     width: int
     about: Any
-    """Whatever dumps show of the request, which may know its ticket; None once that is in no dump any more."""
+    """Data for dumps, which may refer to the ticket; None once the request is in no dump any more."""
     initial: int = 1
     final: int = 0
     linger: float = 0.0
@@ -98,7 +98,7 @@ class Ticket(msgspec.Struct, eq=False):
 
 
 class Queue:
-    """Requests of one or more flows, in the order they came."""
+    """Requests of one or more flows, in order of arrival."""
 
     __slots__ = ("executing", "index", "next_r", "seats", "waiting", "work_waiting")
 
@@ -107,18 +107,20 @@ class Queue:
         self.waiting: deque[Ticket] = deque()
         self.executing: set[Ticket] = set()
         self.seats = 0
-        """Taken by requests that came through it."""
+        """Seats occupied by requests of this queue."""
         self.next_r = 0
         self.work_waiting = 0
 
     @property
     def is_idle(self) -> bool:
-        """Whether nothing waits and nothing is worked on."""
+        """True if no request waits or executes."""
         return not self.waiting and not self.executing
 
 
 class QueueSet:
-    """See the module. `limit` is how many seats there are; a request may be wider when it is alone."""
+    """The seats and queues of one priority level. `limit` is the number of seats; a request may exceed it when
+    alone.
+    """
 
     def __init__(self, clock: Callable[[], float], later: Later) -> None:
         self._clock = clock
@@ -126,29 +128,29 @@ class QueueSet:
         self.queuing = Queuing()
         self.limit = 0
         self.queues: dict[int, Queue] = {}
-        """Those that are in use, and empty ones."""
+        """Queues in use, and some empty ones."""
         self.without_queue: set[Ticket] = set()
         self.r = 0
         self.dispatch_r = self.served_r = 0
-        """R when a request last got a seat, and where that request began, in R."""
+        """Virtual time of the last dispatch, and the virtual start time of the dispatched request."""
         self._kept = 0
-        """Queues below this index stay when they are empty."""
+        """Queues below this index are kept when they are empty."""
         self._robin = 0
         self._joined = 0
         self._active = 0
-        """Queues that are not idle."""
+        """Number of queues that are not idle."""
         self._last = clock()
         self.executing = self.seats = self.waiting = self.seats_waiting = 0
         self.dispatched = self.rejected = self.cancelled = 0
         self.spent: dict[State, float] = {}
-        """Seconds in each state since somebody last took this away."""
+        """Seconds in each state since the owner last took this dict."""
         self.full: Callable[[], None] | None = None
-        """Called when `spent` has many states, for somebody to take it away."""
+        """Callback for when `spent` has many states; the owner should take it."""
 
     # Configuration
 
     def configure(self, queuing: Queuing, limit: int) -> None:
-        """Queues that are too many go when they are idle; what waits is let in where there is room now."""
+        """Set queues and seats. Surplus queues are removed when idle; waiting requests are dispatched to new seats."""
         self._sync()
         if not queuing.queues:
             queuing = Queuing(0, self.queuing.hand, self.queuing.length, queuing.exempt)
@@ -159,16 +161,16 @@ class QueueSet:
 
     @property
     def is_idle(self) -> bool:
-        """Whether nothing waits and nothing is worked on."""
+        """True if no request waits or executes."""
         return not self.waiting and not self.executing
 
     @property
     def state(self) -> State:
-        """What is taken and wanted now."""
+        """The present state: executing requests, occupied seats, queued requests, seats that these need."""
         return self.executing, self.seats, self.waiting, self.seats_waiting
 
     def settle(self) -> None:
-        """Counts the time until now in `spent` and in R."""
+        """Account for the time until now in `spent` and R."""
         self._sync()
 
     # Requests
@@ -183,14 +185,16 @@ class QueueSet:
         final: int = 0,
         linger: float = 0.0,
     ) -> Ticket | None:
-        """The ticket of a request that has come at `now`: with a seat, or waiting in a queue of the `hand` of its flow.
+        """Start a request that arrived at `now`; return its ticket, with a seat or waiting in a queue of the flow's
+        `hand`.
 
-        None if it is refused: no seat, and no room in the queue. Who has a seat is to `finish`.
+        Returns None if it is refused: no seat is free, and the queue is full. The caller must `finish` a ticket with a
+        seat.
         """
         if now > self._last:
             self._pass(now)
         else:
-            now = self._last  # it was held up on its way
+            now = self._last  # the caller was delayed
         width = initial if initial >= final else final
         queuing = self.queuing
         if queuing.queues:
@@ -223,7 +227,7 @@ class QueueSet:
         return ticket
 
     def _first(self, hand: tuple[int, ...]) -> Queue:
-        """The next queue of the hand, where nothing waits in any."""
+        """Return the next queue of the hand; no request waits in any queue."""
         index = hand[self._joined % len(hand)]
         self._joined += 1
         queue = self.queues.get(index)
@@ -232,7 +236,7 @@ class QueueSet:
         return queue
 
     def _chosen(self, hand: tuple[int, ...]) -> Queue:
-        """The queue of the hand with the least work waiting; the first to be looked at is another one each time."""
+        """Return the queue of the hand with the least work waiting; ties go to different queues in turn."""
         offset = self._joined % len(hand)
         self._joined += 1
         queues = self.queues
@@ -272,7 +276,7 @@ class QueueSet:
         counts.queued_seats += by * ticket.width
 
     def _serve(self, ticket: Ticket, queue: Queue, now: float) -> None:
-        """Gives a seat to a request that waits in no queue any more."""
+        """Give a seat to a request that waits in no queue any more."""
         if ticket.final > self.limit:
             _narrow(ticket, self.limit)
         width, counts = ticket.width, ticket.counts
@@ -289,7 +293,9 @@ class QueueSet:
         counts.executing_seats += width
 
     def finish(self, ticket: Ticket) -> float:
-        """Frees the seats of a request, or lets them linger, and lets others in; how long it was worked on."""
+        """Free the seats of a request, at once or after its linger time, and dispatch others; return its execution
+        seconds.
+        """
         now = self._clock()
         if now > self._last:
             self._pass(now)
@@ -322,7 +328,7 @@ class QueueSet:
         return took
 
     def _over(self, ticket: Ticket) -> None:
-        """The effects of a request that was answered are over."""
+        """Free the seats of an answered request whose linger time is over."""
         self._sync()
         self._free(ticket)
         self._dispatch()
@@ -336,12 +342,12 @@ class QueueSet:
             self._forget(queue)
 
     def _forget(self, queue: Queue) -> None:
-        """A queue that is empty is as good as none, unless it is one that is used often."""
+        """Remove an empty queue, unless its index is low enough to be kept."""
         if queue.index >= self._kept and queue.is_idle and not queue.seats:
             self.queues.pop(queue.index, None)
 
     def give_up(self, ticket: Ticket) -> bool:
-        """Ends the waiting of a request whose time is up, or whose client has gone; False if it has a seat by now."""
+        """End the waiting of a request that timed out or was cancelled; return False if it has a seat by now."""
         if ticket.started != _NOT_YET:
             return False
         self._sync()
@@ -370,7 +376,7 @@ class QueueSet:
             self._pass(now)
 
     def _pass(self, now: float) -> None:
-        """Brings R and `spent` up to the time: what is there now has been there since last time."""
+        """Advance R and `spent` to the time `now`, for the state since the last call."""
         seconds = now - self._last
         self._last = now
         spent = self.spent
@@ -395,7 +401,7 @@ class QueueSet:
         return self.seats + width <= self.limit
 
     def _dispatch(self) -> None:
-        """Lets in as many as possible, in their order."""
+        """Dispatch as many waiting requests as possible, in fair order."""
         while self.waiting and self.seats < self.limit:
             queue = self._next_queue()
             ticket = queue.waiting[0]
@@ -412,7 +418,9 @@ class QueueSet:
                 decided()
 
     def _next_queue(self) -> Queue:
-        """The queue whose first request would end first; among equals the first behind the one that was served last."""
+        """Return the queue whose first request would end first; ties go to the first queue after the last served
+        one.
+        """
         behind, many = self._robin + 1, max(self.queuing.queues, len(self.queues), 1)
         return min(
             (queue for queue in self.queues.values() if queue.waiting),
@@ -420,9 +428,9 @@ class QueueSet:
         )
 
     def next_bounds(self, *, discounted: bool) -> tuple[int, int] | None:
-        """Where, in R, the first requests of all queues would begin at the least and the most; None if none waits.
+        """Return the least and greatest virtual start time of all queues' first requests; None if no request waits.
 
-        Of a `discounted` one what its queue has under way is taken off.
+        `discounted` subtracts the guessed work in progress of each queue.
         """
         found = [
             queue.next_r - (queue.seats * _GUESSED_SEAT if discounted else 0)
@@ -432,7 +440,7 @@ class QueueSet:
         return (min(found), max(found)) if found else None
 
     def _bound(self, queue: Queue) -> None:
-        """A queue that did not use its part does not save it up: no request begins, in R, before it has come."""
+        """Limit a queue's unused share: a request's virtual start time is at least its virtual arrival time."""
         if queue.waiting and queue.next_r < queue.waiting[0].arrived_r:
             queue.next_r = queue.waiting[0].arrived_r
 
@@ -443,7 +451,7 @@ def _widen(ticket: Ticket, initial: int, final: int, linger: float) -> None:
 
 
 def _narrow(ticket: Ticket, limit: int) -> None:
-    """A request whose effects would take more seats than there are has them take fewer for longer."""
+    """Spread the final seats of a request that exceed the limit over a longer linger time."""
     ticket.linger *= ticket.final / limit
     ticket.final = limit
     ticket.width = max(ticket.initial, limit)

@@ -1,7 +1,7 @@
-"""In how many seconds a client whose request was refused is told to come again, by priority level.
+"""Retry-After of refused requests, by priority level.
 
-Follows k8s.io/apiserver `util/flowcontrol/dropped_requests_tracker.go`: twice as long where many are refused in a row,
-a second less where few are.
+Follows k8s.io/apiserver `util/flowcontrol/dropped_requests_tracker.go`: the seconds double while many requests are
+refused, and decrease by one while few are.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from collections.abc import Callable
 from typing import Final
 
 LONGEST: Final = 32
-"""Seconds."""
+"""Limit of Retry-After in seconds."""
 _MANY: Final = 3
-"""Refused requests a second from which the wait doubles."""
+"""Refused requests per second from which on Retry-After doubles."""
 
 
 class _Level:
-    """What was refused of one level: by second, and what clients are told since when."""
+    """Refused requests of one level by second, and its present Retry-After."""
 
     __slots__ = ("count", "history", "raised", "second", "seconds")
 
@@ -48,14 +48,14 @@ class _Level:
 
 
 class RefusedRequests:
-    """Counts what is refused. `clock` tells seconds since 1970."""
+    """Counts of refused requests. `clock` returns seconds since 1970."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
         self._levels: dict[str, _Level] = {}
 
     def note(self, level: str) -> int:
-        """Counts a request of the level, and says in how many seconds its client is to come again."""
+        """Count a refused request of the level, and return its Retry-After in seconds."""
         found = self._levels.get(level)
         if found is None:
             found = self._levels[level] = _Level()
@@ -63,5 +63,5 @@ class RefusedRequests:
         return found.seconds
 
     def forget(self, level: str) -> None:
-        """Nothing is known any more of a level that is gone."""
+        """Drop the counts of a removed level."""
         self._levels.pop(level, None)

@@ -1,4 +1,4 @@
-"""How many watches would be told of a write (k8s.io/apiserver `util/flowcontrol/watch_tracker.go`)."""
+"""Counts of watches affected by a write (k8s.io/apiserver `util/flowcontrol/watch_tracker.go`)."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from steersman.machinery.identity.action import Action
 from steersman.machinery.selectors import fields
 
 _INDEXED: Final = {"pods": "spec.nodeName"}
-"""By resource, the field by which its cache finds the watches that an event is for."""
+"""Field by which a resource's watch cache indexes watches, by resource."""
 _LONGEST: Final = 4096
-"""Characters of a field selector that are read."""
+"""Limit of characters of a field selector that is parsed."""
 
 
 class WatchTracker:
-    """The watches under way, by group and resource: of all objects, of a namespace, of one object."""
+    """Open watches by group and resource: of all objects, of a namespace, of one object."""
 
     __slots__ = ("_by_resource",)
 
@@ -23,9 +23,9 @@ class WatchTracker:
         self._by_resource: dict[tuple[str, str], dict[tuple[str, str], int]] = {}
 
     def register(self, action: Action, field_selector: str) -> Callable[[], None]:
-        """Counts a watch; what is returned ends that, and is to be called once.
+        """Count a watch; return the function that ends the count, to be called once.
 
-        A watch of the pods of one node is not counted: nearly all writes are of pods of others.
+        A watch of the pods of one node is not counted: nearly all writes affect other nodes' pods.
         """
         indexed = _INDEXED.get(action.resource)
         if indexed is not None and field_selector and _required(field_selector, indexed):
@@ -46,7 +46,9 @@ class WatchTracker:
         return forget
 
     def interested(self, action: Action) -> int:
-        """How many watches are of all objects of the resource, of the action's namespace, or of its very object."""
+        """Return the number of watches of all objects of the resource, of the action's namespace, or of the object
+        itself.
+        """
         counts = self._by_resource.get((action.group, action.resource))
         if counts is None:
             return 0
@@ -60,7 +62,7 @@ class WatchTracker:
 
 
 def _required(field_selector: str, field: str) -> str:
-    """The value that a selector requires of a field; "" for none."""
+    """Return the value that a selector requires of a field, "" for none."""
     if field not in field_selector or len(field_selector) > _LONGEST:
         return ""
     try:
@@ -70,4 +72,4 @@ def _required(field_selector: str, field: str) -> str:
 
 
 def _nothing() -> None:
-    """Of a watch that is not counted."""
+    """Do nothing: the watch was not counted."""

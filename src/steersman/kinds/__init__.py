@@ -1,6 +1,6 @@
-"""Kinds as values: what can be done to objects of a kind without knowing which one it is.
+"""Kinds as values: operations on objects that do not depend on their Python class.
 
-A `Kind` is one kind in one version. Everything above this floor (stores, handlers, field managers, discovery) takes
-kinds and asks them; nothing is found out from the class of an object. `StructKind` is a kind whose objects are Structs,
-`OpenKind` one whose objects are any JSON with metadata.
+A `Kind` is one kind in one version. All code above this floor (stores, handlers, field managers, discovery) is given
+kinds and calls their methods; no code inspects the class of an object. `StructKind` is a kind whose objects are
+Structs, `OpenKind` a kind whose objects are any JSON with metadata.
 """

@@ -1,6 +1,6 @@
-"""The built-in kinds: those of `steersman.api`, found by class or by name.
+"""The built-in kinds: the classes of `steersman.api`, found by class or by name.
 
-The module of a group version is imported when something of it is looked up first.
+The module of a group version is imported on the first lookup in it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ META_KINDS: Final = (
 )
 """Kinds of meta/v1 that every group version has."""
 UNVERSIONED_KINDS: Final = ("APIGroup", "APIGroupList", "APIResourceList", "APIVersions", "Status")
-"""Kinds of meta/v1 that are of the version "v1" besides."""
+"""Kinds of meta/v1 that the group version "v1" has in addition."""
 
 
 def built_in(
@@ -38,13 +38,13 @@ def built_in(
     internal_error: Callable[[T], str] | None = None,
     keeps_raw_data: bool = False,
 ) -> StructKind[T]:
-    """The kind of a class of `steersman.api`; see `StructKind`. Raises LookupError for any other class."""
+    """Return the kind of a class of `steersman.api`; see `StructKind`. Raises LookupError for any other class."""
     return StructKind(cls, gvk_of(cls), default=default, internal_error=internal_error, keeps_raw_data=keeps_raw_data)
 
 
 @lru_cache(maxsize=256)
 def classes_of(group: str, version: str) -> Mapping[str, type[msgspec.Struct]]:
-    """The classes of a built-in group version by kind, those of meta/v1 with them. Raises KeyError for another."""
+    """Return the classes of a built-in group version by kind, with those of meta/v1. Raises KeyError if there is none."""
     kinds = api.load(group, version)
     meta = api.load("meta.k8s.io", "v1")
     names = META_KINDS + (UNVERSIONED_KINDS if (group, version) == ("", "v1") else ())
@@ -52,7 +52,7 @@ def classes_of(group: str, version: str) -> Mapping[str, type[msgspec.Struct]]:
 
 
 def gvk_of(cls: type[Any]) -> GroupVersionKind:
-    """The version and kind of a built-in class that is a kind. Raises LookupError for any other class."""
+    """Return group, version and kind of a built-in class that is a kind. Raises LookupError for any other class."""
     return _gvk_of(cls)  # type: ignore[arg-type]  # a class is hashable
 
 
@@ -66,13 +66,13 @@ def _gvk_of(cls: type[msgspec.Struct]) -> GroupVersionKind:
 
 
 def stamp(obj: Any) -> None:
-    """Sets kind and apiVersion of an object of a built-in class, which says itself what it is in an answer."""
+    """Set kind and apiVersion of an object of a built-in class, for an answer."""
     gvk = gvk_of(type(obj))
     obj.kind, obj.api_version = gvk.kind, str(gvk.group_version)
 
 
 def find(gvk: GroupVersionKind) -> StructKind[Any] | None:
-    """The built-in kind of that name, with no defaults; None if there is none."""
+    """Return the built-in kind `gvk` without defaults, None if there is none."""
     return _found(gvk) if is_built_in(gvk) else None
 
 
@@ -82,10 +82,10 @@ def _found(gvk: GroupVersionKind) -> StructKind[Any]:
 
 
 def is_built_in(gvk: GroupVersionKind) -> bool:
-    """Whether there is such a kind."""
+    """Return True if `gvk` is a built-in kind."""
     return (gvk.group, gvk.version) in api.MODULES and gvk.kind in classes_of(gvk.group, gvk.version)
 
 
 def is_built_in_group_kind(group: str, kind: str) -> bool:
-    """Whether any version of the group has such a kind."""
+    """Return True if any version of the group has such a built-in kind."""
     return any(kind in classes_of(each, version) for each, version in api.MODULES if each == group)

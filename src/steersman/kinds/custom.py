@@ -1,4 +1,4 @@
-"""Kinds of custom resources: open JSON under a structural schema, which prunes and defaults what is read."""
+"""Kinds of custom resources: open JSON under a structural schema, by which objects are pruned and defaulted when read."""
 
 from __future__ import annotations
 
@@ -22,14 +22,17 @@ Plain = dict[str, Any]
 
 _STATUS: Final = "status"
 _SMALL: Final = 16 << 10
-_ROOM_FOR_SMALL: Final = 1 << 20
-_ROOM: Final = 16 << 20
-"""Bytes of values that this server has made and has not forgotten yet: as many as are written at once, so that the
-loop never makes a large one fit. Small ones up to `_SMALL` bytes are made to fit in no time, and have less room."""
+_SMALL_CACHE_BYTES: Final = 1 << 20
+_CACHE_BYTES: Final = 16 << 20
+"""Bytes of recent values of this server that are cached: enough for the writes that are in flight at one time.
+
+So the event loop never has to fit a large value to its schema. Values up to `_SMALL` bytes fit in no time and have a
+smaller cache.
+"""
 
 
 class MergedObject(OpenObject):
-    """What an apply has made, which is judged before it is made to fit the schema."""
+    """The result of an apply, which is validated before it is fitted to the schema."""
 
     __slots__ = ()
 
@@ -37,15 +40,18 @@ class MergedObject(OpenObject):
 class CustomKind(OpenKind):
     """A kind in one version of a CustomResourceDefinition.
 
-    Objects always fit the schema: what a client sends is pruned and defaulted when it is read, and so is what was
-    stored under another schema, or by another server, when the cache takes it.
+    Objects always fit the schema: an object from a client is pruned and defaulted when it is read. A value that was
+    stored under another schema, or by another server, is pruned and defaulted when the cache reads it.
     """
 
     needs_type_meta = True
     refits = True
 
     def __init__(self, gvk: GroupVersionKind, list_name: str, schema: bytes) -> None:
-        """`schema` is the JSON of an `openAPIV3Schema`, `null` for none; it is compiled when it is first needed."""
+        """Create the kind.
+
+        `schema` is the JSON of an `openAPIV3Schema`, `null` for none; it is compiled on first use.
+        """
         super().__init__(gvk, list_name, default=self._fill)
         self._mark: Final = object()
         self._schema_text: Final = compress(schema, 1)
@@ -54,16 +60,16 @@ class CustomKind(OpenKind):
         self.family: Mapping[str, CustomKind] = {self.api_version: self}
 
     def warm(self) -> None:
-        """Compiles the schemas of all versions."""
+        """Compile the schemas of all versions."""
         schemas = [each.structural for each in self.family.values()]
         for schema in schemas:
-            schema.ownership  # noqa: B018 - is made when it is asked for
+            schema.ownership  # noqa: B018 - a lazy property
         is_wide = any(schema.is_wide for schema in schemas)
         for each in self.family.values():
             each.takes_long = is_wide
 
     def cool(self) -> None:
-        """Forgets what was compiled, which takes ten times the room of the rest; it is made again if it is needed."""
+        """Drop the compiled schema, which takes ten times the memory of the rest; it is compiled again on the next use."""
         self._structural = None
         self.is_cold = True
 
@@ -78,7 +84,7 @@ class CustomKind(OpenKind):
 
     @property
     def declared_schema(self) -> Plain | None:
-        """The schema as it was declared, the caller's own."""
+        """The schema as declared; the caller owns the dict."""
         found: Plain | None = decode_plain(self.openapi_text)
         return found
 
@@ -98,13 +104,13 @@ class CustomKind(OpenKind):
         self.structural.default(obj.content)
 
     def copy(self, obj: OpenObject) -> OpenObject:
-        return OpenObject(deep_copy(obj.metadata), _copied(obj.content))
+        return OpenObject(deep_copy(obj.metadata), _deep_copy(obj.content))
 
     def whole(self, obj: OpenObject) -> Plain:
-        """The object as schemas and rules see it: with apiVersion, kind and metadata."""
+        """Return the object as schemas and rules see it: with apiVersion, kind and metadata."""
         return {"apiVersion": self.api_version, "kind": self.name, **self.to_plain(obj)}
 
-    # What clients send
+    # Objects from clients
 
     def read(self, data: bytes, media: Media, *, strict: bool) -> Decoded[OpenObject]:
         return self._fitted(super().read(data, media, strict=strict), strict=strict)
@@ -113,10 +119,10 @@ class CustomKind(OpenKind):
         return self._fitted(super().read_own(data, strict=strict), strict=strict)
 
     def from_plain(self, data: Plain) -> Decoded[OpenObject]:
-        return self._fitted(super().from_plain(_copied(data)), strict=True)
+        return self._fitted(super().from_plain(_deep_copy(data)), strict=True)
 
     def from_applied(self, data: Plain) -> Decoded[OpenObject]:
-        found = super().from_plain(_copied(data))
+        found = super().from_plain(_deep_copy(data))
         merged = MergedObject(found.obj.metadata, found.obj.content)
         merged.kind, merged.api_version = found.obj.kind, found.obj.api_version
         return Decoded(merged, found.warnings)
@@ -134,43 +140,48 @@ class CustomKind(OpenKind):
     # Versions
 
     def converted(self, obj: OpenObject, source: CustomKind) -> OpenObject:
-        """An object of another version in this one, without conversion: pruned to what this one knows. Both may share
-        their parts where their schemas are the same."""
+        """Return an object of another version in this version without conversion, pruned to this version's schema.
+
+        Both objects may share parts if the schemas are equal.
+        """
         if self.structural.root is source.structural.root:
             return OpenObject(obj.metadata, obj.content)
-        content = _copied(obj.content)
+        content = _deep_copy(obj.content)
         self.structural.fit(content, lenient=True)
         return OpenObject(obj.metadata, content)
 
-    # What is stored and served
+    # Stored and served forms
 
     def value(self, obj: OpenObject) -> bytes:
         if isinstance(obj, MergedObject):
             self.structural.fit(obj.content, lenient=True)
         if _STATUS not in obj.content and any(name == _STATUS for name, _ in self.structural.root.defaulted):
-            self._fill(obj)  # it was thrown away, and is there again when the object is read
+            self._fill(obj)  # the status was reset; reading the value would bring its defaults back
         value = super().value(obj)
-        _made_like(value).add(value, self._mark)
+        _recent_values_for(value).add(value, self._mark)
         return value
 
     def present(self, value: bytes, revision: int) -> bytes:
-        """The body in the version that the value is of. What this server has made under this schema fits already; the
-        rest is read, and made to fit its own."""
+        """Return the body, in the version of the value.
+
+        A value that this server wrote under this schema fits already. Any other value is decoded and fitted to the
+        schema of its version.
+        """
         value = value.removesuffix(b"\n")
-        if _made_like(value).is_by(value, self._mark):
+        if _recent_values_for(value).has_mark(value, self._mark):
             return self.at_revision(value, revision)
-        source, obj = self._read_anew(value)
+        source, obj = self._decode_and_fit(value)
         obj.metadata.resource_version = str(revision)
         return source.body(obj)
 
     def body_as_read(self, value: bytes) -> bytes:
-        if _made_like(value).is_by(value, self._mark):
+        if _recent_values_for(value).has_mark(value, self._mark):
             return self.body_of(value)
-        source, obj = self._read_anew(value)
+        source, obj = self._decode_and_fit(value)
         return source.body(obj)
 
-    def _read_anew(self, value: bytes) -> tuple[CustomKind, OpenObject]:
-        """What was stored under another schema, or by another server, and the kind in its version, which it fits."""
+    def _decode_and_fit(self, value: bytes) -> tuple[CustomKind, OpenObject]:
+        """Decode a value that another schema or server produced; return the kind of its version, and the fitted object."""
         source = self.family.get(_api_version(value), self)
         obj = self._decode(value)
         source.structural.fit(obj.content, lenient=True)
@@ -180,7 +191,7 @@ class CustomKind(OpenKind):
         return source, obj
 
 
-def _copied(content: Plain) -> Plain:
+def _deep_copy(content: Plain) -> Plain:
     copied: Plain = decode_plain(encode(content))
     return copied
 
@@ -193,7 +204,7 @@ _TYPE_META: Final = msgspec.json.Decoder(_TypeMeta)
 
 
 def _api_version(value: bytes) -> str:
-    """The apiVersion of a value, of which nothing else is decoded; "" if it has none."""
+    """Return the apiVersion of a value, "" if it has none. Nothing else is decoded."""
     try:
         found = _TYPE_META.decode(value).api_version
     except msgspec.ValidationError:
@@ -201,33 +212,35 @@ def _api_version(value: bytes) -> str:
     return found if isinstance(found, str) else ""
 
 
-class _Made:
-    """The values that this server made last, and the mark of the kind that made each: those need no second look when
-    the storage tells of them."""
+class _RecentValues:
+    """The most recent values of this server, each with the mark of its kind, up to a number of bytes.
 
-    def __init__(self, room: int) -> None:
+    These values need not be fitted again when the watch cache gets them from the storage.
+    """
+
+    def __init__(self, limit: int) -> None:
         self._marks: OrderedDict[bytes, object] = OrderedDict()
-        self._room = room
+        self._limit = limit
         self._size = 0
-        self._lock = Lock()  # values are made in worker threads too
+        self._lock = Lock()  # values are encoded in worker threads too
 
     def add(self, value: bytes, mark: object) -> None:
         with self._lock:
             if value not in self._marks:
                 self._size += len(value)
             self._marks[value] = mark
-            while self._size > self._room:
-                forgotten, _ = self._marks.popitem(last=False)
-                self._size -= len(forgotten)
+            while self._size > self._limit:
+                evicted, _ = self._marks.popitem(last=False)
+                self._size -= len(evicted)
 
-    def is_by(self, value: bytes, mark: object) -> bool:
+    def has_mark(self, value: bytes, mark: object) -> bool:
         return self._marks.get(value) is mark
 
 
-_made_small: Final = _Made(_ROOM_FOR_SMALL)
-_made_large: Final = _Made(_ROOM)
+_recent_small: Final = _RecentValues(_SMALL_CACHE_BYTES)
+_recent_large: Final = _RecentValues(_CACHE_BYTES)
 
 
-def _made_like(value: bytes) -> _Made:
-    """Where such a value is looked for."""
-    return _made_small if len(value) <= _SMALL else _made_large
+def _recent_values_for(value: bytes) -> _RecentValues:
+    """Return the cache for values of this size."""
+    return _recent_small if len(value) <= _SMALL else _recent_large

@@ -1,4 +1,4 @@
-"""What a kind is: its names, and what can be done to its objects."""
+"""The interface of kinds: names, and operations on objects."""
 
 from __future__ import annotations
 
@@ -20,46 +20,52 @@ Plain = dict[str, Any]
 NEWLINE: Final = 0x0A
 
 ANY_OBJECT: Final = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-"""A schema of objects of which nothing is known."""
+"""The schema of objects about which nothing is declared."""
 
 
 class ProtobufForm(ABC, Generic[T]):
-    """How objects of a kind look as protobuf messages, without the envelope."""
+    """The protobuf messages of a kind's objects, without the envelope."""
 
     @abstractmethod
     def encode(self, obj: T) -> bytes:
-        """The message of an object. Raises NotMarshalableError."""
+        """Return the message of an object. Raises NotMarshalableError."""
 
     @abstractmethod
     def decode(self, message: bytes) -> T:
-        """The object of a message. Raises DecodeError."""
+        """Return the object of a message. Raises DecodeError."""
 
     @abstractmethod
     def transcode(self, body: bytes) -> bytes:
-        """The message of a stored body. Raises msgspec.ValidationError if another server stored it in its own way."""
+        """Return the message of a stored body.
+
+        Raises msgspec.ValidationError if another server stored the body in a form of its own.
+        """
 
 
 class Kind(ABC, Generic[T]):
-    """One kind in one version. `T` is what its objects are in Python: they have `metadata`, an ObjectMeta, and `kind`
-    and `api_version`, which are set aside ("") while an object is worked on.
+    """One kind in one version.
 
-    A *value* is what is stored: JSON with kind and apiVersion and without resourceVersion; a newline may follow, as
-    Go's encoder ends a document with one. A *body* is what is served and cached: the same after `prefix`, with the
-    resourceVersion in its place.
+    `T` is the Python type of its objects: it has `metadata`, an ObjectMeta, and `kind` and `api_version`, which are ""
+    while code works on an object.
+
+    A *value* is stored: JSON with kind and apiVersion and without resourceVersion; a newline may follow, as Go's
+    encoder ends a document with a newline. A *body* is served and cached: the same JSON without `prefix`, but with the
+    resourceVersion in its position.
     """
 
     protobuf: ProtobufForm[T] | None = None
-    """None for kinds that have no such form: asking for it is 406, sending it 415."""
+    """None for kinds without a protobuf form: a request that accepts only protobuf gets 406, a protobuf body gets 415.
+    """
     go_type: GoType | None = None
-    """The type that strategic merge patches go by; None for kinds that cannot be patched so (415)."""
+    """The type that governs strategic merge patches; None for kinds that do not support them (415)."""
     is_open = False
+    """True if its objects are any JSON, with keys sorted as Go prints a map; the kind has its own schema for OpenAPI."""
     refits = False
-    """Whether what is presented may be another object than what is stored: pruned, defaulted, of another version."""
-    """Whether its JSON is any JSON, whose keys are sorted as Go prints a map; it brings its own schema for OpenAPI."""
+    """True if a served object may differ from the stored one: pruned, defaulted, or of another version."""
     needs_type_meta = False
-    """Whether what clients send must say kind and apiVersion."""
+    """True if objects from clients must have kind and apiVersion."""
     prefix: bytes
-    """What is before a body in an answer."""
+    """The bytes before a body in an answer."""
 
     def __init__(
         self, gvk: GroupVersionKind, list_name: str = "", *, default: Callable[[T], None] | None = None
@@ -72,150 +78,173 @@ class Kind(ABC, Generic[T]):
         self.api_version: Final = str(gvk.group_version)
         self.group_kind: Final = GroupKind(gvk.group, gvk.kind)
         self.has_defaults: Final = default is not None
-        """Whether `default` does anything."""
+        """True if `default` does anything."""
         self.default: Final[Callable[[T], None]] = default or _nothing
-        """Fills in the defaults of this version, after reading and before everything else."""
+        """Fills in the defaults of this version, after decoding and before everything else."""
         self._parts: dict[tuple[str, ...], Callable[[bytes], Any]] = {}
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.gvk})"
 
     takes_long: bool = False
-    """Whether work on any object of it is large work, however small the object is; known once it is not cold."""
+    """True if work on any object of this kind is large work, however small the object is; valid while not cold."""
 
     is_cold: bool = False
-    """True if `warm` is to be called before objects are read, beside the loop: it may take some milliseconds."""
+    """True if `warm` must be called, in a worker thread, before objects are read; that may take some milliseconds."""
 
     @property
     def brings_openapi(self) -> bool:
-        """Whether there is one of its own, which may take long to make."""
+        """True if the kind has an OpenAPI schema of its own, which may take long to make."""
         return True
 
     @property
     def openapi(self) -> Mapping[str, Any] | None:
-        """The structural schema (apiextensions.k8s.io/v1) of its objects that is published, as JSON has it; apiVersion,
-        kind and metadata need not be in it. None for the built-in kinds."""
+        """The published structural schema (apiextensions.k8s.io/v1) of its objects as JSON; None for the built-in
+        kinds.
+
+        apiVersion, kind and metadata may be missing in it.
+        """
         return ANY_OBJECT
 
     @property
     def openapi_text(self) -> bytes:
-        """What it is made of, in JSON: kinds with equal texts have equal ones."""
+        """The JSON from which `openapi` is made: kinds with equal texts have equal schemas."""
         return encode(self.openapi)
 
     def warm(self) -> None:
-        """Makes what takes long to make and is not needed before objects are."""
+        """Prepare slow parts that are not needed before the first object is read."""
 
     # Objects
 
     @abstractmethod
     def new(self) -> T:
-        """An empty object."""
+        """Return an empty object."""
 
     @abstractmethod
     def copy(self, obj: T) -> T:
-        """A copy that shares nothing with `obj`."""
+        """Return a copy that shares nothing with `obj`."""
 
     def internal_error(self, obj: T) -> str:
-        """Why an object as sent cannot become upstream's internal type, "" if it can; may bring what it reads into its
-        one form. Such an object is refused as one that does not decode."""
+        """Return the reason why an object as sent cannot become upstream's internal type, "" if it can.
+
+        An object with a reason is refused like an object that does not decode. May bring parts that it reads into
+        canonical form.
+        """
         return ""
 
-    # What clients send
+    # Objects from clients
 
     @abstractmethod
     def read(self, data: bytes, media: Media, *, strict: bool) -> Decoded[T]:
-        """The object of a body whose type meta has been peeked at. Raises DecodeError.
+        """Decode a request body whose type meta has been peeked at. Raises DecodeError.
 
-        With `strict`, unknown and repeated members are among the warnings.
+        With `strict`, the warnings name unknown and repeated members.
         """
 
     @abstractmethod
     def read_own(self, data: bytes, *, strict: bool) -> Decoded[T]:
-        """The same of a JSON document that this server has made, as patches do: no member is in it twice."""
+        """Decode a JSON document of this server's own, such as the result of a patch: no member occurs twice in it."""
 
     @abstractmethod
     def from_plain(self, data: Plain) -> Decoded[T]:
-        """The object of plain values as apimachinery's converter makes it: more lenient than JSON.
+        """Convert plain values to an object as apimachinery's converter does, which is more lenient than JSON decoding.
 
-        Warnings are of unknown members. Raises DecodeError.
+        Warnings are about unknown members. Raises DecodeError.
         """
 
     def from_applied(self, data: Plain) -> Decoded[T]:
-        """The same of what an apply has merged, or converts to find owners: of a kind that is pruned nothing is taken
-        out. Raises DecodeError."""
+        """Convert plain values, merged by an apply or for finding owners, to an object without pruning.
+
+        Raises DecodeError.
+        """
         return self.from_plain(data)
 
-    # What is stored and served
+    # Stored and served forms
 
     @abstractmethod
     def value(self, obj: T) -> bytes:
-        """The value to store for `obj`, whose kind, apiVersion and resourceVersion are left out or set aside."""
+        """Return the value to store for `obj`, whose kind, apiVersion and resourceVersion are omitted or set by the
+        kind.
+        """
 
     @abstractmethod
     def body(self, obj: T) -> bytes:
-        """The body of an object as it is, its resourceVersion with it."""
+        """Return the body of an object as it is, with its resourceVersion."""
 
     @abstractmethod
     def present(self, value: bytes, revision: int) -> bytes:
-        """The body served for a stored value written at `revision`."""
+        """Return the body to serve for a stored value that was written at `revision`."""
+
+    def shows(self, body: bytes, value: bytes, revision: int) -> bool:
+        """Return True if `body` is served for a value written at `revision`."""
+        return self.present(value, revision) == body
 
     @abstractmethod
     def body_at(self, body: bytes, revision: int) -> bytes:
-        """The body of the same object, as of another revision."""
+        """Return the body of the same object at another revision."""
 
     def body_as_read(self, value: bytes) -> bytes:
-        """The body of what would be read if this value were stored."""
+        """Return the body that a client would read if this value were stored."""
         return self.body_of(value)
 
     @abstractmethod
     def body_of(self, value: bytes) -> bytes:
-        """The body of a value that is not stored (yet): without a resourceVersion."""
+        """Return the body of a value that is not stored (yet), without a resourceVersion."""
 
     @abstractmethod
     def decode(self, body: bytes) -> T:
-        """The object of a body, the caller's own."""
+        """Return the object of a body; the caller owns it."""
 
-    def part(self, paths: tuple[str, ...]) -> Callable[[bytes], Any]:
-        """A function that reads these members of a body (`spec.nodeName`) and skips the rest: a few milliseconds at
-        most, however large the object is. What it gives has the attributes of an object."""
+    def partial_decoder(self, paths: tuple[str, ...]) -> Callable[[bytes], Any]:
+        """Return a function that decodes only the members on `paths` (`spec.nodeName`) of a body.
+
+        A call takes a few milliseconds at most, however large the object is. Its result has the attributes of an
+        object.
+        """
         found = self._parts.get(paths)
         if found is None:
-            found = self._parts[paths] = self._part_reader(paths)
+            found = self._parts[paths] = self._make_partial_decoder(paths)
         return found
 
     @abstractmethod
-    def _part_reader(self, paths: tuple[str, ...]) -> Callable[[bytes], Any]:
-        """What `part` gives, made once for each set of paths."""
+    def _make_partial_decoder(self, paths: tuple[str, ...]) -> Callable[[bytes], Any]:
+        """Make the function that `partial_decoder` returns, once for each set of paths."""
 
     @abstractmethod
     def list_ends(self, metadata: Mapping[str, Any]) -> tuple[bytes, bytes]:
-        """What is before the first and after the last item of a list in JSON, with this ListMeta; items are an opening
-        brace and a body, with commas between."""
+        """Return the JSON of a list before its first and after its last item, with this ListMeta.
 
-    # Plain data, and who owns it
+        Items are an opening brace and a body, with commas between.
+        """
+
+    # Plain data and field ownership
 
     @abstractmethod
     def to_plain(self, obj: T) -> Plain:
-        """The object as dicts and lists under its wire names, with exactly the members its JSON has."""
+        """Return the object as dicts and lists by JSON name, with exactly the members of its JSON."""
+
+    def to_plain_for(self, obj: T, patch: Plain) -> Plain:
+        """Return the object as `to_plain` does for a merge patch; what it does not reach may be kept as JSON."""
+        return self.to_plain(obj)
 
     @abstractmethod
     def owned(self, obj: T) -> Plain:
-        """The same for the tracking of ownership: without managedFields, which nobody owns. Nothing may change it."""
+        """Return the object as plain data without managedFields, for field ownership. The caller must not change it."""
 
     @cached_property
     def empty(self) -> Plain:
-        """An empty object as `owned` has it. Nothing may change it."""
+        """An empty object in the form of `owned`. The caller must not change it."""
         return self.owned(self.new())
 
     @abstractmethod
     def differing(self, old: T, new: T) -> tuple[Plain, Plain]:
-        """Two objects as `owned` has them, without members that are equal in both."""
+        """Return two objects in the form of `owned`, without the members that are equal in both."""
 
     @property
     @abstractmethod
     def schema(self) -> Schema:
-        """The schema by which fields are owned. Raises LookupError where there is none."""
+        """The schema for field ownership. Raises LookupError if there is none."""
 
 
 def _nothing(obj: object) -> None:
-    """Fills in no defaults."""
+    """Fill in no defaults."""

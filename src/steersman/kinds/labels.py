@@ -1,4 +1,4 @@
-"""What every body has, whatever its kind, read without the rest of it."""
+"""Members that every body has, decoded without the rest of the body."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ _LABELS: Final = msgspec.json.Decoder(_Labelled)
 
 
 def name_of(body: bytes) -> str:
-    """Return the name in a body, with all else skipped, not decoded."""
+    """Return the name in a body; everything else is skipped."""
     return _NAME.decode(b"{" + body).metadata.name
 
 
 def labels_of(body: bytes) -> tuple[dict[str, str], str, str]:
-    """Labels, name and namespace of a body, with the rest of it skipped, not decoded."""
+    """Return labels, name and namespace of a body; everything else is skipped."""
     metadata = _LABELS.decode(b"{" + body).metadata
     return metadata.labels, metadata.name, metadata.namespace

@@ -1,6 +1,6 @@
-"""Kinds whose objects are any JSON with metadata: their JSON has its keys sorted, as Go prints a map.
+"""Kinds whose objects are any JSON with metadata. The keys of their JSON are sorted, as Go prints a map.
 
-A body is the JSON of the object without the opening brace; kind and apiVersion are in it, in lists too, as keys like
+A body is the JSON of the object without the opening brace. It contains kind and apiVersion, in lists too, as keys like
 any other. The resourceVersion is spliced in before the uid, which comes last in the metadata:
 
     value  {"apiVersion":"e.x/v1","kind":"Foo","metadata":{"name":"a","uid":"..."},"spec":{...}}
@@ -27,10 +27,10 @@ _UID: Final = b'"uid":"'
 
 
 class OpenObject:
-    """An object of any JSON: `content` is all of it but kind, apiVersion and metadata.
+    """An object of any JSON: `content` is all of it except kind, apiVersion and metadata.
 
-    `unsaid` is what the stored version has beside what a conversion of this object gives: a merge patch of that, None
-    for nothing. Code that works in the stored version sets it where the object's own cannot say what was set.
+    `unsaid` is a merge patch for the stored version of this object, applied after conversion; None for none. Code that
+    works in the stored version sets it where the object's own version cannot represent a field.
     """
 
     __slots__ = ("api_version", "content", "kind", "metadata", "unsaid")
@@ -45,7 +45,7 @@ class OpenObject:
     def __eq__(self, other: object) -> bool:
         return isinstance(other, OpenObject) and self.metadata == other.metadata and self.content == other.content
 
-    __hash__ = None  # type: ignore[assignment]  # it changes
+    __hash__ = None  # type: ignore[assignment]  # objects are mutable
 
     def __repr__(self) -> str:
         return f"OpenObject({self.metadata.namespace}/{self.metadata.name})"
@@ -55,26 +55,25 @@ class _Raw(msgspec.Struct):
     metadata: msgspec.Raw = msgspec.Raw(b"{}")
 
 
-class _Told(msgspec.Struct):
+class _ApiVersion(msgspec.Struct):
     api_version: str = msgspec.field(name="apiVersion", default="")
 
 
-class _Known(msgspec.Struct):
+class _Metadata(msgspec.Struct):
     metadata: ObjectMeta = msgspec.field(default_factory=ObjectMeta)
 
 
 _RAW: Final = msgspec.json.Decoder(_Raw)
-_TOLD: Final = msgspec.json.Decoder(_Told)
+_API_VERSION_DECODER: Final = msgspec.json.Decoder(_ApiVersion)
 _API_VERSION: Final = b'"apiVersion":"'
 _VERSION_AT_END: Final = re.compile(rb'"resourceVersion":"[^"]*",\Z')
 
 
 class OpenKind(Kind[OpenObject]):
-    """A kind of any JSON. `default` fills in defaults; `schema` says who may own what (any JSON: by its shape).
+    """A kind of any JSON, without protobuf form and strategic merge patch.
 
-    `openapi` is the structural schema (apiextensions.k8s.io/v1) that is published of it.
-
-    There is no protobuf form, and no strategic merge patch.
+    `default` fills in defaults. `schema` governs field ownership (the default deduces it from the JSON). `openapi` is
+    the published structural schema (apiextensions.k8s.io/v1).
     """
 
     is_open = True
@@ -91,7 +90,7 @@ class OpenKind(Kind[OpenObject]):
     ) -> None:
         super().__init__(gvk, list_name, default=default)
         self.family: Mapping[str, OpenKind] = {self.api_version: self}
-        """The kind in all versions, by apiVersion: objects may have been stored in any of them, and stay so."""
+        """The kind in all versions, by apiVersion. Objects may be stored in any version and are not rewritten."""
         self._openapi = openapi
         self._schema = schema
         self._head = encode_sorted({"apiVersion": self.api_version, "kind": self.name})[:-1] + b',"metadata":'
@@ -110,7 +109,7 @@ class OpenKind(Kind[OpenObject]):
     def copy(self, obj: OpenObject) -> OpenObject:
         return self._decode(self._encoded(obj))
 
-    # What clients send
+    # Objects from clients
 
     def read(self, data: bytes, media: Media, *, strict: bool) -> Decoded[OpenObject]:
         read: Decoded[Plain] = decode_object(dict, data, media, want_strict=strict, is_peeked=True)
@@ -123,13 +122,13 @@ class OpenKind(Kind[OpenObject]):
     def from_plain(self, data: Plain) -> Decoded[OpenObject]:
         return _object(data, [], strict=True)
 
-    # What is stored and served
+    # Stored and served forms
 
     def value(self, obj: OpenObject) -> bytes:
         return self.value_as_is(obj)
 
     def value_as_is(self, obj: OpenObject) -> bytes:
-        """The value of an object that need not fit the kind's schema."""
+        """Return the value of an object that need not fit the kind's schema."""
         metadata = obj.metadata
         version, metadata.resource_version = metadata.resource_version, ""
         try:
@@ -151,9 +150,9 @@ class OpenKind(Kind[OpenObject]):
         return source.at_revision(value, revision)
 
     def at_revision(self, value: bytes, revision: int) -> bytes:
-        """The body of a value of this version, as it is."""
+        """Return the body of a value of this version, without fitting it to a schema."""
         head = self._head
-        if value.startswith(head):  # no member of its own comes before the metadata
+        if value.startswith(head):  # no member of the object's own sorts before the metadata
             metadata = bytes(_RAW.decode(value).metadata)
             found = metadata.rfind(_UID)
             uid = metadata[found + len(_UID) : -2]
@@ -172,7 +171,7 @@ class OpenKind(Kind[OpenObject]):
         return value[1:]
 
     def value_of(self, body: bytes) -> bytes:
-        """The value of a body of this version: it has no resourceVersion. It is cut out where `at_revision` puts it."""
+        """Return the value of a body of this version: without the resourceVersion, which `at_revision` put in."""
         head = self._head[1:]
         if body.startswith(head):
             metadata = bytes(_RAW.decode(b"{" + body).metadata)
@@ -188,10 +187,10 @@ class OpenKind(Kind[OpenObject]):
 
     @staticmethod
     def version_of(body: bytes) -> str:
-        """The apiVersion that a body says."""
-        if body.startswith(_API_VERSION):  # no member of its own comes before it
+        """Return the apiVersion in a body."""
+        if body.startswith(_API_VERSION):  # no member of the object's own sorts before it
             return body[len(_API_VERSION) : body.index(b'"', len(_API_VERSION))].decode()
-        return _TOLD.decode(b"{" + body).api_version
+        return _API_VERSION_DECODER.decode(b"{" + body).api_version
 
     def decode(self, body: bytes) -> OpenObject:
         return self._decode(b"{" + body)
@@ -199,18 +198,18 @@ class OpenKind(Kind[OpenObject]):
     def _decode(self, data: bytes) -> OpenObject:
         plain: Plain = decode_plain(data)
         try:
-            return OpenObject(decode_json(_Known, data).metadata, _content(plain))
-        except msgspec.ValidationError:  # a server that knows more members has written it
+            return OpenObject(decode_json(_Metadata, data).metadata, _content(plain))
+        except msgspec.ValidationError:  # written by a server that knows members which this server does not
             return _object(plain, [], strict=False).obj
 
-    def _part_reader(self, paths: tuple[str, ...]) -> Callable[[bytes], Any]:
+    def _make_partial_decoder(self, paths: tuple[str, ...]) -> Callable[[bytes], Any]:
         split = [tuple(path.split(".")) for path in paths]
-        decode = decoder(_part(self.name, [path for path in split if path[0] != "metadata"], _Known)).decode
+        decode = decoder(_part(self.name, [path for path in split if path[0] != "metadata"], _Metadata)).decode
 
         def read(body: bytes) -> OpenObject:
             try:
                 found: Any = decode(b"{" + body)
-            except msgspec.ValidationError:  # something on the way is no object
+            except msgspec.ValidationError:  # a member on one of the paths is no object
                 return self.decode(body)
             return OpenObject(found.metadata, _members(found))
 
@@ -219,7 +218,7 @@ class OpenKind(Kind[OpenObject]):
     def list_ends(self, metadata: Mapping[str, Any]) -> tuple[bytes, bytes]:
         return self._list_head, self._list_kind + encode_sorted({"continue": "", **metadata}) + b"}"
 
-    # Plain data, and who owns it
+    # Plain data and field ownership
 
     @property
     def schema(self) -> Schema:
@@ -244,7 +243,7 @@ def _content(plain: Plain) -> Plain:
 
 
 def _object(plain: Plain, warnings: list[str], *, strict: bool) -> Decoded[OpenObject]:
-    """The object of plain data, kind and apiVersion as they are given. Raises DecodeError."""
+    """Return the object of plain data, with its kind and apiVersion. Raises DecodeError."""
     metadata = plain.get("metadata")
     if metadata is None:
         found = Decoded(ObjectMeta())
@@ -257,7 +256,7 @@ def _object(plain: Plain, warnings: list[str], *, strict: bool) -> Decoded[OpenO
 
 
 def _members(found: msgspec.Struct) -> Plain:
-    """What has been read of an object but its metadata."""
+    """Return the decoded members of an object except its metadata."""
     values = {each.encode_name: getattr(found, each.name) for each in msgspec.structs.fields(found)}
     values.pop("metadata", None)
     return {name: msgspec.to_builtins(value) for name, value in values.items() if value is not msgspec.UNSET}
@@ -271,8 +270,10 @@ def _text(plain: Plain, name: str) -> str:
 
 
 def _part(name: str, paths: Sequence[tuple[str, ...]], base: type[msgspec.Struct] | None = None) -> Any:
-    """A Struct of the members on these paths, each that is missing unset, and of those of `base`; any value where a
-    path ends."""
+    """Return a Struct type with the members on these paths and those of `base`; missing members are unset.
+
+    A member at the end of a path may have any value.
+    """
     if () in paths:
         return Any
     below: dict[str, list[tuple[str, ...]]] = {}

@@ -1,4 +1,4 @@
-"""Built-in objects that a server keeps for itself, beside those that it serves: as the values that are stored."""
+"""Values of built-in objects that a server stores for its own use and does not serve."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ T = TypeVar("T", bound=msgspec.Struct)
 
 
 def to_value(obj: T) -> bytes:
-    """The value to store for an object, as kube-apiserver stores it in JSON."""
+    """Return the value to store for an object, as kube-apiserver stores it in JSON."""
     return built_in(type(obj)).value(obj)
 
 
 def from_value(cls: type[T], value: bytes) -> T:
-    """The object of a stored value, in JSON or protobuf, whichever server wrote it.
+    """Decode a stored value, in JSON or protobuf, whichever server wrote it.
 
-    Raises DecodeError, or msgspec.DecodeError, for what is no such object.
+    Raises DecodeError or msgspec.DecodeError if it is no object of this class.
     """
     obj: Any = decode_object(cls, value) if value.startswith(PREFIX) else built_in(cls).decode(value[1:])
-    obj.kind = obj.api_version = ""  # which `to_value` writes
+    obj.kind = obj.api_version = ""  # `to_value` writes them again
     return cast("T", obj)

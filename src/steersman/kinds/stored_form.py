@@ -1,8 +1,9 @@
-"""How objects of a built-in kind lie in a store, whoever wrote them, and how this server writes them there.
+"""The stored form of a kind's objects: media type and version, as read from any server and as written by this server.
 
-What this server works with is a *value*: the JSON of the kind (`kinds.kind`). In a store an object may be JSON, YAML or
-protobuf, of any version of the kind: kube-apiserver stores protobuf by default, and of some kinds another version than
-the one that is worked with here (k8s.io/apiserver `server/storage/storage_codec.go`). Custom resources are JSON always.
+This server works with a *value*: the JSON of the kind (`kinds.kind`). In a store an object may be JSON, YAML or
+protobuf, of any version of the kind: kube-apiserver stores protobuf by default, and stores some kinds in another
+version than the version in which this server works (k8s.io/apiserver `server/storage/storage_codec.go`). Custom
+resources are always JSON.
 """
 
 from __future__ import annotations
@@ -23,12 +24,11 @@ YAML: Final = "application/yaml"
 
 
 class NotAnObject(ValueError):
-    """What is stored is no object of the kind, or of a version that nobody here knows."""
+    """Stored bytes that are no object of the kind, or of a version that this server does not know."""
 
 
 class StoredVersion(NamedTuple):
-    """A version of a kind: `to_own` and `from_own` convert its objects, which have their defaults, to the kind's own
-    and back."""
+    """A version of a kind; `to_own` and `from_own` convert its defaulted objects to the kind's own version and back."""
 
     kind: Kind[Any]
     to_own: Callable[[Any], Any]
@@ -36,9 +36,12 @@ class StoredVersion(NamedTuple):
 
 
 class StoredForm:
-    """The form of one kind's objects. `media_type` is written, and the version of `written`, an apiVersion, if that is
-    not the kind's own, until `write_as` says another; anything is read. `find` gives the version of an apiVersion, None
-    where there is none; `names` are those that it surely gives, beside these."""
+    """The stored form of one kind's objects.
+
+    Writes use `media_type` and the apiVersion `written` ("" for the kind's own), until `write_as` sets another version.
+    Reads accept any form. `find` returns the version of an apiVersion, None if there is none. `names` are further
+    versions that `find` is known to return.
+    """
 
     def __init__(
         self,
@@ -52,9 +55,9 @@ class StoredForm:
         self._kind = kind
         self._media_type = media_type
         self.preferred: Final = written or kind.api_version
-        """The version that is written where nothing is against it."""
+        """The version that is written unless another server needs an older version."""
         self.names: Final = tuple(dict.fromkeys((self.preferred, kind.api_version, *names)))
-        """Versions that are read and can be written, the preferred one first; there may be more (`reads`)."""
+        """Versions that can be read and written, the preferred version first; there may be more (`reads`)."""
         self.written = self.preferred
         """The version that is written now."""
         self._find = find
@@ -62,13 +65,13 @@ class StoredForm:
         self.prefix: Final = kind.prefix
         """The beginning of every value."""
         self.writes_own = self._writes_own()
-        """Whether values are stored as they are, now."""
+        """True if values are now stored unchanged."""
 
     def _writes_own(self) -> bool:
         return self._media_type == JSON and self.written == self._kind.api_version
 
     def reads(self, api_version: str) -> bool:
-        """Whether objects of this version can be read, and written."""
+        """Return True if objects of this version can be read and written."""
         try:
             self._version(api_version, self._kind.name)
         except NotAnObject:
@@ -76,12 +79,12 @@ class StoredForm:
         return True
 
     def write_as(self, api_version: str) -> None:
-        """Writes this version from now on, one of those that it reads."""
+        """Write this version, which must be readable, from now on."""
         self.written = api_version
         self.writes_own = self._writes_own()
 
     def version_of(self, stored: bytes) -> str:
-        """The version in which an object is stored. Raises NotAnObject."""
+        """Return the version in which an object is stored. Raises NotAnObject."""
         if self.is_own(stored):
             return self._kind.api_version
         try:
@@ -92,12 +95,15 @@ class StoredForm:
             raise NotAnObject(str(error)) from error
 
     def is_own(self, stored: bytes) -> bool:
-        """Whether what is stored is a value as it is: it begins as one."""
+        """Return True if stored bytes are an unchanged value; their beginning tells."""
         return stored.startswith(self.prefix)
 
     def value(self, stored: bytes) -> bytes:
-        """The value of what is stored in any form, with the defaults of its version; members that nobody knows are left
-        out. Raises NotAnObject."""
+        """Return the value of an object stored in any form, with the defaults of its version and without unknown
+        members.
+
+        Raises NotAnObject.
+        """
         try:
             version, obj = self._read(stored)
             version.kind.default(obj)
@@ -131,7 +137,7 @@ class StoredForm:
         return version
 
     def stored(self, value: bytes) -> bytes:
-        """What is stored for a value."""
+        """Return the bytes to store for a value."""
         if self.writes_own:
             return value
         if self.written == self._kind.api_version:

@@ -1,7 +1,7 @@
-"""Kinds whose objects are Structs: their JSON is in the order of the Struct's members, as Go prints structs.
+"""Kinds whose objects are Structs. Their JSON has the order of the Struct's members, as Go prints structs.
 
-A body is the JSON of the object without the opening brace, kind and apiVersion, with the resourceVersion spliced in
-behind the uid, where Go prints it:
+A body is the JSON of the object without the opening brace, kind and apiVersion. The resourceVersion is spliced in after
+the uid, where Go prints it:
 
     value  {"kind":"Pod","apiVersion":"v1","metadata":{"name":"a","uid":"...","creationTimestamp":...
     body   "metadata":{"name":"a","uid":"...","resourceVersion":"7","creationTimestamp":...
@@ -20,11 +20,20 @@ from steersman.machinery.codec.derived_types import definition_of, schema_of, ty
 from steersman.machinery.codec.go_types import GoType, struct_of
 from steersman.machinery.codec.partial import part_of
 from steersman.machinery.codec.protobuf import documents as protobuf
-from steersman.machinery.codec.serializer import decoder, deep_copy, empty_to_null, encode, encode_in_order, to_plain
+from steersman.machinery.codec.serializer import (
+    decoder,
+    decoder_of_own,
+    deep_copy,
+    empty_to_null,
+    encode,
+    encode_in_order,
+    to_plain,
+)
 from steersman.machinery.codec.strict import Decoded, Media, decode_object
 from steersman.machinery.codec.unstructured import from_unstructured_with_validation
 from steersman.machinery.identity.schema import GroupVersionKind
 from steersman.machinery.managed_fields import Schema, custom_schema, differing_structs, plain_object, schema_of_kind
+from steersman.machinery.patch.merge_patch import members_for
 
 T = TypeVar("T", bound=msgspec.Struct)
 
@@ -32,10 +41,12 @@ _UID: Final = b'"uid":"'
 _METADATA: Final = b'"metadata":{'
 _VERSION: Final = b'"resourceVersion":'
 _EMPTY_LIST: Final = b'":[]'
+_BRACE: Final = ord("{")
+_BRACKET: Final = ord("[")
 
 
 def type_meta_prefix(kind: str, api_version: str) -> bytes:
-    """`{"kind":...,"apiVersion":...,` of a kind: what is before a body in an answer."""
+    """Return `{"kind":...,"apiVersion":...,`, the bytes before a body in an answer."""
     return f'{{"kind":"{kind}","apiVersion":"{api_version}",'.encode()
 
 
@@ -56,11 +67,12 @@ class StructProtobuf(ProtobufForm[T]):
 
 
 class StructKind(Kind[T]):
-    """A kind of Structs: of a class of `steersman.api`, or of another that begins as these do, with `kind`,
-    `api_version` and `metadata`. Of another class there is no protobuf form and no strategic merge patch.
+    """A kind of Structs, of a class of `steersman.api` or a class that also begins with `kind`, `api_version`,
+    `metadata`.
 
-    `default` fills in the defaults of its version (SetDefaults_* of upstream). `keeps_raw_data` keeps RawExtensions to
-    the byte as upstream does; elsewhere nothing tells the difference.
+    Only classes of `steersman.api` have a protobuf form and strategic merge patches. `default` fills in the defaults of
+    its version (SetDefaults_* of upstream). `keeps_raw_data` keeps RawExtensions to the byte as upstream does; no
+    client can see a difference for other kinds.
     """
 
     def __init__(
@@ -83,8 +95,8 @@ class StructKind(Kind[T]):
         self._list_head = type_meta_prefix(self.list_name, self.api_version) + b'"metadata":'
 
     @cached_property
-    def _decoder(self) -> msgspec.json.Decoder[T]:
-        return decoder(self.cls)
+    def _decode_own(self) -> Callable[[bytes], T]:
+        return decoder_of_own(self.cls).decode
 
     @property
     def brings_openapi(self) -> bool:
@@ -92,12 +104,12 @@ class StructKind(Kind[T]):
 
     @cached_property
     def openapi(self) -> Mapping[str, Any] | None:
-        """Of other classes than generated ones: what their members say."""
+        """The schema derived from the class, None for generated classes."""
         return None if self._is_generated else schema_of(type_of(self.cls))
 
     @cached_property
     def go_type(self) -> GoType | None:  # type: ignore[override]  # made when the first patch needs it
-        """The type that strategic merge patches go by; only of generated classes it says how lists are merged."""
+        """The type that governs strategic merge patches; only generated classes declare how their lists are merged."""
         return struct_of(self.cls) if self._is_generated else None
 
     # Objects
@@ -111,7 +123,7 @@ class StructKind(Kind[T]):
     def internal_error(self, obj: T) -> str:
         return "" if self._internal_error is None else self._internal_error(obj)
 
-    # What clients send
+    # Objects from clients
 
     def read(self, data: bytes, media: Media, *, strict: bool) -> Decoded[T]:
         return decode_object(self.cls, data, media, want_strict=strict, as_sent=self.keeps_raw_data, is_peeked=True)
@@ -122,15 +134,15 @@ class StructKind(Kind[T]):
     def from_plain(self, data: Plain) -> Decoded[T]:
         return from_unstructured_with_validation(self.cls, data)
 
-    # What is stored and served
+    # Stored and served forms
 
     def value(self, obj: T) -> bytes:
-        """Empty lists become null where Go prints a list that is not set."""
+        """Return the value to store; empty lists become null where Go prints null for an unset list."""
         metadata: Any = obj.metadata  # type: ignore[attr-defined]
         version, metadata.resource_version = metadata.resource_version, ""
         try:
             body = encode(obj)
-            if _EMPTY_LIST in body:
+            if body.find(_EMPTY_LIST) >= 0:  # `in` would first ask for a number
                 empty_to_null(obj)
                 body = encode(obj)
             return self.prefix + body[1:]
@@ -146,25 +158,33 @@ class StructKind(Kind[T]):
             return self._present_foreign(value, revision)
         inside = len(head)
         found = value.find(_UID, inside)
-        # the uid must be the object's own, not that of an owner: only names stand before it
-        if found < 0 or value.find(b"{", inside, found) >= 0 or value.find(b"[", inside, found) >= 0:
+        if found < 0:
+            return self._present_foreign(value, revision)
+        before = value[inside:found]
+        if _BRACE in before or _BRACKET in before:  # the uid of an owner: only names stand before the object's own
             return self._present_foreign(value, revision)
         end = value.index(b'"', found + 7) + 1
-        if value.startswith(_VERSION, end + 1):  # behind a comma
+        if value.startswith(_VERSION, end + 1):  # after a comma
             return self._present_foreign(value, revision)
         rest = value[end:-1] if value[-1] == NEWLINE else value[end:]
         return b'%b,"resourceVersion":"%d"%b' % (value[len(self.prefix) : end], revision, rest)
 
+    def shows(self, body: bytes, value: bytes, revision: int) -> bool:
+        # Only texts stand before it, as below: without it the body is the value, of a kind that is this one.
+        begin = body.index(_VERSION)
+        end = body.index(b'"', begin + len(_VERSION) + 1) + 1
+        return value == self.prefix + body[: begin - 1] + body[end:]
+
     def _present_foreign(self, value: bytes, revision: int) -> bytes:
-        """For what another program wrote: decoded and encoded as this server would have."""
-        obj: Any = self._decode(value)
+        """Return the body of a value that another program wrote: decoded, and encoded as by this server."""
+        obj: Any = decode_object(self.cls, value, "json", want_strict=False, is_ours=True).obj
         obj.kind = obj.api_version = ""
         obj.metadata.resource_version = str(revision)
         return encode(obj)[1:]
 
     def body_at(self, body: bytes, revision: int) -> bytes:
-        # Only texts stand before it (name, namespace, uid), in which quotes are escaped.
-        begin = body.index(_VERSION) + len(_VERSION) + 1  # behind the quote
+        # Only strings stand before the resourceVersion (name, namespace, uid), and their quotes are escaped.
+        begin = body.index(_VERSION) + len(_VERSION) + 1  # after the quote
         return b"%b%d%b" % (body[:begin], revision, body[body.index(b'"', begin) :])
 
     def body_of(self, value: bytes) -> bytes:
@@ -175,12 +195,12 @@ class StructKind(Kind[T]):
 
     def _decode(self, data: bytes) -> T:
         try:
-            return self._decoder.decode(data)
+            return self._decode_own(data)
         except msgspec.ValidationError:
-            # written by a server that knows members which this one does not
+            # written by a server that knows members which this server does not
             return decode_object(self.cls, data, "json", want_strict=False, is_ours=True).obj
 
-    def _part_reader(self, paths: tuple[str, ...]) -> Callable[[bytes], Any]:
+    def _make_partial_decoder(self, paths: tuple[str, ...]) -> Callable[[bytes], Any]:
         decode = decoder(part_of(self.cls, paths)).decode
 
         def read(body: bytes) -> Any:
@@ -194,11 +214,14 @@ class StructKind(Kind[T]):
     def list_ends(self, metadata: Mapping[str, Any]) -> tuple[bytes, bytes]:
         return self._list_head + encode_in_order(metadata) + b',"items":[', b"]}"
 
-    # Plain data, and who owns it
+    # Plain data and field ownership
 
     def to_plain(self, obj: T) -> Plain:
         plain: Plain = to_plain(obj)
         return plain
+
+    def to_plain_for(self, obj: T, patch: Plain) -> Plain:
+        return members_for(encode(obj), patch)
 
     def owned(self, obj: T) -> Plain:
         return plain_object(obj)
@@ -208,5 +231,5 @@ class StructKind(Kind[T]):
 
     @cached_property
     def schema(self) -> Schema:
-        """That of the built-in kind, or what the class says."""
+        """The schema of the built-in kind, or the schema derived from the class."""
         return schema_of_kind(self.gvk) if self._is_generated else custom_schema(definition_of(type_of(self.cls)))

@@ -1,1 +1,1 @@
-"""The library: API servers of one's own kinds, declared as annotated classes. Its public names are `steersman`'s."""
+"""The library: API servers of custom kinds, declared as annotated classes. Its public names are `steersman`'s."""

@@ -1,4 +1,4 @@
-"""Behind which Kubernetes a server is, and how that one finds it: the objects that register it there."""
+"""Aggregation of a library server behind a Kubernetes cluster, and the objects that register the server there."""
 
 from __future__ import annotations
 
@@ -15,24 +15,26 @@ _PORT_NAME: Final = "https"
 
 
 class ClusterError(OSError):
-    """The cluster cannot be reached, or does not let this server read what it needs; the text says what to do."""
+    """Raised if the cluster cannot be reached or denies this server something it needs; the text says what to do."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Aggregation:
     """A server behind a Kubernetes, which sends it all requests for its groups: `Server(Flunder, aggregation=...)`.
 
-    The cluster says who its users are and what they may do. It is that of a `kubeconfig`'s current context; unless
-    given, that of the pod in which the server runs. It reaches the server as the Service `service` in `namespace`. With
-    `address`, an IP address of this machine, registering makes that Service lead there, for a server outside of the
-    cluster; otherwise the Service is yours, and selects the server's pods. With `register` the server registers itself
-    when it starts.
+    The cluster authenticates and authorizes users. The cluster is that of the current context of `kubeconfig`, by
+    default that of the pod in which the server runs. The cluster reaches the server as the Service `service` in
+    `namespace`.
+
+    With `address`, an IP address of this machine, registration creates that Service for a server outside of the
+    cluster. Without it, you create the Service, which selects the server's pods. With `register` the server registers
+    itself when it starts.
     """
 
     service: str
     namespace: str = "default"
     port: int = 443
-    """Of the Service."""
+    """The port of the Service."""
     kubeconfig: Path | str = ""
     address: str = ""
     register: bool = False
@@ -41,15 +43,18 @@ class Aggregation:
 
     @property
     def host(self) -> str:
-        """The name by which the cluster knows the server's certificate."""
+        """The DNS name in the server's certificate that the cluster expects."""
         return f"{self.service}.{self.namespace}.svc"
 
 
 def manifests(
     aggregation: Aggregation, declarations: Sequence[Declaration], authority: bytes, secure_port: int
 ) -> Iterator[Plain]:
-    """The objects that register a server: an APIService for each group version, before them what leads to it if it has
-    an `address`. Its certificate is verified by the `authority` (PEM)."""
+    """Yield the objects that register a server: an APIService for each group version.
+
+    With an `address`, the Service and its EndpointSlice come first. The cluster verifies the server's certificate with
+    `authority` (PEM).
+    """
     if aggregation.address:
         yield from _service(aggregation, secure_port)
     served = {(each.group, version.name): None for each in declarations for version in each.versions if version.served}

@@ -1,7 +1,7 @@
-"""Whether kube-apiserver would take the definitions of declared classes.
+"""Validation of the CustomResourceDefinitions of declared classes, as kube-apiserver validates them.
 
-To find out takes some milliseconds, and all of CEL where there are rules; a server notes in its folder which ones were
-good, so that the next start needs none of that.
+The validation takes some milliseconds, and imports all of CEL if there are rules. A server records valid definitions in
+its folder, so that the next start can skip it.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ _NOTE: Final = "definitions.json"
 
 
 class _Note(msgspec.Struct, forbid_unknown_fields=True):
-    """Which definitions a version of the server has found good: the digests of their JSON."""
+    """Digests of the JSON of definitions that a version of the server has found valid."""
 
     version: str
     good: list[str]
 
 
 def check_definition(declaration: Declaration) -> None:
-    """Raises DefinitionError for what kube-apiserver would refuse, and for what no definition can say."""
+    """Raise DefinitionError for a definition that kube-apiserver would refuse, or that cannot be expressed."""
     from steersman.api.apiextensions.v1 import CustomResourceDefinition
     from steersman.registry.apiextensions.defaults import set_defaults
     from steersman.registry.apiextensions.validation import validate_definition
@@ -51,7 +51,7 @@ def check_definition(declaration: Declaration) -> None:
 
 
 def check_definitions(declarations: Iterable[Declaration], folder: Path) -> None:
-    """The same of all of them, but for those that are noted in the folder to be good. Raises OSError too."""
+    """Check the declarations that are not recorded in the folder as valid. Raises DefinitionError and OSError."""
     path = folder / _NOTE
     known = _known(path)
     good = {_digest(each): each for each in declarations}
@@ -67,12 +67,12 @@ def _digest(declaration: Declaration) -> str:
 
 
 def _known(path: Path) -> frozenset[str]:
-    """The digests that are noted; none if there is no note of this version: nothing but time is lost with it."""
+    """Return the recorded digests; none if the file is missing, invalid or of another version, which only costs time."""
     try:
         note = msgspec.json.decode(path.read_bytes(), type=_Note)
     except FileNotFoundError:
         return frozenset()
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-        logger.warning("%s cannot be read, and is made anew: %s", path, error)
+        logger.warning("%s cannot be read and will be replaced: %s", path, error)
         return frozenset()
     return frozenset(note.good) if note.version == GIT_VERSION else frozenset()

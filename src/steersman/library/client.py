@@ -1,4 +1,4 @@
-"""Typed access to the objects of a declared class, by requests to the server in this process."""
+"""Typed access to the objects of a declared class, through requests to the server in this process."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from steersman.machinery.codec.serializer import from_plain, to_plain
 T = TypeVar("T")
 
 _MANAGER: Final = "steersman"
-"""Who owns what is written, unless it is said."""
+"""The default field manager."""
 _STATUS: Final = "status"
 _NOT_APPLIED = frozenset(
     {
@@ -33,21 +33,21 @@ _NOT_APPLIED = frozenset(
         "uid",
     }
 )
-"""Members of metadata that are the server's."""
+"""Members of metadata that the server sets."""
 
 
 class ObjectsClient(Generic[T]):
-    """The objects of one class, in the version that is stored: `server.objects(Flunder)`.
+    """The objects of one class, in the stored version: `server.objects(Flunder)`.
 
-    Each method is a request, which is judged, prepared and told of as any other is; it is made by the server itself
-    (`system:apiserver`, who may do everything). The class has a field `metadata`, an ObjectMeta.
+    Each method sends a request like any client's, which passes admission, hooks and validation. The request user is
+    `system:apiserver`, who may do everything. The class must have a field `metadata`, an ObjectMeta.
 
-    StatusError is raised with the code and reason that any client is told: 404 NotFound, 409 AlreadyExists or Conflict,
-    422 Invalid; ValueError for an object that was stored when the class was another, and is none of its instances.
+    StatusError has the code and reason that any client gets: 404 NotFound, 409 AlreadyExists or Conflict, 422 Invalid.
+    ValueError is raised for an object that was stored with an earlier form of the class and does not fit it any more.
     """
 
     def __init__(self, transport: Transport, model: type[T]) -> None:
-        """Raises TypeError for a class that is not declared, or has no metadata."""
+        """Create the client. Raises TypeError for a class that is not declared, or has no metadata."""
         declaration = declaration_of(model)
         if "metadata" not in member_names(model):
             raise TypeError(f"{model.__name__} has no field `metadata`, by which its objects are named")
@@ -57,11 +57,11 @@ class ObjectsClient(Generic[T]):
         self._instances = Instances(declaration)
 
     async def get(self, name: str, namespace: str = "") -> T:
-        """The object of a name."""
+        """Return an object."""
         return self._instance(await self._client.get(self._resource, name, namespace))
 
     async def list(self, namespace: str = "", *, label_selector: str = "", field_selector: str = "") -> list[T]:
-        """The objects of a namespace, or of all."""
+        """Return the objects of a namespace ("" for all)."""
         found = await self._client.list(
             self._resource, namespace, label_selector=label_selector, field_selector=field_selector
         )
@@ -70,8 +70,11 @@ class ObjectsClient(Generic[T]):
     async def watch(
         self, namespace: str = "", *, label_selector: str = "", field_selector: str = ""
     ) -> AsyncGenerator[Event[T], None]:
-        """Every object there is as ADDED, and then what changes, until it is closed (`contextlib.aclosing`) or the
-        server ends it, as it does after half an hour to an hour."""
+        """Yield every existing object as ADDED, and then each change.
+
+        The iteration lasts until it is closed (`contextlib.aclosing`), or until the server ends the watch after 30 to
+        60 minutes.
+        """
         watching = self._client.watch(
             self._resource, namespace, label_selector=label_selector, field_selector=field_selector
         )
@@ -82,21 +85,25 @@ class ObjectsClient(Generic[T]):
                         yield Event(each.type, self._instance(each.object))
 
     async def create(self, obj: T) -> T:
-        """Makes an object, in the namespace that its metadata says; what was made of it."""
+        """Create an object in the namespace of its metadata, and return it as stored."""
         return self._instance(await self._client.create(self._resource, self._plain(obj)))
 
     async def update(self, obj: T) -> T:
-        """Puts an object in the place of the one of its name, unless that has changed since it was got (Conflict). The
-        status stays as it is."""
+        """Replace the object of this name, and return it as stored; its status is kept.
+
+        Raises a Conflict if the object has changed since it was read.
+        """
         return await self._put(obj, "")
 
     async def update_status(self, obj: T) -> T:
-        """Puts the status of an object in the place of what it was, under the same condition."""
+        """Replace the status of an object, under the same condition as `update`."""
         return await self._put(obj, _STATUS)
 
     async def apply(self, obj: T, *, manager: str = _MANAGER, force: bool = False) -> T:
-        """Server-side apply by a field manager of all that the object says: made if it is not there. Without `force`
-        fields of other managers are a Conflict."""
+        """Apply all fields of the object as a field manager (server-side apply), and create it if it does not exist.
+
+        Without `force`, fields of other managers lead to a Conflict.
+        """
         plain = self._plain(obj)
         plain["metadata"] = {name: each for name, each in plain["metadata"].items() if name not in _NOT_APPLIED}
         plain.pop(_STATUS, None)
@@ -106,7 +113,7 @@ class ObjectsClient(Generic[T]):
         return self._instance(found)
 
     async def delete(self, name: str, namespace: str = "") -> None:
-        """Deletes the object of a name; one with finalizers is there until these are gone."""
+        """Delete an object; an object with finalizers exists until they are removed."""
         await self._client.delete(self._resource, name, namespace)
 
     async def _put(self, obj: T, subresource: str) -> T:
@@ -114,11 +121,11 @@ class ObjectsClient(Generic[T]):
 
     def _instance(self, plain: Plain) -> T:
         content = {name: each for name, each in plain.items() if name not in ("apiVersion", "kind", "metadata")}
-        found: T = self._instances.of_stored(OpenObject(from_plain(ObjectMeta, plain["metadata"]), content))
+        found: T = self._instances.stored_instance(OpenObject(from_plain(ObjectMeta, plain["metadata"]), content))
         return found
 
     def _plain(self, obj: T) -> Plain:
-        opened = self._instances.opened(obj)
+        opened = self._instances.to_object(obj)
         return {
             "apiVersion": self._resource.api_version,
             "kind": self._resource.kind,

@@ -1,4 +1,4 @@
-"""Conversion between the versions of a declared resource, by the functions of its classes."""
+"""Conversion between the versions of a declared resource, by methods of its classes."""
 
 from __future__ import annotations
 
@@ -15,8 +15,10 @@ from steersman.machinery.errors.status import plain_internal
 
 
 class ClassConversion(LocalConversion):
-    """Objects become those of the stored version, and from there those of another; where a class says nothing they are
-    the same in both, as far as each knows them."""
+    """Converts objects to the stored version and from there to the target version.
+
+    Between a class without conversion methods and the stored version, fields are copied as far as both have them.
+    """
 
     def __init__(self, declaration: Declaration, kinds: Mapping[str, CustomKind]) -> None:
         super().__init__(kinds)
@@ -25,11 +27,11 @@ class ClassConversion(LocalConversion):
 
     def read(self, source: CustomKind, body: bytes) -> OpenObject:
         obj = super().read(source, body)
-        # what was stored before a default was declared lacks it
+        # An object that was stored before a default was declared lacks it.
         source.default(obj)
         return obj
 
-    def completed(self, obj: OpenObject, value: bytes) -> bytes:
+    def restore_unsaid(self, obj: OpenObject, value: bytes) -> bytes:
         if obj.unsaid is None:
             return value
         stored = self._stored
@@ -37,10 +39,10 @@ class ClassConversion(LocalConversion):
         whole.content = merged(whole.content, obj.unsaid)
         return stored.value_as_is(whole)
 
-    def made(self, obj: OpenObject, source: CustomKind, target: CustomKind) -> OpenObject:
-        """Raises StatusError 500 for an object that its class cannot hold."""
+    def convert_object(self, obj: OpenObject, source: CustomKind, target: CustomKind) -> OpenObject:
+        """Convert an object. Raises StatusError 500 if the target class cannot represent it."""
         try:
-            content = self._instances.converted(obj, source.version, target.version)
+            content = self._instances.convert(obj, source.version, target.version)
         except ModelError as error:
             name = obj.metadata.name
             text = f"{source.api_version} {source.name} {name} cannot be converted to {target.api_version}: {error}"

@@ -1,4 +1,4 @@
-"""The Resource that a declared class stands for: that of its CustomResourceDefinition, with the class's hooks."""
+"""The Resource of a declared class: that of its CustomResourceDefinition, with the hooks of the class."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ _STATUS: Final = "status"
 
 
 @dataclass(frozen=True, slots=True)
-class _Converting:
-    """Makes what converts between the versions of a declaration; see custom_resource.Converting."""
+class _ConversionFactory:
+    """Makes the conversion of a declaration; see custom_resource.ConversionFactory."""
 
     declaration: Declaration
 
@@ -41,8 +41,8 @@ class _Converting:
 
 
 def resource_of_declaration(declaration: Declaration) -> Resource[Any, Any]:
-    """The resource, which is to be bound to a server. Raises TypeError."""
-    resource, versions = resource_of(_declared(declaration), _Converting(declaration))
+    """Return the resource, not bound to a server yet. Raises TypeError."""
+    resource, versions = resource_of(_declared(declaration), _ConversionFactory(declaration))
     if declaration.storage is not None:
         resource = replace(resource, verbs=verbs_of_storage(declaration.storage))
     hooks = declaration.hooks
@@ -50,9 +50,11 @@ def resource_of_declaration(declaration: Declaration) -> Resource[Any, Any]:
     return replace(
         resource,
         strategy=HookedStrategy(versions, hooked),
-        subresources=_hooked(resource.subresources, versions, hooked, hooks.of(_STATUS)),
+        subresources=_hooked(resource.subresources, versions, hooked, hooks.for_subresource(_STATUS)),
         other_versions=tuple(
-            replace(each, subresources=_hooked(each.subresources or (), versions, hooked, hooks.of(_STATUS)))
+            replace(
+                each, subresources=_hooked(each.subresources or (), versions, hooked, hooks.for_subresource(_STATUS))
+            )
             for each in resource.other_versions
         ),
         inquiry=partial(Admission, hooked, "") if hooks.admit else None,

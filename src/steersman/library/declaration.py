@@ -1,6 +1,6 @@
-"""The declaration of a resource: `@resource` on a class, `@version_of` on its other versions, and the facts they take.
+"""The declaration of a resource: `@resource` on its class, `@version_of` on its other versions.
 
-Each fact has the name that apiextensions.k8s.io/v1 has for it, as what is declared becomes a CustomResourceDefinition.
+Arguments have the names of apiextensions.k8s.io/v1, as a declaration becomes a CustomResourceDefinition.
 """
 
 from __future__ import annotations
@@ -23,8 +23,10 @@ _VOWELS: Final = "aeiou"
 
 @dataclass(frozen=True, slots=True)
 class PrinterColumn:
-    """A column of `kubectl get` after NAME. `type` is integer, number, string, boolean or date; priority 1 is shown by
-    `-o wide`."""
+    """A column of `kubectl get` after NAME.
+
+    `type` is integer, number, string, boolean or date. Columns with priority 1 are shown by `-o wide`.
+    """
 
     name: str
     json_path: str
@@ -47,21 +49,21 @@ class Scale:
 
 
 class Convertible(Protocol):
-    """A version that is not the one that is stored: it says how its objects become those of that one, and back."""
+    """A version other than the stored one that converts its objects to and from the stored version."""
 
     def convert_to(self) -> Any:
-        """This object as one of the class that it is a version of."""
+        """Return this object as an instance of the stored version's class."""
         ...
 
     @classmethod
     def convert_from(cls, hub: Any) -> Any:
-        """An object of that class as one of this one."""
+        """Return an instance of the stored version's class as an instance of this class."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Version:
-    """What is declared of one version."""
+    """The declaration of one version."""
 
     name: str
     model: type[Any]
@@ -76,7 +78,7 @@ class Version:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Declaration:
-    """What is declared of a resource. `others` are the versions that are not stored; classes may add to it."""
+    """The declaration of a resource. `others` are the versions that are not stored, which `@version_of` adds."""
 
     group: str
     kind: str
@@ -88,16 +90,16 @@ class Declaration:
     stored: Version
     hooks: HookSet
     storage: object = None
-    """What serves its objects in place of the server's storage (library.storage); None for that."""
+    """The custom storage of its objects (library.storage), None for the server's storage."""
     others: list[Version] = field(default_factory=list)
 
     @property
     def versions(self) -> tuple[Version, ...]:
-        """The stored one first."""
+        """All versions, the stored version first."""
         return (self.stored, *self.others)
 
     def serves(self, group: str, version: str, plural: str) -> bool:
-        """Whether this version of its own resource is served."""
+        """Return True if the resource is served in this version."""
         return any(each.name == version and each.served for each in self.versions)
 
 
@@ -118,15 +120,15 @@ def resource(
     deprecation_warning: str = "",
     storage: object = None,
 ) -> Callable[[C], C]:
-    """Declares a class as the resource of its name: `@resource("wardle.example.com/v1alpha1")`.
+    """Declare a class as a resource: `@resource("wardle.example.com/v1alpha1")`.
 
     The class is a `msgspec.Struct`, a dataclass or a pydantic model. Its fields are the members of objects; `spec` and
-    `status` are classes of their own. With a field `status` there is the subresource of that name. `kind` is the name
-    of the class unless given, and `plural` what English makes of that. Objects are stored in this version; or a
-    `storage` of one's own has them (library.storage), and then the class has a field `metadata`.
+    `status` are classes of their own. A field `status` makes a status subresource. `kind` defaults to the name of the
+    class, and `plural` to the English plural of `kind`. Objects are stored in this version. With a custom `storage`
+    (library.storage) the class must have a field `metadata`.
 
-    Raises DefinitionError for an apiVersion without a group, for what is no such class or storage, and for facts or
-    hooks of another form.
+    Raises DefinitionError for an apiVersion without a group, an unsuitable class or storage, and arguments or hooks of
+    another form.
     """
     group, name = _parted(api_version)
 
@@ -184,10 +186,10 @@ def version_of(
     deprecated: bool = False,
     deprecation_warning: str = "",
 ) -> Callable[[C], C]:
-    """Declares a class as another version of the resource `hub`: `@version_of(Flunder, "v1beta1")`.
+    """Declare a class as another version of the resource `hub`: `@version_of(Flunder, "v1beta1")`.
 
-    It has the methods of `Convertible`; without them objects are the same in both, as far as each knows them. Raises
-    DefinitionError for what cannot be such a version.
+    The class has the methods of `Convertible`. Without them, fields are copied as far as both classes have them. Raises
+    DefinitionError for a class that cannot be such a version.
     """
     declaration = declaration_of(hub)
 
@@ -230,7 +232,7 @@ def version_of(
 
 
 def declaration_of(model: type[Any]) -> Declaration:
-    """What `@resource` has declared of a class. Raises DefinitionError if nothing is."""
+    """Return the declaration of a class. Raises DefinitionError if it has none."""
     found = vars(model).get(_ATTRIBUTE) if isinstance(model, type) else None
     if not isinstance(found, Declaration):
         shown = model.__name__ if isinstance(model, type) else f"{model!r} is no class, and"
@@ -239,7 +241,7 @@ def declaration_of(model: type[Any]) -> Declaration:
 
 
 def plural_of(singular: str) -> str:
-    """The English plural of a name in lower case, by the rules that have no exceptions: policies, ingresses, keys."""
+    """Return the English plural of a lowercase name by the regular rules: policies, ingresses, keys."""
     if singular.endswith("y") and singular[-2:-1] not in _VOWELS:
         return f"{singular[:-1]}ies"
     if singular.endswith(("s", "x", "z", "ch", "sh")):
@@ -258,7 +260,7 @@ def _parted(api_version: object) -> tuple[str, str]:
 
 
 def _check_facts(model: type[Any], **facts: tuple[type[Any], object]) -> None:
-    """Raises DefinitionError for a fact that is not of its type, or not a sequence of it."""
+    """Raise DefinitionError for an argument that is not of its type, or not a sequence of it."""
     for name, (kind, given) in facts.items():
         if kind is Scale:
             if given is not None and not isinstance(given, Scale):

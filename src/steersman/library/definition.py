@@ -1,4 +1,4 @@
-"""The CustomResourceDefinition that a declared class stands for."""
+"""The CustomResourceDefinition of a declared class."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ def _object_members() -> Plain:
 
 
 def definition_of(model: type[Any]) -> Plain:
-    """The definition of a class as plain data, as `kubectl apply` takes it: any Kubernetes can serve the resource.
+    """Return the definition of a class as plain data for `kubectl apply`: any Kubernetes can serve the resource.
 
-    Conversion functions and hooks are this process's own: other servers have but the schema and its rules. Raises
-    TypeError for a class that is not declared, or whose types no structural schema can say.
+    Conversion methods and hooks run only in this process; other servers have the schema and its rules. Raises TypeError
+    for a class that is not declared, or with types that a structural schema cannot express.
     """
     return plain_definition(declaration_of(model))
 
 
 def definition_yaml(model: type[Any]) -> str:
-    """The same as YAML."""
+    """Return the definition of a class as YAML; see `definition_of`."""
     import yaml
 
     text: str = yaml.safe_dump(definition_of(model), sort_keys=False, allow_unicode=True)
@@ -31,7 +31,7 @@ def definition_yaml(model: type[Any]) -> str:
 
 
 def plain_definition(declaration: Declaration) -> Plain:
-    """See `definition_of`."""
+    """Return the definition of a declaration; see `definition_of`."""
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
@@ -46,7 +46,7 @@ def plain_definition(declaration: Declaration) -> Plain:
 
 
 def names_of(declaration: Declaration) -> Plain:
-    """The names of a resource."""
+    """Return the names of a resource, as in a definition."""
     names: Plain = {
         "plural": declaration.plural,
         "singular": declaration.singular,

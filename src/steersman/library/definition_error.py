@@ -1,11 +1,11 @@
-"""What is raised for a declaration that cannot be served."""
+"""The error for a declaration that cannot be served."""
 
 from __future__ import annotations
 
 
 class DefinitionError(ValueError, TypeError):
-    """A class declares what cannot be served, or stands for a CustomResourceDefinition that kube-apiserver would
-    refuse. The text says which class, where in it, and why.
+    """Raised for a class that cannot be served, or whose CustomResourceDefinition kube-apiserver would refuse.
 
-    It is a TypeError too, as much of what a class can declare wrongly is of a wrong type.
+    The text names the class, the position in it, and the reason. The error is a TypeError too, as most wrong
+    declarations have a wrong type.
     """

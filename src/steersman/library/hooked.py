@@ -1,4 +1,4 @@
-"""The hooks of a class in the places where the store calls a kind's own."""
+"""Calls of a class's hooks from the strategy, the Inquiry and the Allocator of its resource."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ _IDENTITY: Final = (
     "deletion_grace_period_seconds",
     "managed_fields",
 )
-"""Of metadata, what hooks leave alone."""
+"""Metadata that hooks must not change."""
 
 
 class Hooked:
-    """The hooks of one resource, on the objects of any of its versions."""
+    """The hooks of one resource, called with objects of any of its versions."""
 
     def __init__(self, hooks: HookSet, instances: Instances, versions: Versions) -> None:
         self._hooks = hooks
@@ -52,14 +52,16 @@ class Hooked:
         self._versions = versions
 
     def prepare(self, ctx: Context, new: OpenObject, old: OpenObject | None, subresource: str = "") -> None:
-        """Calls what prepares objects, or their status, which alone is changed then. One that is not of its class is
-        left to those who judge it. Raises StatusError."""
-        hooks = self._hooks.of(subresource).prepare
+        """Call the `prepare` hooks; with a subresource only changes of the status are kept. Raises StatusError.
+
+        An object that does not fit its class is left to validation.
+        """
+        hooks = self._hooks.for_subresource(subresource).prepare
         if not hooks:
             return
-        version = self._versions.of(ctx)
+        version = self._versions.for_request(ctx)
         try:
-            instance = self._instances.of_hub(new, version.declared.name)
+            instance = self._instances.to_stored_instance(new, version.declared.name)
         except ModelError:
             return
         before = self._instances.content(instance, version.declared.name, new)
@@ -78,14 +80,14 @@ class Hooked:
                 version.kind.default(new)
             if version is not self._versions.stored:
                 self._keep_unsaid(new, instance, version.declared.name, subresource, is_new=old is None)
-        except ModelError as error:  # the class of the request's version cannot hold what was prepared
+        except ModelError as error:  # the class of the request's version cannot represent the prepared object
             raise errors.invalid(version.kind.group_kind, new.metadata.name, list(_unfit(new, error))) from None
 
     def _keep_unsaid(self, new: OpenObject, prepared: Any, version: str, subresource: str, *, is_new: bool) -> None:
-        """What was prepared and the version of the request cannot say is stored all the same."""
+        """Store in `new.unsaid` what `prepare` has set and the version of the request cannot represent."""
         stored = self._versions.stored.declared.name
         new.unsaid = None
-        said = self._instances.content(self._instances.of_hub(new, version), stored, new)
+        said = self._instances.content(self._instances.to_stored_instance(new, version), stored, new)
         wanted = self._instances.content(prepared, stored, new)
         if subresource:
             said, wanted = _only_status(said), _only_status(wanted)
@@ -94,16 +96,16 @@ class Hooked:
             wanted.pop(_STATUS, None)
         new.unsaid = difference(said, wanted) or None
 
-    def wrong(
+    def validate(
         self, ctx: Context, new: OpenObject, old: OpenObject | None, subresource: str = ""
     ) -> Iterator[FieldError]:
-        """What the class finds wrong with an object that its schema finds nothing wrong with."""
+        """Yield the errors that the class finds in an object without schema errors."""
         try:
-            instance = self._instances.of_hub(new, self._versions.of(ctx).declared.name)
+            instance = self._instances.to_stored_instance(new, self._versions.for_request(ctx).declared.name)
         except ModelError as error:
             yield from _unfit(new, error)
             return
-        if new.unsaid is not None and (found := self._wrong_as_stored(new, instance)):
+        if new.unsaid is not None and (found := self._errors_as_stored(new, instance)):
             yield from found
             return
         request = self._request(ctx, new, old, subresource)
@@ -112,9 +114,8 @@ class Hooked:
                 errors_of_hook = list(_errors_of(each, each(instance, request)))
             yield from errors_of_hook
 
-    def _wrong_as_stored(self, new: OpenObject, instance: Any) -> list[FieldError]:
-        """What the stored version's schema has against an object of another, of which `prepare` has set more than that
-        one can say."""
+    def _errors_as_stored(self, new: OpenObject, instance: Any) -> list[FieldError]:
+        """Return the stored version's schema errors for an object with `unsaid` content, set by `prepare`."""
         stored = self._versions.stored
         whole = OpenObject(new.metadata, self._instances.content(instance, stored.declared.name, new))
         stored.kind.default(whole)
@@ -123,20 +124,23 @@ class Hooked:
     async def admit(
         self, ctx: Context, new: OpenObject, old: OpenObject | None, services: Services, subresource: str
     ) -> None:
-        """Asks whether a write may go on. What the schema refuses is left to those who judge it. Raises StatusError."""
-        version = self._versions.of(ctx)
+        """Call the `admit` hooks, which may refuse a write. Raises StatusError.
+
+        An object with schema errors is left to validation.
+        """
+        version = self._versions.for_request(ctx)
         if await offload(version.kind.structural.validate, version.kind.whole(new)):
             return
         try:
-            instance = await offload(self._instances.of_hub, new, version.declared.name)
+            instance = await offload(self._instances.to_stored_instance, new, version.declared.name)
         except ModelError as error:
             raise errors.invalid(version.kind.group_kind, new.metadata.name, list(_unfit(new, error))) from None
         request = await offload(self._request, ctx, new, old, subresource, services=services)
-        for each in self._hooks.of(subresource).admit:
+        for each in self._hooks.for_subresource(subresource).admit:
             with _same_identity(new, each), kept_running(each.__qualname__, may_wait=True):
                 await each(instance, request)
 
-    async def written(
+    async def after_write(
         self,
         ctx: Context,
         obj: OpenObject,
@@ -145,21 +149,21 @@ class Hooked:
         services: Services,
         subresource: str,
     ) -> None:
-        """Tells of a write. What is deleted is of the stored version. What goes wrong is logged."""
+        """Call the `after_write` hooks; a deleted object is passed in the stored version. Errors are logged."""
         try:
-            instance = await offload(self._instances.of_hub, obj, self._version(ctx, operation))
+            instance = await offload(self._instances.to_stored_instance, obj, self._version(ctx, operation))
             request = await offload(self._request, ctx, obj, old, subresource, operation, services)
-            for each in self._hooks.of(subresource).after_write:
+            for each in self._hooks.for_subresource(subresource).after_write:
                 with kept_running(each.__qualname__, may_wait=True):
                     waiting = each(instance, request)
                     if inspect.isawaitable(waiting):
                         await waiting
         except Exception:
-            logger.exception("what is to be done after a write of %s has failed", obj.metadata.name)
+            logger.exception("an after_write hook of %s failed", obj.metadata.name)
 
     def _version(self, ctx: Context, operation: str) -> str:
-        """The version of the objects that a hook is called for."""
-        return (self._versions.stored if operation == DELETE else self._versions.of(ctx)).declared.name
+        """Return the version of the objects that a hook gets."""
+        return (self._versions.stored if operation == DELETE else self._versions.for_request(ctx)).declared.name
 
     def _request(
         self,
@@ -173,9 +177,9 @@ class Hooked:
         before = None
         if old is not None:
             try:
-                before = self._instances.of_hub(old, self._version(ctx, operation))
-            except ModelError:  # it was stored when the class was another
-                logger.warning("%s is stored in a form that its class does not know", old.metadata.name)
+                before = self._instances.to_stored_instance(old, self._version(ctx, operation))
+            except ModelError:  # stored with an earlier form of the class
+                logger.warning("the stored form of %s does not fit its class", old.metadata.name)
         objects = None if services is None else partial(objects_of, services)
         name = operation or (CREATE if old is None else UPDATE)
         return Request(name, new.metadata, before, subresource, ctx, objects)
@@ -183,8 +187,10 @@ class Hooked:
 
 @contextmanager
 def _same_identity(obj: OpenObject, hook: Callable[..., Any]) -> Iterator[None]:
-    """Raises StatusError 500 if a hook changes by what an object is known, as it would be stored elsewhere than was
-    asked for, and than rights were judged for."""
+    """Raise StatusError 500 if a hook changes the identity of an object.
+
+    The object would be stored under another name than the request's, for which the user was authorized.
+    """
     meta = obj.metadata
     before = {name: getattr(meta, name) for name in _IDENTITY}
     yield
@@ -200,7 +206,7 @@ def _same_identity(obj: OpenObject, hook: Callable[..., Any]) -> Iterator[None]:
 
 
 def _check_prepared(hook: Callable[..., Any], instance: Any) -> None:
-    """Raises StatusError 500 if a hook has put values into an object that cannot be stored."""
+    """Raise StatusError 500 if a hook has put values into an object that JSON cannot represent."""
     try:
         check_values(instance)
     except NoJson as error:
@@ -208,7 +214,7 @@ def _check_prepared(hook: Callable[..., Any], instance: Any) -> None:
 
 
 def _errors_of(hook: Callable[..., Any], given: Any) -> Iterator[FieldError]:
-    """What a `validate` has found. Raises StatusError 500 for what are no FieldErrors."""
+    """Yield the errors from a `validate` hook. Raises StatusError 500 for anything but FieldErrors."""
     if given is None:
         return
     if isinstance(given, FieldError):
@@ -223,7 +229,7 @@ def _errors_of(hook: Callable[..., Any], given: Any) -> Iterator[FieldError]:
 
 
 def _unfit(obj: OpenObject, error: ModelError) -> Iterator[FieldError]:
-    """What a class finds wrong with an object, where it says so."""
+    """Yield the errors that a class finds in an object, at the fields if the class tells them."""
     if not error.found:
         yield invalid(Path(), obj.content, str(error))
     for each in error.found:
@@ -238,13 +244,13 @@ def _only_status(content: Plain) -> Plain:
 
 
 def objects_of(services: Services, model: type[Any]) -> Objects[Any]:
-    """See Request.objects."""
+    """Return access to the stored objects of a class; see Request.objects."""
     declaration = declaration_of(model)
     return StoredInstances(Instances(declaration), services.objects(declaration.group, declaration.plural))
 
 
 class HookedStrategy(CustomResourceStrategy):
-    """Custom resources with hooks."""
+    """The strategy of custom resources with hooks."""
 
     def __init__(self, versions: Versions, hooked: Hooked) -> None:
         super().__init__(versions)
@@ -255,7 +261,7 @@ class HookedStrategy(CustomResourceStrategy):
         self._hooked.prepare(ctx, obj, None)
 
     def prepare_for_update(self, ctx: Context, new: OpenObject, old: OpenObject) -> None:
-        if self._versions.of(ctx).declared.has_status:
+        if self._versions.for_request(ctx).declared.has_status:
             new.content.pop(_STATUS, None)
             if _STATUS in old.content:
                 new.content[_STATUS] = old.content[_STATUS]
@@ -264,15 +270,15 @@ class HookedStrategy(CustomResourceStrategy):
 
     def validate(self, ctx: Context, obj: OpenObject) -> Iterator[FieldError]:
         found = list(super().validate(ctx, obj))
-        return iter(found or self._hooked.wrong(ctx, obj, None))
+        return iter(found or self._hooked.validate(ctx, obj, None))
 
     def validate_update(self, ctx: Context, new: OpenObject, old: OpenObject) -> Iterator[FieldError]:
         found = list(super().validate_update(ctx, new, old))
-        return iter(found or self._hooked.wrong(ctx, new, old))
+        return iter(found or self._hooked.validate(ctx, new, old))
 
 
 class HookedStatusStrategy(StatusStrategy):
-    """Their status."""
+    """The strategy of `/status` of custom resources with hooks."""
 
     def __init__(self, versions: Versions, hooked: Hooked) -> None:
         super().__init__(versions)
@@ -284,43 +290,43 @@ class HookedStatusStrategy(StatusStrategy):
 
     def validate_update(self, ctx: Context, new: OpenObject, old: OpenObject) -> Iterator[FieldError]:
         found = list(super().validate_update(ctx, new, old))
-        return iter(found or self._hooked.wrong(ctx, new, old, _STATUS))
+        return iter(found or self._hooked.validate(ctx, new, old, _STATUS))
 
 
 class Admission(Inquiry[OpenObject]):
-    """Asks hooks that may wait."""
+    """The Inquiry that calls `admit` hooks."""
 
     def __init__(self, hooked: Hooked, subresource: str, services: Services) -> None:
         self._hooked = hooked
         self._subresource = subresource
         self._services = services
 
-    async def look_into(self, ctx: Context, new: OpenObject, old: OpenObject | None) -> None:
-        """See Inquiry."""
+    async def look_up(self, ctx: Context, new: OpenObject, old: OpenObject | None) -> None:
+        """Call the hooks; see Inquiry."""
         await self._hooked.admit(ctx, new, old, self._services, self._subresource)
 
 
 class AfterWrite(Allocator[OpenObject]):
-    """Reserves nothing: it is told of writes in the places where what was reserved would be kept or given back."""
+    """The Allocator that calls `after_write` hooks; it reserves nothing."""
 
     def __init__(self, hooked: Hooked, subresource: str, services: Services) -> None:
         self._hooked = hooked
         self._subresource = subresource
         self._services = services
 
-    async def take(
+    async def allocate(
         self, ctx: Context, new: OpenObject, old: OpenObject | None
     ) -> Callable[[bool], Awaitable[None] | None]:
-        """See Allocator."""
+        """Return the function that calls the hooks; see Allocator."""
         operation = CREATE if old is None else UPDATE
 
-        def settle(stored: bool) -> Awaitable[None] | None:
+        def finish(stored: bool) -> Awaitable[None] | None:
             if not stored:
                 return None
-            return self._hooked.written(ctx, new, old, operation, self._services, self._subresource)
+            return self._hooked.after_write(ctx, new, old, operation, self._services, self._subresource)
 
-        return settle
+        return finish
 
-    async def give_back(self, ctx: Context, obj: OpenObject) -> None:
-        """See Allocator."""
-        await self._hooked.written(ctx, obj, obj, DELETE, self._services, "")
+    async def release(self, ctx: Context, obj: OpenObject) -> None:
+        """Call the hooks for a deleted object; see Allocator."""
+        await self._hooked.after_write(ctx, obj, obj, DELETE, self._services, "")

@@ -1,4 +1,4 @@
-"""Hooks: methods of a declared class that prepare objects, judge them, and hear of what was written."""
+"""Hooks: methods of a declared class that prepare and validate objects, and react to writes."""
 
 from __future__ import annotations
 
@@ -43,30 +43,30 @@ _MARKS: Final = (
 
 
 class Objects(Protocol[C]):
-    """The stored objects of a class, as its instances, which are the caller's own.
+    """The stored objects of a class as its instances, which the caller owns.
 
-    ValueError is raised for an object that was stored when the class was another, and is none of its instances.
+    ValueError is raised for an object that was stored with an earlier form of the class and does not fit it any more.
     """
 
     async def find(self, name: str, namespace: str = "") -> C | None:
-        """The object, None if there is none."""
+        """Return an object, None if there is none."""
         ...
 
     def every(self, namespace: str = "") -> AsyncIterator[C]:
-        """Every object of a namespace, or of all; others have the loop in between."""
+        """Yield every object of a namespace ("" for all); other tasks run in between."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Request(Generic[T]):
-    """What a hook is told of the request. `old` is the object before an update or a deletion, None on a creation.
+    """The request for which a hook is called.
 
-    `metadata` is that of the object that the hook is a method of; `prepare` may change its labels, annotations,
-    finalizers and owner references.
+    `old` is the object before an update or deletion, None on create. `metadata` is that of the hook's object; `prepare`
+    may change its labels, annotations, finalizers and owner references.
     """
 
     operation: str
-    """CREATE, UPDATE or DELETE; for a storage of one's own GET, LIST or WATCH too."""
+    """CREATE, UPDATE or DELETE; for a custom storage also GET, LIST or WATCH."""
     metadata: ObjectMeta
     old: T | None
     subresource: str
@@ -76,47 +76,49 @@ class Request(Generic[T]):
 
     @property
     def user(self) -> UserInfo:
-        """Who asks."""
+        """The authenticated user of the request."""
         return self._ctx.user
 
     @property
     def dry_run(self) -> bool:
-        """Whether nothing is to be stored."""
+        """True if nothing is to be stored."""
         return self._ctx.dry_run
 
     def warn(self, text: str) -> None:
-        """Tells the client something about a write that goes through."""
+        """Add a warning for the client to the answer of a successful write."""
         self._ctx.warn(text)
 
     def forbid(self, reason: str) -> StatusError:
-        """What `admit` raises to refuse the request: 403 with this reason."""
+        """Return the error with which `admit` refuses the request: 403 with this reason."""
         from steersman.machinery.errors.status import forbidden
 
         return forbidden(self._ctx.action.group_resource, self.metadata.name, reason)
 
     def already_exists(self) -> StatusError:
-        """What a storage of one's own raises for a new object whose name is taken: 409."""
+        """Return the error of a custom storage for a new object whose name is taken: 409."""
         from steersman.machinery.errors.status import already_exists
 
         return already_exists(self._ctx.action.group_resource, self.metadata.name)
 
     def conflict(self, reason: str) -> StatusError:
-        """What it raises for an object that has changed since it was got: 409 with this reason."""
+        """Return the error of a custom storage for an object that has changed since it was read: 409 with this reason."""
         from steersman.machinery.errors.status import conflict
 
         return conflict(self._ctx.action.group_resource, self.metadata.name, reason)
 
     def expired(self) -> StatusError:
-        """What it raises for a watch that cannot go on from the version asked for: 410, so that the client lists."""
+        """Return the error of a custom storage for a watch that cannot resume from its version: 410, so that the client
+        lists.
+        """
         from steersman.machinery.errors.status import expired
 
         return expired("The resourceVersion for the provided watch is too old.")
 
     def objects(self, model: type[R]) -> Objects[R]:
-        """The stored objects of a class, of this or of another resource of the server.
+        """Return access to the stored objects of a class, of this or another resource of the server.
 
         Raises RuntimeError in `prepare` and `validate`, which must not wait, KeyError for a class that is not served,
-        TypeError for one that is not declared.
+        TypeError for a class that is not declared.
         """
         if self._objects_of is None:
             raise RuntimeError("prepare and validate must not wait: look at other objects in admit")
@@ -131,8 +133,7 @@ AfterWrite = Callable[[Any, Request[Any]], Awaitable[None] | None]
 
 @dataclass(frozen=True, slots=True)
 class HookSet:
-    """The hooks of a class for writes of the object or, in `status`, of its status; each kind in the order of their
-    declaration."""
+    """The hooks of a class by type, in declaration order; `status` has those for writes of the status."""
 
     prepare: tuple[Prepare, ...] = ()
     validate: tuple[Validate, ...] = ()
@@ -140,8 +141,8 @@ class HookSet:
     after_write: tuple[AfterWrite, ...] = ()
     status: HookSet | None = None
 
-    def of(self, subresource: str) -> HookSet:
-        """Those for writes of the object (""), or of its status."""
+    def for_subresource(self, subresource: str) -> HookSet:
+        """Return the hooks for writes of the object (""), or of its status."""
         return self.status or _NO_HOOKS if subresource else self
 
 
@@ -157,18 +158,19 @@ def prepare(*, status: bool) -> Callable[[F], F]: ...
 
 
 def prepare(method: F | None = None, *, status: bool = False) -> F | Callable[[F], F]:
-    """`def fill(self, request: Request) -> None` changes an object that is created or replaced, before it is judged.
+    """Mark a method that changes an object before validation: `def fill(self, request: Request) -> None`.
 
-    It must not wait, and leaves alone by what the object is known (`metadata.name`, `uid` and the like): the request is
-    answered 500 otherwise. `@prepare(status=True)` is called for writes of the status instead, and changes that alone.
+    It is called on create and update. It must not wait, and must not change the object's identity (`metadata.name`,
+    `uid` and the like), otherwise the request fails with 500. `@prepare(status=True)` is called for writes of the
+    status instead, and changes only the status.
     """
     return _marking(_PREPARE, method, status=status)
 
 
 def validate(method: F) -> F:
-    """`def check(self, request: Request) -> Iterator[FieldError]` yields what is wrong with an object, its status too.
+    """Mark a method that yields an object's errors: `def check(self, request: Request) -> Iterator[FieldError]`.
 
-    It is called for objects that the schema and its rules find nothing wrong with, and must not wait.
+    It is called for objects, also with a new status, that have no schema or rule errors. It must not wait.
     """
     return _marked(method, _VALIDATE)
 
@@ -182,11 +184,11 @@ def admit(*, status: bool) -> Callable[[F], F]: ...
 
 
 def admit(method: F | None = None, *, status: bool = False) -> F | Callable[[F], F]:
-    """`async def allow(self, request: Request) -> None` may refuse an object that is created or replaced, by
-    `raise request.forbid("...")`. It may wait, and look at other objects by `request.objects(Class)`.
+    """Mark a method that may refuse a write: `async def allow(self, request: Request) -> None`.
 
-    It is called before `prepare`, for objects that the schema finds nothing wrong with. `@admit(status=True)` is called
-    for writes of the status instead.
+    It is called on create and update, and refuses with `raise request.forbid("...")`. It may wait, and read other
+    objects through `request.objects(Class)`. It is called before `prepare`, for objects without schema errors.
+    `@admit(status=True)` is called for writes of the status instead.
     """
     return _marking(_ADMIT, method, status=status)
 
@@ -200,15 +202,19 @@ def after_write(*, status: bool) -> Callable[[F], F]: ...
 
 
 def after_write(method: F | None = None, *, status: bool = False) -> F | Callable[[F], F]:
-    """`async def tell(self, request: Request) -> None` hears of an object that was created, replaced or deleted, before
-    the client is answered. What it raises is logged: the write stays. `@after_write(status=True)` hears of writes of
-    the status instead."""
+    """Mark a method that is called after a write: `async def tell(self, request: Request) -> None`.
+
+    It is called for a created, replaced or deleted object, before the client gets the answer. An exception is logged,
+    and the write stays. `@after_write(status=True)` is called for writes of the status instead.
+    """
     return _marking(_AFTER_WRITE, method, status=status)
 
 
 def hooks_of(model: type[Any]) -> HookSet:
-    """The hooks of a class and of those it inherits from. A method may be several. Raises DefinitionError for one that
-    could not be called as it has to be."""
+    """Return the hooks of a class and its bases; a method may be several hooks.
+
+    Raises DefinitionError for a method with an unsuitable form.
+    """
     found: dict[str, dict[str, Callable[..., Any]]] = {mark: {} for mark in _MARKS}
     for base in reversed(model.__mro__):
         for name, method in vars(base).items():
@@ -231,7 +237,7 @@ def hooks_of(model: type[Any]) -> HookSet:
 
 
 def own_hooks(model: type[Any], hub: type[Any]) -> list[str]:
-    """The names of the hooks that a class has beside those it shares with `hub`."""
+    """Return the names of the hooks that a class has and `hub` does not share."""
     return [
         name
         for base in model.__mro__
@@ -242,7 +248,7 @@ def own_hooks(model: type[Any], hub: type[Any]) -> list[str]:
 
 
 def _check(where: str, mark: str, method: Callable[..., Any]) -> None:
-    """Raises DefinitionError."""
+    """Raise DefinitionError for a method whose form does not suit its mark."""
     name = mark.removesuffix(_STATUS)
     is_async = inspect.iscoroutinefunction(method)
     yields = inspect.isgeneratorfunction(method)

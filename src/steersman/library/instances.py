@@ -1,4 +1,4 @@
-"""Objects of a declared resource as instances of its classes, in the version that one asks for."""
+"""Objects of a declared resource as instances of its classes, in any version."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _METADATA: Final = "metadata"
 
 
 class Instances:
-    """The instances of one resource."""
+    """Conversion between the objects of one resource and instances of its classes."""
 
     def __init__(self, declaration: Declaration) -> None:
         self._group, self._kind = declaration.group, declaration.kind
@@ -30,26 +30,30 @@ class Instances:
         self._versions = {each.name: each for each in declaration.versions}
         self._members = {each.name: member_names(each.model) for each in declaration.versions}
 
-    def of_hub(self, obj: OpenObject, version: str) -> Any:
-        """An object of a version as an instance of the class that is stored. Raises ModelError, and StatusError 500 if
-        the class cannot convert it."""
+    def to_stored_instance(self, obj: OpenObject, version: str) -> Any:
+        """Return an object of a version as an instance of the stored version's class.
+
+        Raises ModelError, and StatusError 500 if the class cannot convert it.
+        """
         given = self._versions[version]
         instance = self._instance(given, obj)
         if given is self._hub:
             return instance
         if _converts(given):
-            instance = self._converted_by(instance.convert_to, "convert_to", given, self._hub, obj)
+            instance = self._convert_with(instance.convert_to, "convert_to", given, self._hub, obj)
         else:
             instance = instance_of(self._hub.model, plain_of(instance))
         if obj.unsaid is not None:
             instance = instance_of(self._hub.model, merged(plain_of(instance), obj.unsaid))
         return instance
 
-    def _converted_by(
+    def _convert_with(
         self, function: Callable[..., Any], name: str, source: Version, target: Version, obj: OpenObject, *args: Any
     ) -> Any:
-        """What a class's own function makes of an object. Raises StatusError 500 if that fails, as where a conversion
-        webhook does."""
+        """Return the result of a class's conversion method.
+
+        Raises StatusError 500 if it fails, as with a failing conversion webhook.
+        """
         model = (source if name == "convert_to" else target).model
         try:
             with computing(f"{model.__name__}.{name}"):
@@ -70,36 +74,38 @@ class Instances:
             f"{model.__name__}.{name} {why}"
         )
 
-    def of_stored(self, obj: OpenObject) -> Any:
-        """An object of the stored version as an instance. Raises ModelError."""
+    def stored_instance(self, obj: OpenObject) -> Any:
+        """Return an object of the stored version as an instance. Raises ModelError."""
         return self._instance(self._hub, obj)
 
-    def opened(self, instance: Any) -> OpenObject:
-        """An instance of the class that is stored as an object, with the metadata that it has."""
+    def to_object(self, instance: Any) -> OpenObject:
+        """Return an instance of the stored version's class as an object with its metadata."""
         plain = plain_of(instance)
         meta = plain.pop(_METADATA, None)
         return OpenObject(ObjectMeta() if meta is None else from_plain(ObjectMeta, meta), plain)
 
     def content(self, instance: Any, version: str, obj: OpenObject) -> Plain:
-        """What an instance of the class that is stored, made of `obj`, is in a version, without metadata. Raises
-        ModelError, and StatusError 500 if the class cannot convert it."""
+        """Return the content, in a version, of an instance of the stored version's class that was made from `obj`.
+
+        The content has no metadata. Raises ModelError, and StatusError 500 if the class cannot convert it.
+        """
         wanted = self._versions[version]
         if wanted is not self._hub:
             model: Any = wanted.model
             if _converts(wanted):
-                instance = self._converted_by(model.convert_from, "convert_from", self._hub, wanted, obj, instance)
+                instance = self._convert_with(model.convert_from, "convert_from", self._hub, wanted, obj, instance)
             else:
                 instance = instance_of(model, plain_of(instance))
         plain = plain_of(instance)
         plain.pop(_METADATA, None)
         return plain
 
-    def converted(self, obj: OpenObject, source: str, target: str) -> Plain:
-        """The content of an object of one version in another. Raises ModelError."""
+    def convert(self, obj: OpenObject, source: str, target: str) -> Plain:
+        """Return the content of an object of one version in another version. Raises ModelError."""
         given, wanted = self._versions[source], self._versions[target]
         if not _converts(given) and not _converts(wanted):
             return dict(deep_copy(obj.content))
-        return self.content(self.of_hub(obj, source), target, obj)
+        return self.content(self.to_stored_instance(obj, source), target, obj)
 
     def _instance(self, version: Version, obj: OpenObject) -> Any:
         plain = obj.content
@@ -109,21 +115,21 @@ class Instances:
 
 
 class StoredInstances:
-    """See hooks.Objects."""
+    """The stored objects of a resource as instances; see hooks.Objects."""
 
     def __init__(self, instances: Instances, stored: Objects) -> None:
         self._instances = instances
         self._stored = stored
 
     async def find(self, name: str, namespace: str = "") -> Any:
-        """See hooks.Objects."""
-        found = await self._stored.find(namespace, name)
-        return None if found is None else self._instances.of_stored(found)
+        """Return an object as an instance; see hooks.Objects."""
+        found = await self._stored.get_cached(namespace, name)
+        return None if found is None else self._instances.stored_instance(found)
 
     async def every(self, namespace: str = "") -> AsyncIterator[Any]:
-        """See hooks.Objects."""
-        async for found, _ in self._stored.every(namespace):
-            yield self._instances.of_stored(found)
+        """Yield every object as an instance; see hooks.Objects."""
+        async for found, _ in self._stored.iterate_cached(namespace):
+            yield self._instances.stored_instance(found)
 
 
 def _converts(version: Version) -> bool:

@@ -1,4 +1,4 @@
-"""What a hook has made of an object, worked into what the client sent: what it left alone stays as it was sent."""
+"""Merging of a hook's changes into the object that the client sent; unchanged parts stay as sent."""
 
 from __future__ import annotations
 
@@ -12,9 +12,11 @@ _MISSING: Final = object()
 
 
 def changed(given: Any, before: Any, after: Any) -> Any:
-    """`given` with what differs between `before` and `after`, which are `given` as a class has it before and after a
-    hook. Lists are one value. One in which values are twice that the class has once (a set) stays, so that it is judged
-    as it was sent."""
+    """Return `given` with the differences between `before` and `after`, the class's forms before and after a hook.
+
+    A list is merged as one value. A list with duplicates that the class holds once (a set) stays, so that it is
+    validated as it was sent.
+    """
     if after == before:
         return given
     if isinstance(given, dict) and isinstance(before, dict) and isinstance(after, dict):
@@ -30,7 +32,7 @@ def changed(given: Any, before: Any, after: Any) -> Any:
 
 
 def difference(before: Mapping[str, Any], after: Mapping[str, Any]) -> Plain:
-    """The merge patch (RFC 7386) that makes `after` of `before`. Neither has members that are null."""
+    """Return the merge patch (RFC 7386) from `before` to `after`, neither of which has null members."""
     patch: Plain = {name: None for name in before if name not in after}
     for name, value in after.items():
         old = before.get(name, _MISSING)
@@ -41,7 +43,7 @@ def difference(before: Mapping[str, Any], after: Mapping[str, Any]) -> Plain:
 
 
 def merged(given: Mapping[str, Any], patch: Mapping[str, Any]) -> Plain:
-    """What a merge patch makes of an object."""
+    """Return an object with a merge patch applied."""
     result = dict(given)
     for name, value in patch.items():
         if value is None:

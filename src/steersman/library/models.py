@@ -1,4 +1,4 @@
-"""Classes of the library's users: their fields, and their instances made of plain data and written as such.
+"""Users' classes: their fields, and conversion of instances from and to plain data.
 
 A class is a `msgspec.Struct`, a dataclass or a pydantic model. pydantic need not be installed.
 """
@@ -27,8 +27,10 @@ _UNFIT: Final = "the object does not fit its class"
 
 
 class ModelError(ValueError):
-    """Plain data is no instance of a class; the text says where and why. `found` says it of each field, where the class
-    tells them apart."""
+    """Raised for plain data that does not fit a class; the text says where and why.
+
+    `found` has the errors by field, if the class distinguishes them.
+    """
 
     def __init__(self, text: str, found: Sequence[Unfit] = ()) -> None:
         super().__init__(text)
@@ -37,7 +39,7 @@ class ModelError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Unfit:
-    """What is wrong with one field: where it is from the root of the object, by names and indices, and its value."""
+    """The error of one field: its location from the root, as names and indices, and its value."""
 
     location: tuple[str | int, ...]
     value: Any
@@ -46,8 +48,11 @@ class Unfit:
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A field of a class. `name` is that of its JSON, `type` its annotation with all of `Annotated`; `markers` are
-    constraints that the class keeps elsewhere. `default` is plain data, NO_DEFAULT where there is none."""
+    """A field of a class.
+
+    `name` is that of its JSON, `type` its annotation with all of `Annotated`. `markers` are constraints that the class
+    keeps elsewhere. `default` is plain data, NO_DEFAULT if there is none.
+    """
 
     name: str
     type: Any
@@ -58,17 +63,17 @@ class Field:
 
 
 def member_names(model: type[Any]) -> frozenset[str]:
-    """The members of objects that a class has fields for."""
+    """Return the JSON names of a class's fields."""
     return frozenset(each.name for each in fields_of(model))
 
 
 def is_model(kind: object) -> bool:
-    """Whether it is a class with fields."""
+    """Return True for a class with fields."""
     return isinstance(kind, type) and (_is_struct(kind) or dataclasses.is_dataclass(kind) or _is_pydantic(kind))
 
 
 def description_of(model: type) -> str:
-    """Its own docstring; a dataclass without one has its signature in the place of that."""
+    """Return a class's own docstring, "" for the generated signature of a dataclass without one."""
     text = model.__dict__.get("__doc__") or ""
     if dataclasses.is_dataclass(model) and text.startswith(f"{model.__name__}("):
         return ""
@@ -76,8 +81,10 @@ def description_of(model: type) -> str:
 
 
 def fields_of(model: type[Any]) -> Iterator[Field]:
-    """The fields of a class, in their order. Raises TypeError for a class without, NameError for an annotation that
-    means nothing."""
+    """Return the fields of a class in order.
+
+    Raises TypeError for a class without fields, NameError for an annotation with an undefined name.
+    """
     if _is_struct(model):
         return _struct_fields(model)
     if dataclasses.is_dataclass(model):
@@ -88,7 +95,7 @@ def fields_of(model: type[Any]) -> Iterator[Field]:
 
 
 def instance_of(model: type[Any], plain: Mapping[str, Any]) -> Any:
-    """An instance of a class. Raises ModelError."""
+    """Return an instance of a class for plain data. Raises ModelError."""
     with kept_running(model.__name__):
         return _instance_of(model, plain)
 
@@ -97,19 +104,19 @@ def _instance_of(model: type[Any], plain: Mapping[str, Any]) -> Any:
     if _is_pydantic(model):
         try:
             return model.model_validate(plain)
-        except ValueError as error:  # pydantic's ValidationError is one
+        except ValueError as error:  # the base of pydantic's ValidationError
             raise ModelError(str(error), _unfit(error)) from None
     try:
-        if _METADATA in plain:  # as JSON: ObjectMeta keeps parts of it as they are sent
+        if _METADATA in plain:  # through JSON, as ObjectMeta keeps raw parts
             return msgspec.json.decode(encode(plain), type=model)
         return msgspec.convert(plain, model)
     except msgspec.ValidationError as error:
-        own = error.__cause__  # what the class itself has said; the schema has found all else
+        own = error.__cause__  # the class's own error; the schema has found all others
         raise ModelError(_UNFIT if own is None else str(own)) from None
 
 
 def plain_of(instance: Any) -> Plain:
-    """What an instance is as JSON; what is None is left out, and sets are sorted."""
+    """Return an instance as JSON data, without None values and with sorted sets."""
     with kept_running(type(instance).__name__):
         return _plain_of(instance)
 
@@ -127,7 +134,7 @@ def _plain_of(instance: Any) -> Plain:
 
 
 def _sort_sets(dumped: Any, given: Any) -> None:
-    """Sorts what pydantic has made of the sets in `given`: their order is another in each process."""
+    """Sort the lists that pydantic has made of the sets in `given`, whose order differs in each process."""
     if isinstance(dumped, list):
         if isinstance(given, AbstractSet):
             dumped.sort(key=lambda each: msgspec.json.encode(presorted(each), order="sorted"))
@@ -140,7 +147,7 @@ def _sort_sets(dumped: Any, given: Any) -> None:
 
 
 def _unfit(error: Any) -> Sequence[Unfit]:
-    """What a ValidationError of pydantic says of each field."""
+    """Return the errors of a pydantic ValidationError by field."""
     if not hasattr(error, "errors"):
         return ()
     return [
@@ -202,7 +209,7 @@ def _pydantic_fields(model: Any) -> Iterator[Field]:
 
 
 def _plain_default(default: Any) -> Any:
-    """A default as plain data; None stands for a value that is left out."""
+    """Return a default as plain data; None becomes NO_DEFAULT."""
     if default is NO_DEFAULT or default is None or default is msgspec.UNSET:
         return NO_DEFAULT
     if is_model(type(default)):

@@ -1,4 +1,4 @@
-"""Declared resources in a whole Steersman in this process, beside those that it has."""
+"""Declared resources in a Steersman control plane in this process, in addition to its own resources."""
 
 from __future__ import annotations
 
@@ -20,9 +20,10 @@ from steersman.rest.capabilities import ResourceStorage
 
 
 async def mount(plane: ControlPlane, *resources: type[Any]) -> None:
-    """Serves the resources that these classes declare from now on, stored where the others are, until the control
-    plane stops. One takes the place of the one of its name that is served already, and watches of that end. A
-    CustomResourceDefinition of its name is not served any more (its condition NamesAccepted says so).
+    """Serve the resources of these classes from now on, in the control plane's storage, until it stops.
+
+    A resource that is already served under the same name is replaced, and its watches end. A CustomResourceDefinition
+    of the same name is not served any more, and its condition NamesAccepted says so.
 
     Raises DefinitionError for a class that is not declared or cannot be served, ValueError if a built-in resource has
     its name.

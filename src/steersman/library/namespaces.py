@@ -1,6 +1,6 @@
-"""The end of namespaces: what is in one that is deleted goes, and then the namespace.
+"""Deletion of namespaces: deletes the objects in a terminating namespace, and then finalizes it.
 
-A cluster has a controller for this (kube-controller-manager's namespace controller); a library's server has none.
+In a cluster kube-controller-manager's namespace controller does this; a library's server has no controllers.
 """
 
 from __future__ import annotations
@@ -19,29 +19,29 @@ from steersman.rest.context import loopback
 from steersman.storage.cache.entry import Entry
 from steersman.store.follower import Follower
 from steersman.store.store import Store
-from steersman.work.yielding import unhurried
+from steersman.work.yielding import time_sliced
 
 logger = logging.getLogger(__name__)
 
-_LOOKS: Final = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
-"""Seconds between looks at whether all objects of a namespace are gone."""
+_CHECK_DELAYS: Final = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
+"""Seconds between checks for remaining objects of a namespace."""
 
 
 class NamespaceDeletion:
-    """`start` begins, `stop` ends."""
+    """The controller of terminating namespaces."""
 
     def __init__(self, stores: Stores) -> None:
         self._stores = stores
         self._namespaces = stores.objects("", "namespaces")
         self._tasks: dict[str, asyncio.Task[None]] = {}
-        """By the name of a namespace that goes."""
+        """Running deletions by name of the namespace."""
 
     def start(self) -> None:
-        """Looks at every namespace, and from then on at every one that changes."""
+        """Start following namespaces."""
         Follower(self._stores.store("", "namespaces"), self._changed).begin()
 
     async def stop(self) -> None:
-        """Returns once nothing of it runs any more."""
+        """Stop, and return once nothing runs any more."""
         tasks = list(self._tasks.values())
         for each in tasks:
             each.cancel()
@@ -55,11 +55,11 @@ class NamespaceDeletion:
         task.add_done_callback(lambda _: self._tasks.pop(name))
 
     async def _end(self, name: str) -> None:
-        """Returns once the namespace has none of this server's finalizers, however often that has to be tried."""
-        looks = 0
+        """Empty and finalize a namespace, with retries; return once this server's finalizer is gone."""
+        checks = 0
         while True:
             try:
-                found = await self._namespaces.find("", name)
+                found = await self._namespaces.get_cached("", name)
                 if found is None or found.metadata.deletion_timestamp is None or FINALIZER not in found.spec.finalizers:
                     return
                 if await self._is_empty(name):
@@ -67,11 +67,11 @@ class NamespaceDeletion:
                     return
             except Exception:
                 logger.exception("the namespace %s cannot be deleted yet", name)
-            await asyncio.sleep(_LOOKS[min(looks, len(_LOOKS) - 1)])
-            looks += 1
+            await asyncio.sleep(_CHECK_DELAYS[min(checks, len(_CHECK_DELAYS) - 1)])
+            checks += 1
 
     async def _is_empty(self, namespace: str) -> bool:
-        """Deletes what is there; whether nothing is left."""
+        """Delete the objects in a namespace, and return True if none are left."""
         is_empty = True
         for store in self._namespaced():
             await store.warm()
@@ -93,7 +93,7 @@ class NamespaceDeletion:
 
 
 async def _delete_all(objects: StoreObjects, names: Iterable[str], namespace: str) -> None:
-    async for name in unhurried(names):
+    async for name in time_sliced(names):
         try:
             await objects.delete(loopback(namespace, name), name)
         except StatusError as error:

@@ -1,4 +1,4 @@
-"""The capabilities of a resource on storage of one's own (see library.storage and rest.capabilities)."""
+"""Capabilities of a resource on a custom storage (see library.storage and rest.capabilities)."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ CREATE: Final = "CREATE"
 
 
 @dataclass(slots=True)
-class _Told:
-    """See rest.capabilities.WatchEvent."""
+class _WatchEvent:
+    """An event of a watch; see rest.capabilities.WatchEvent."""
 
     type: str
     entry: Encoded
@@ -59,7 +59,7 @@ class _Told:
 
 
 class _OwnObjects(WriteRules[OpenObject]):
-    """The objects of a class as its own storage has them."""
+    """The objects of a class in a custom storage."""
 
     def __init__(
         self,
@@ -77,13 +77,13 @@ class _OwnObjects(WriteRules[OpenObject]):
         self._objects_of = objects_of
 
     def decode(self, item: Item) -> OpenObject:
-        """See ResourceStorage."""
+        """Return the object of an item; see ResourceStorage."""
         return self.kind.decode(item.body)
 
     def remember(self, item: Item, kind: object, encoded: bytes) -> None:
-        """Keeps nothing: each answer is made of what the storage gives."""
+        """Do nothing, as items are not cached."""
 
-    def _place(self, ctx: Context, name: str) -> ObjectMeta:
+    def _metadata(self, ctx: Context, name: str) -> ObjectMeta:
         return ObjectMeta(name=name, namespace=ctx.action.namespace)
 
     def _request(
@@ -92,31 +92,31 @@ class _OwnObjects(WriteRules[OpenObject]):
         return Request(operation, meta, old, subresource, ctx, self._objects_of)
 
     def _instance(self, obj: OpenObject) -> Any:
-        """Raises StatusError 500 for what the class cannot hold."""
+        """Return an instance of an object. Raises StatusError 500 if the object does not fit the class."""
         try:
-            return self._instances.of_stored(obj)
+            return self._instances.stored_instance(obj)
         except ModelError as error:
             raise errors.plain_internal(f"{self.kind.name} {obj.metadata.name} does not fit: {error}") from None
 
-    def _named(self, verb: str) -> str:
+    def _method_name(self, verb: str) -> str:
         return f"{type(self._own).__name__}.{verb}"
 
-    async def _called(self, verb: str, *given: Any) -> Any:
-        """Call a method of the storage, and return what it gives. Raises what it raises, UserCodeFailed."""
-        with kept_running(self._named(verb), may_wait=True):
+    async def _call(self, verb: str, *given: Any) -> Any:
+        """Call a method of the storage, and return its result. Raises what it raises, UserCodeFailed."""
+        with kept_running(self._method_name(verb), may_wait=True):
             return await getattr(self._own, verb)(*given)
 
-    def _opened(self, instance: Any) -> OpenObject:
-        """Raises StatusError 500 for values that no JSON has."""
+    def _to_object(self, instance: Any) -> OpenObject:
+        """Return the object of an instance. Raises StatusError 500 for values that JSON cannot represent."""
         try:
             check_values(instance)
         except NoJson as error:
             raise errors.plain_internal(f"the storage of {self.kind.name} has given no JSON: {error}") from None
-        return self._instances.opened(instance)
+        return self._instances.to_object(instance)
 
     def item(self, instance: Any) -> tuple[OpenObject, Encoded]:
-        """An instance as an object, and encoded."""
-        obj = self._opened(instance)
+        """Return an instance as an object and as an encoded item."""
+        obj = self._to_object(instance)
         return obj, self._item(obj)
 
     def _item(self, obj: OpenObject) -> Encoded:
@@ -124,7 +124,7 @@ class _OwnObjects(WriteRules[OpenObject]):
 
 
 class OwnAnswers(_OwnObjects):
-    """What a class's own storage answers, where nothing can be got again."""
+    """The capability of a custom storage without `get`, which only answers posted objects."""
 
     def _validate(self, ctx: Context, obj: OpenObject) -> None:
         found = list(self.strategy.validate(ctx, obj))
@@ -132,48 +132,52 @@ class OwnAnswers(_OwnObjects):
             raise errors.invalid(self.resource.group_kind, obj.metadata.name, found)
 
     async def answer(self, ctx: Context, obj: OpenObject) -> OpenObject:
-        """See rest.capabilities.Answerer."""
+        """Validate the object and return the storage's answer; see rest.capabilities.Answerer."""
         await offload(self._validate, ctx, obj)
-        made = self._opened(await self._called("create", self._request(CREATE, ctx, obj.metadata), self._instance(obj)))
+        made = self._to_object(
+            await self._call("create", self._request(CREATE, ctx, obj.metadata), self._instance(obj))
+        )
         made.metadata.managed_fields = []
         return made
 
 
 class OwnStorage(_OwnObjects):
-    """What a class's own storage gives and takes, judged as what the server stores is (rest.capabilities). It has all
-    capabilities but that: the verbs of the resource say which of them are served."""
+    """All other capabilities on a custom storage, with the server's usual rules for writes (rest.capabilities).
 
-    # Reading
+    The verbs of the resource determine which of them are served.
+    """
+
+    # Reads
 
     async def get(self, ctx: Context, name: str, resource_version: str = "") -> Item:
-        """See Getter. The version is the storage's business."""
-        return self._item(await self._found(ctx, name))
+        """Return an object; see Getter. The storage decides about the version."""
+        return self._item(await self._require(ctx, name))
 
     async def list(self, ctx: Context, options: ListOptions) -> Listing:
-        """See Lister. A list is never cut into pages; its version is the highest of its objects'."""
-        found = [self._item(each) for each in await self._listed(ctx, options)]
+        """Return a list; see Lister. It has one page; its version is the highest of its objects."""
+        found = [self._item(each) for each in await self._list_matching(ctx, options)]
         return Listing(found, max((each.revision for each in found), default=0))
 
     async def watch(self, ctx: Context, options: ListOptions, sink: Sink) -> WatchStart:
-        """See Watcher. Without a version, or with 0, the objects there are come first."""
+        """Start a watch; see Watcher. Without a version, or with 0, the existing objects come first."""
         version = "" if options.resource_version == "0" else options.resource_version
         initial = None
         if options.send_initial_events or (not version and options.send_initial_events is None):
-            initial = [self._item(each) for each in await self._listed(ctx, options)]
-        with kept_running(self._named("watch")):
-            events = self._own.watch(self._request(WATCH, ctx, self._place(ctx, "")), version)
+            initial = [self._item(each) for each in await self._list_matching(ctx, options)]
+        with kept_running(self._method_name("watch")):
+            events = self._own.watch(self._request(WATCH, ctx, self._metadata(ctx, "")), version)
         watching = _Watching(self, ctx, options, sink, events)
         revision = max((each.revision for each in initial or ()), default=_revision(version))
         watching.revision = revision
         return WatchStart(initial, revision, watching, lambda: watching.revision, lambda: watching.revision)
 
-    async def _listed(self, ctx: Context, options: ListOptions) -> Sequence[OpenObject]:
-        found: Iterable[Any] = await self._called("list", self._request(LIST, ctx, self._place(ctx, "")))
-        with kept_running(self._named("list")):
-            return [each for each in map(self._opened, found) if self.is_wanted(ctx, options, each)]
+    async def _list_matching(self, ctx: Context, options: ListOptions) -> Sequence[OpenObject]:
+        found: Iterable[Any] = await self._call("list", self._request(LIST, ctx, self._metadata(ctx, "")))
+        with kept_running(self._method_name("list")):
+            return [each for each in map(self._to_object, found) if self.matches(ctx, options, each)]
 
-    def is_wanted(self, ctx: Context, options: ListOptions, obj: OpenObject) -> bool:
-        """Whether an object is in the namespace and among those that the selectors select."""
+    def matches(self, ctx: Context, options: ListOptions, obj: OpenObject) -> bool:
+        """Return True if an object is in the namespace and the selectors match it."""
         meta = obj.metadata
         if ctx.action.namespace and meta.namespace != ctx.action.namespace:
             return False
@@ -186,42 +190,42 @@ class OwnStorage(_OwnObjects):
             {**fields, "metadata.name": meta.name, "metadata.namespace": meta.namespace}
         )
 
-    async def _found(self, ctx: Context, name: str) -> OpenObject:
-        """Raises StatusError 404."""
-        found = await self._got(ctx, name)
+    async def _require(self, ctx: Context, name: str) -> OpenObject:
+        """Return the object of a name. Raises StatusError 404."""
+        found = await self._get(ctx, name)
         if found is None:
             raise errors.not_found(self.resource.group_resource, name)
-        return self._opened(found)
+        return self._to_object(found)
 
-    async def _got(self, ctx: Context, name: str) -> Any:
-        return await self._called("get", self._request(GET, ctx, self._place(ctx, name)))
+    async def _get(self, ctx: Context, name: str) -> Any:
+        return await self._call("get", self._request(GET, ctx, self._metadata(ctx, name)))
 
-    # Writing
+    # Writes
 
     async def create(self, ctx: Context, obj: OpenObject, check: CheckCreate | None = None) -> Item:
-        """See Creater."""
+        """Create an object; see Creater."""
         meta = obj.metadata
         metadata.fill_system_fields(meta)
         if not meta.name and meta.generate_name:
             meta.name = generate_name(meta.generate_name)
-        await self._asked(ctx, obj, None)
+        await self._run_inquiry(ctx, obj, None)
         await offload(self.before_create, ctx, obj)
         if check is not None:
             await check(obj)
         if ctx.dry_run:
             return self._item(obj)
-        settle = await self._taken(ctx, obj, None)
-        made = self._opened(await self._called("create", self._request(CREATE, ctx, meta), self._instance(obj)))
-        await settle()
+        finish = await self._begin_write(ctx, obj, None)
+        made = self._to_object(await self._call("create", self._request(CREATE, ctx, meta), self._instance(obj)))
+        await finish()
         return self._item(made)
 
     async def update(self, ctx: Context, name: str, change: Change) -> Updated:
-        """See Updater. Who lost against another write is told so."""
-        if change.may_create and await self._got(ctx, name) is None:
+        """Update an object; see Updater. It is not retried after a conflict with another write."""
+        if change.may_create and await self._get(ctx, name) is None:
             made = await change.make(None)
             made.metadata.resource_version = ""
             return Updated(await self.create(ctx, made, change.check_create), True)
-        old = await self._found(ctx, name)
+        old = await self._require(ctx, name)
         if change.uid and change.uid != old.metadata.uid:
             raise errors.conflict(self.resource.group_resource, name, "the UID in the precondition is another one's")
         new: OpenObject = await change.make(old)
@@ -229,66 +233,66 @@ class OwnStorage(_OwnObjects):
         if version and version != old.metadata.resource_version:
             raise errors.conflict(self.resource.group_resource, name, errors.OPTIMISTIC_LOCK)
         strategy = change.strategy or self._bound.substrategies.get(change.subresource, self.strategy)
-        await self._asked(ctx, new, old, change.subresource)
+        await self._run_inquiry(ctx, new, old, change.subresource)
         await offload(self.before_update, ctx, new, old, strategy)
         if change.check_update is not None:
             await change.check_update(new, old)
         if ctx.dry_run:
             return Updated(self._item(new), False)
-        settle = await self._taken(ctx, new, old, change.subresource)
+        finish = await self._begin_write(ctx, new, old, change.subresource)
         request = self._request(UPDATE, ctx, new.metadata, self._instance(old), change.subresource)
-        changed = self._opened(await self._called("update", request, self._instance(new)))
-        await settle()
+        changed = self._to_object(await self._call("update", request, self._instance(new)))
+        await finish()
         return Updated(self._item(changed), False)
 
     async def delete(
         self, ctx: Context, name: str, options: DeleteOptions, check: CheckDelete | None = None
     ) -> Deleted:
-        """See GracefulDeleter. What finalizers mean is the storage's business."""
-        found = await self._found(ctx, name)
-        return Deleted(await self._deleted(ctx, found, options, check), True)
+        """Delete an object; see GracefulDeleter. The storage decides about finalizers."""
+        found = await self._require(ctx, name)
+        return Deleted(await self._delete(ctx, found, options, check), True)
 
     async def delete_collection(
         self, ctx: Context, delete_options: DeleteOptions, options: ListOptions, check: CheckDelete | None = None
     ) -> Listing:
-        """See CollectionDeleter."""
-        found = await self._listed(ctx, options)
-        return Listing([await self._deleted(ctx, each, delete_options, check) for each in found], 0)
+        """Delete the listed objects; see CollectionDeleter."""
+        found = await self._list_matching(ctx, options)
+        return Listing([await self._delete(ctx, each, delete_options, check) for each in found], 0)
 
-    async def _deleted(self, ctx: Context, obj: OpenObject, options: DeleteOptions, check: CheckDelete | None) -> Item:
+    async def _delete(self, ctx: Context, obj: OpenObject, options: DeleteOptions, check: CheckDelete | None) -> Item:
         metadata.check_preconditions(options, obj.metadata, self.resource.group_kind)
         if check is not None:
             await check(obj)
         if not ctx.dry_run:
             instance = self._instance(obj)
-            await self._called("delete", self._request(DELETE, ctx, obj.metadata, instance), instance)
+            await self._call("delete", self._request(DELETE, ctx, obj.metadata, instance), instance)
             if self._bound.allocator is not None:
-                await self._bound.allocator.give_back(ctx, obj)
+                await self._bound.allocator.release(ctx, obj)
         return self._item(obj)
 
-    async def _asked(self, ctx: Context, new: OpenObject, old: OpenObject | None, subresource: str = "") -> None:
-        """Asks the hooks that may refuse. Raises StatusError."""
+    async def _run_inquiry(self, ctx: Context, new: OpenObject, old: OpenObject | None, subresource: str = "") -> None:
+        """Run the inquiry, whose hooks may refuse the write. Raises StatusError."""
         if (inquiry := self._bound.inquiries.get(subresource)) is not None:
-            await inquiry.look_into(ctx, new, old)
+            await inquiry.look_up(ctx, new, old)
 
-    async def _taken(
+    async def _begin_write(
         self, ctx: Context, new: OpenObject, old: OpenObject | None, subresource: str = ""
     ) -> Callable[[], Awaitable[None]]:
-        """What tells the hooks of a write when it is done."""
+        """Return a function that reports the successful write to the allocator, whose hooks react to it."""
         bound = self._bound
         allocator = bound.suballocators.get(subresource) if subresource else bound.allocator
-        settle = None if allocator is None else await allocator.take(ctx, new, old)
+        finish = None if allocator is None else await allocator.allocate(ctx, new, old)
 
-        async def settled() -> None:
-            waiting = None if settle is None else settle(True)
+        async def finish_write() -> None:
+            waiting = None if finish is None else finish(True)
             if waiting is not None:
                 await waiting
 
-        return settled
+        return finish_write
 
 
 class _Watching:
-    """Passes on what a storage tells, until it is cancelled or the storage has told all."""
+    """A running watch: passes on the events of a storage until it is cancelled or the storage ends it."""
 
     def __init__(self, storage: OwnStorage, ctx: Context, options: ListOptions, sink: Sink, events: Any) -> None:
         self.revision = 0
@@ -301,7 +305,7 @@ class _Watching:
         self._task = asyncio.get_running_loop().create_task(self._follow(), name=f"watching {storage.kind.name}")
 
     def cancel(self) -> None:
-        """See WatchHandle."""
+        """Cancel the watch; see WatchHandle."""
         self._task.cancel()
 
     async def _follow(self) -> None:
@@ -309,7 +313,7 @@ class _Watching:
         try:
             with kept_running(f"a watch of {self._storage.kind.name}", may_wait=True):
                 async for event in self._events:
-                    self._tell(event)
+                    self._deliver(event)
                     await self._sink.drain()
         except StatusError as found:
             error = found
@@ -321,21 +325,21 @@ class _Watching:
                 await self._events.aclose()  # RuntimeError: it is being closed already
         self._sink.failed(error)
 
-    def _tell(self, event: Event[Any]) -> None:
+    def _deliver(self, event: Event[Any]) -> None:
         obj, item = self._storage.item(event.object)
         self.revision = max(self.revision, item.revision)
-        if self._storage.is_wanted(self._ctx, self._options, obj):
-            self._sink.deliver(_Told(event.type, item, item.revision))
+        if self._storage.matches(self._ctx, self._options, obj):
+            self._sink.deliver(_WatchEvent(event.type, item, item.revision))
 
 
 def _revision(version: str) -> int:
-    """A version as a number; those that are none are the storage's own business."""
+    """Return a version as a number; 0 for a version of another form, which only the storage understands."""
     return int(version) if is_digits(version) else 0
 
 
 def own_storage(
     declaration: Declaration, bound: BoundResource[OpenObject], objects_of: Callable[[type[Any]], Objects[Any]]
 ) -> OwnAnswers | OwnStorage:
-    """What implements a resource that has a storage of its own."""
+    """Return the storage implementation of a resource with a custom storage."""
     kind = OwnStorage if "get" in verbs_of_storage(declaration.storage) else OwnAnswers
     return kind(bound, declaration.storage, Instances(declaration), objects_of)

@@ -1,4 +1,4 @@
-"""The parts of a library's server, put together: what its own resources need of a control plane, and no more."""
+"""Assembly of a library's server: the parts of a control plane that its resources need."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from steersman.machinery.metrics import Registry
 from steersman.machinery.private_files import read_private, write_whole
 from steersman.net.message import Handler
 from steersman.net.tls import ServerTLS
-from steersman.openapi.first_use import OpenAPIOnFirstUse
+from steersman.openapi.lazy_service import LazyOpenAPIService
 from steersman.registry.services import Services
 from steersman.rest.bound import BoundResource, bind
 from steersman.rest.capabilities import ResourceStorage
@@ -46,25 +46,25 @@ from steersman.work.offloading import Account, bound, offload_if
 from steersman.work.threads import WorkerThreads
 
 if TYPE_CHECKING:
-    from steersman.library.surroundings import Surroundings
+    from steersman.library.environment import ServerEnvironment
 
 _BUNDLE: Final = "cluster-authorities.crt"
 _Serves = Callable[[str, str, str], bool]
-"""(group, version, plural) -> whether it is served."""
+"""(group, version, plural) -> True if the resource is served in the version."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunningServer:
-    """A server that has started, and where it is reached."""
+    """A started server and its address."""
 
     server: Server
     bind_address: str
     token: str
-    """That of the server's own requests."""
+    """The token of the server's own requests."""
 
     @property
     def url(self) -> str:
-        """For clients on this host."""
+        """The URL for clients on this host."""
         return f"https://{reachable_address(self.bind_address)}:{self.server.external_address.port}"
 
     @property
@@ -80,9 +80,12 @@ async def start_server(
     kubeconfig: Path,
     running: AsyncExitStack,
 ) -> RunningServer:
-    """Serves declared resources. `settings` are fields of Options; the administrator's `kubeconfig` is written if it
-    listens and is behind no cluster. `running` ends what runs. Raises what Server.start of the library does."""
-    nesting.make_room()
+    """Start a server of declared resources. Raises what the library's Server.start does.
+
+    `settings` are fields of Options. The administrator's `kubeconfig` is written if the server listens and is not
+    aggregated. `running` gets the callbacks that stop the parts.
+    """
+    nesting.raise_recursion_limit()
     options = Options(**settings)
     check_port(options)
     make_data_folder(options)
@@ -91,10 +94,10 @@ async def start_server(
     threads = WorkerThreads()
     running.callback(threads.close)
     with bound(Account(threads)):
-        return await _started(options, storage, declarations, aggregation, kubeconfig, threads, running)
+        return await _start(options, storage, declarations, aggregation, kubeconfig, threads, running)
 
 
-async def _started(
+async def _start(
     options: Options,
     storage: Storage,
     declarations: Sequence[Declaration],
@@ -108,12 +111,12 @@ async def _started(
     files = own_files(options, aggregation)
     issued = IssuedTokens(options.audiences if aggregation is None else ())
     if aggregation is None:
-        surroundings = _standalone(options, issued)
+        environment = _standalone(options, issued)
     else:
-        options, surroundings = await _aggregated(options, aggregation, files, issued)
-    running.push_async_callback(surroundings.stop)
-    parts = Parts(options, storage, stores, declarations, surroundings, threads, running)
-    server = await parts.made(serving_tls(options, files))
+        options, environment = await _aggregated(options, aggregation, files, issued)
+    running.push_async_callback(environment.stop)
+    parts = Parts(options, storage, stores, declarations, environment, threads, running)
+    server = await parts.build(serving_tls(options, files))
     started = RunningServer(server, options.bind_address, issued.issue(LOOPBACK))
     if options.listen:
         await listen(server, options)
@@ -127,7 +130,7 @@ async def _started(
 
 
 def _keep(path: Path, data: bytes) -> None:
-    """Writes a file that only its owner can read, unless it is there as it should be. Raises OSError."""
+    """Write a file readable only by its owner, unless it has this content already. Raises OSError."""
     try:
         if read_private(path) == data:
             return
@@ -137,13 +140,13 @@ def _keep(path: Path, data: bytes) -> None:
 
 
 def own_files(options: Options, aggregation: Aggregation | None) -> CertificateFiles:
-    """The server's certificates, made unless they are there. Raises OptionsError."""
+    """Return the server's certificates, created if they do not exist. Raises OptionsError."""
     names = () if aggregation is None else (aggregation.host,)
     return certificate_files(options, advertised_address(options.bind_address), *names)
 
 
 async def register(aggregation: Aggregation, objects: Sequence[Plain]) -> None:
-    """Applies them to the cluster. Raises ClusterError."""
+    """Apply the registration objects to the cluster. Raises ClusterError."""
     from steersman.library.aggregated.cluster import find_cluster
     from steersman.machinery.errors.status import StatusError
 
@@ -156,31 +159,34 @@ async def register(aggregation: Aggregation, objects: Sequence[Plain]) -> None:
         await cluster.aclose()
 
 
-def _standalone(options: Options, issued: IssuedTokens) -> Surroundings:
-    from steersman.library.standalone import Standalone
+def _standalone(options: Options, issued: IssuedTokens) -> ServerEnvironment:
+    from steersman.library.standalone import StandaloneEnvironment
 
-    return Standalone(options, issued)
+    return StandaloneEnvironment(options, issued)
 
 
 async def _aggregated(
     options: Options, aggregation: Aggregation, files: CertificateFiles, issued: IssuedTokens
-) -> tuple[Options, Surroundings]:
-    """What the cluster says; TLS trusts whom it trusts. Raises ClusterError, OSError."""
+) -> tuple[Options, ServerEnvironment]:
+    """Return the environment of an aggregated server, and options with the cluster's client authorities for TLS.
+
+    Raises ClusterError, OSError.
+    """
     from steersman.library.aggregated.cluster import find_cluster
-    from steersman.library.aggregated.surroundings import Aggregated
+    from steersman.library.aggregated.environment import AggregatedEnvironment
 
     bundle = options.data_dir / _BUNDLE
-    surroundings = Aggregated(find_cluster(aggregation.kubeconfig), bundle, files.ca.read_bytes(), issued)
+    environment = AggregatedEnvironment(find_cluster(aggregation.kubeconfig), bundle, files.ca.read_bytes(), issued)
     try:
-        await surroundings.start()
+        await environment.start()
     except BaseException:
-        await surroundings.stop()
+        await environment.stop()
         raise
-    return replace(options, client_ca_file=str(bundle)), surroundings
+    return replace(options, client_ca_file=str(bundle)), environment
 
 
 class Parts:
-    """Makes one part after the other. `running` ends those that run, the last of them first."""
+    """Builds the server from its parts; `running` stops them in reverse order."""
 
     def __init__(
         self,
@@ -188,27 +194,27 @@ class Parts:
         storage: Storage,
         stores: Stores,
         declarations: Sequence[Declaration],
-        surroundings: Surroundings,
+        environment: ServerEnvironment,
         threads: WorkerThreads,
         running: AsyncExitStack,
     ) -> None:
         self._options = options
         self._storage = storage
         self._declarations = declarations
-        self._surroundings = surroundings
+        self._environment = environment
         self._running = running
         self._threads = threads
         self._stores = stores
 
-    async def made(self, tls: ServerTLS) -> Server:
-        """The server, which does not listen yet. Raises OptionsError, DefinitionError."""
+    async def build(self, tls: ServerTLS) -> Server:
+        """Return the server, which does not listen yet. Raises OptionsError, DefinitionError."""
         options, running, stores = self._options, self._running, self._stores
-        around = self._surroundings
+        environment = self._environment
         executor, mapper = new_executor(), RESTMapper()
         running.callback(executor.shutdown, wait=False, cancel_futures=True)
         await offload_if(True, check_definitions, self._declarations, options.data_dir)
-        services = _services(options, stores, around)
-        built_in = [bind(each, services) for each in around.resources]
+        services = _services(options, stores, environment)
+        built_in = [bind(each, services) for each in environment.resources]
         served: list[tuple[BoundResource[Any], ResourceStorage, _Serves]] = [
             (each, stores.add(each), _serves_v1) for each in built_in
         ]
@@ -216,12 +222,12 @@ class Parts:
             bound = bind(resource_of_declaration(each), services)
             served.append((bound, self._storage_of(each, bound, services), each.serves))
         await stores.start()
-        admission = Chain((around.lifecycle(stores),))
+        admission = Chain((environment.lifecycle(stores),))
         running.callback(admission.close)
         config = Config(
-            authenticator=around.authenticator,
-            proxy_headers=around.proxy_headers,
-            authorizer=around.rights.authorizer,
+            authenticator=environment.authenticator,
+            proxy_headers=environment.proxy_headers,
+            authorizer=environment.rights.authorizer,
             admission=admission,
             bind_address=options.bind_address,
             port=options.secure_port,
@@ -237,10 +243,10 @@ class Parts:
             server.catalogue.put(resource, implementation, serves=serves)
         running.push_async_callback(server.stop)
         server.add_checks(HealthCheck("storage", lambda: self._storage.refusal or None))
-        around.install(server, stores)
+        environment.install(server, stores)
         server.prepare_run()
         Discovery(server).install()
-        OpenAPIOnFirstUse(server).install()
+        LazyOpenAPIService(server).install()
         install_basic_paths(server)
         return server
 
@@ -256,8 +262,8 @@ def _serves_v1(group: str, version: str, plural: str) -> bool:
     return version == "v1"
 
 
-def _services(options: Options, stores: Stores, around: Surroundings) -> Services:
-    rights = around.rights
+def _services(options: Options, stores: Stores, environment: ServerEnvironment) -> Services:
+    rights = environment.rights
     return Services(
         objects=stores.objects,
         storage_of=stores.storage_of,
@@ -271,7 +277,7 @@ def _services(options: Options, stores: Stores, around: Surroundings) -> Service
         api_audiences=options.audiences,
         sign_token=_no_tokens,
         event_ttl=options.event_ttl,
-        authenticate_token=around.tokens.authenticate_token,
+        authenticate_token=environment.tokens.authenticate_token,
     )
 
 

@@ -16,7 +16,7 @@ from steersman.library.definition_error import DefinitionError
 from steersman.library.models import NO_DEFAULT, Field, Plain, description_of, fields_of, is_model
 
 _META: Final = ("metadata", "kind", "apiVersion", "api_version")
-"""What every object has: the class may name it, the schema does not."""
+"""Members of every object, which the class may have and the schema omits."""
 _STATUS: Final = "status"
 _SCALARS: Final[dict[object, Plain]] = {
     str: {"type": "string"},
@@ -31,9 +31,9 @@ _SCALARS: Final[dict[object, Plain]] = {
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A validation rule in CEL of the type that it annotates: `Annotated[int, Rule("self >= oldSelf")]`.
+    """A CEL validation rule for the type that it annotates: `Annotated[int, Rule("self >= oldSelf")]`.
 
-    See ValidationRule of apiextensions.k8s.io/v1 for what each field means.
+    For the meaning of the fields see ValidationRule of apiextensions.k8s.io/v1.
     """
 
     rule: str
@@ -44,7 +44,7 @@ class Rule:
     optional_old_self: bool | None = None
 
     def plain(self) -> Plain:
-        """As a definition has it."""
+        """Return the rule as in a definition."""
         given = {
             "rule": self.rule,
             "message": self.message,
@@ -56,9 +56,9 @@ class Rule:
         return {name: value for name, value in given.items() if value not in ("", None)}
 
 
-@dataclass(frozen=True, slots=True, eq=False)  # compared as what it is: annotations are hashed, and a dict has no hash
+@dataclass(frozen=True, slots=True, eq=False)  # compared by identity: annotations are hashed, and a dict has no hash
 class OpenAPI:
-    """Members of the schema of the type that it annotates, as they are: what there is no other word for.
+    """Additional members for the schema of the type that it annotates, which have no other notation here.
 
     `Annotated[list[Port], OpenAPI({"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]})]`
     """
@@ -67,9 +67,9 @@ class OpenAPI:
 
 
 def schema_of(model: type[Any], rules: Iterable[Rule] = ()) -> Plain:
-    """The schema of the objects of a class, `rules` being those of the whole object.
+    """Return the schema of a class's objects; `rules` apply to the whole object.
 
-    Raises DefinitionError for an annotation that no structural schema can say, with where it is.
+    Raises DefinitionError, with the position, for an annotation that a structural schema cannot express.
     """
     schema = _of_model(model, model.__name__, (), skip=_META)
     _add_rules(schema, rules)
@@ -112,7 +112,7 @@ def _fields(model: type[Any], where: str) -> list[Field]:
 
 
 def _check_meta(field: Field, where: str) -> None:
-    """Raises DefinitionError for a field of the root in the place of what every object has."""
+    """Raise DefinitionError for a root field that has the name of a member of every object, but not its type."""
     if field.name != "metadata":
         raise DefinitionError(f"{where}.{field.name}: every object has this, and it is not the class's to declare")
     kinds = [get_origin(each) or each for each in (field.type, *get_args(field.type))]
@@ -132,7 +132,7 @@ def _of_field(field: Field, where: str, outer: tuple[type, ...], *, is_root: boo
 
 
 def _of_type(hint: Any, where: str, outer: tuple[type, ...]) -> Plain:
-    hint = getattr(hint, "__value__", hint)  # of `type X = ...`
+    hint = getattr(hint, "__value__", hint)  # a type alias: `type X = ...`
     origin, args = get_origin(hint), get_args(hint)
     if origin is Annotated:
         schema = _of_type(args[0], where, outer)
@@ -193,7 +193,7 @@ def _shown(hint: Any) -> str:
     return hint.__name__ if isinstance(hint, type) else str(hint)
 
 
-# Constraints: msgspec.Meta, annotated_types and pydantic's Field have the same names for them
+# Constraints: msgspec.Meta, annotated_types and pydantic's Field name them alike
 
 
 def _mark(schema: Plain, marker: object, where: str) -> None:
@@ -218,7 +218,7 @@ def _mark(schema: Plain, marker: object, where: str) -> None:
 
 
 def _check_members(members: object, where: str) -> None:
-    """Raises DefinitionError for a member that no schema has: it would be dropped without a word."""
+    """Raise DefinitionError for a member that schemas do not have, as it would be dropped silently."""
     from steersman.api.apiextensions.v1 import JSONSchemaProps
 
     if not isinstance(members, Mapping):
@@ -244,7 +244,7 @@ def _bound(schema: Plain, marker: object) -> None:
 
 
 def _measure(schema: Plain, marker: object) -> None:
-    """Lengths: of texts, lists and maps."""
+    """Add minimal and maximal lengths of strings, lists and maps."""
     what = {"string": "Length", "array": "Items", "object": "Properties"}.get(schema.get("type", ""), "Length")
     for name, member in (("min_length", "min"), ("max_length", "max")):
         value = getattr(marker, name, None)

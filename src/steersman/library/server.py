@@ -1,4 +1,4 @@
-"""`Server`: a complete API server of declared resources, standalone on storage of its own."""
+"""`Server`: a complete API server of declared resources, standalone or behind a Kubernetes cluster."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from steersman.library.aggregation import Aggregation, manifests
 from steersman.library.declaration import Declaration, declaration_of
 from steersman.library.definition_error import DefinitionError
 from steersman.library.models import Plain
-from steersman.machinery.suggestions import none_of
+from steersman.machinery.suggestions import not_allowed_message
 from steersman.work.no_collections import no_collections
 
-if TYPE_CHECKING:  # a start imports them, with no collections of garbage between
+if TYPE_CHECKING:  # `start` imports these, with garbage collection paused
     from steersman.library.client import ObjectsClient
     from steersman.library.parts import RunningServer
     from steersman.net.message import Handler
@@ -32,14 +32,15 @@ _LAST_PORT: Final = 65535
 class Server:
     """An API server of the resources that these classes declare: `Server(Flunder, Fischer).run()`.
 
-    It serves them with discovery, OpenAPI, watch, server-side apply and RBAC, beside namespaces and what RBAC needs.
-    With an `aggregation` it is behind a Kubernetes instead, which has all of these, and serves its own resources alone.
+    It serves them with discovery, OpenAPI, watch, server-side apply and RBAC, together with namespaces and the
+    resources of RBAC. With an `aggregation` it is behind a Kubernetes cluster, which has all of these, and serves only
+    its own resources.
 
-    Its objects, certificates and `admin.kubeconfig` are in `data_dir`, by default
-    `$XDG_STATE_HOME/steersman/GROUP` (`~/.local/state/...`). `storage` is "sqlite" or "memory". Port 0 is any that is
-    free. Users have a client certificate of the authority in `client_ca_file`, or a token of `token_auth_file`, which
-    has the form of kube-apiserver's; behind a Kubernetes that says who users are. It listens on `bind_address`, by
-    default 127.0.0.1, behind a Kubernetes every address. Without `listen` there is no socket: requests go to `handler`.
+    Its objects, certificates and `admin.kubeconfig` are in `data_dir`, by default `$XDG_STATE_HOME/steersman/GROUP`
+    (`~/.local/state/...`). `storage` is "sqlite" or "memory". Port 0 stands for any free port. Users have a client
+    certificate of the authority in `client_ca_file`, or a token of `token_auth_file`, which has kube-apiserver's
+    format; behind a cluster, the cluster authenticates users. The server listens on `bind_address`, by default on
+    127.0.0.1, and behind a cluster on every address. Without `listen` it has no socket, and requests go to `handler`.
     """
 
     def __init__(
@@ -55,12 +56,15 @@ class Server:
         listen: bool = True,
         aggregation: Aggregation | None = None,
     ) -> None:
-        """Raises DefinitionError for a class that is not declared, and for two that would be served as the same,
-        ValueError for a storage, a port or modes of authorization that there are not, and for users or rights of its
-        own beside those of a cluster."""
+        """Create the server, which is not started yet.
+
+        Raises DefinitionError for a class that is not declared, and for two classes with the same names. Raises
+        ValueError for an unknown storage or authorization mode, an invalid port, and for users or modes together with
+        an `aggregation`.
+        """
         _check_modes(authorization_mode)
         if storage not in _STORAGES:
-            raise ValueError(f"storage: {none_of(storage, _STORAGES)}")
+            raise ValueError(f"storage: {not_allowed_message(storage, _STORAGES)}")
         if isinstance(secure_port, bool) or not isinstance(secure_port, int) or not 0 <= secure_port <= _LAST_PORT:
             raise ValueError(f"secure_port is a number from 0, any free port, to {_LAST_PORT}, not {secure_port!r}")
         if aggregation is not None and (client_ca_file or token_auth_file or authorization_mode != ("RBAC",)):
@@ -85,26 +89,28 @@ class Server:
 
     @property
     def url(self) -> str:
-        """`https://127.0.0.1:PORT`. Raises RuntimeError if it does not run."""
+        """The URL, `https://127.0.0.1:PORT`. Raises RuntimeError if the server does not run."""
         return self._started().url
 
     @property
     def kubeconfig(self) -> Path:
-        """The file by which its administrator reaches it, written when the server starts. There is none behind a
-        cluster, whose users it has."""
+        """The path of the administrator's kubeconfig, written when the server starts.
+
+        An aggregated server has none, as its users are those of the cluster.
+        """
         return self._folder / "admin.kubeconfig"
 
     @property
     def handler(self) -> Handler:
-        """The whole server as a handler of HTTP requests. Raises RuntimeError if it does not run."""
+        """The whole server as a handler of HTTP requests. Raises RuntimeError if the server does not run."""
         return self._started().handler
 
     async def start(self) -> None:
-        """Serves from now on.
+        """Start serving.
 
-        Raises RuntimeError if it runs already, ValueError (OptionsError, DefinitionError) for what cannot be served,
-        OSError (ClusterError for a cluster that does not let it work), and the storage's errors; nothing is left
-        running then.
+        Raises RuntimeError if it runs already, ValueError (OptionsError, DefinitionError) for anything that cannot be
+        served, OSError (ClusterError for a cluster that does not let it work), and the storage's errors. Nothing is
+        left running after an error.
         """
         if self._server is not None:
             raise RuntimeError("the server runs already")
@@ -118,7 +124,7 @@ class Server:
             self._running = running.pop_all()
 
     async def stop(self) -> None:
-        """The orderly end: requests under way are answered, watches end; what was acknowledged is on disk."""
+        """Stop in order: requests in progress are answered, watches end, and acknowledged writes are on disk."""
         self._server = None
         await self._running.aclose()
 
@@ -130,9 +136,9 @@ class Server:
         await self.stop()
 
     def objects(self, model: type[T]) -> ObjectsClient[T]:
-        """Typed access to the objects of one of its classes: get, list, watch, create, update, apply, delete.
+        """Return typed access to the objects of a class: get, list, watch, create, update, apply, delete.
 
-        Raises RuntimeError if it does not run, TypeError for a class that is not declared, or has no metadata.
+        Raises RuntimeError if the server does not run, TypeError for a class that is not declared, or has no metadata.
         """
         from steersman.client.in_process import InProcessTransport
         from steersman.library.client import ObjectsClient
@@ -141,11 +147,11 @@ class Server:
         return ObjectsClient(InProcessTransport(started.handler, started.token), model)
 
     def manifests(self) -> list[Plain]:
-        """The objects that register the server with the cluster that it is behind, for `kubectl apply`: an APIService
-        for each group version, and what leads to it if it is outside of the cluster.
+        """Return the objects that register the server with its cluster, for `kubectl apply`.
 
-        They have the server's authority, which is made in `data_dir` unless it is there. Raises RuntimeError for a
-        server that is behind none, OptionsError (ValueError), OSError.
+        They are an APIService for each group version and, for a server outside of the cluster, its Service. They
+        contain the server's CA certificate, which is created in `data_dir` if it does not exist. Raises RuntimeError
+        for a server that is not aggregated, OptionsError (ValueError), OSError.
         """
         from steersman.controlplane.data_folder import make_data_folder
         from steersman.controlplane.options import Options
@@ -160,8 +166,9 @@ class Server:
         return list(manifests(self._aggregation, self._declarations, authority, port))
 
     async def register(self) -> None:
-        """Registers the server with the cluster that it is behind: applies its `manifests`. Raises what they raise, and
-        ClusterError."""
+        """Register the server with its cluster by applying its `manifests`. Raises what `manifests` raises, and
+        ClusterError.
+        """
         from steersman.library.parts import register
 
         objects = self.manifests()
@@ -169,9 +176,10 @@ class Server:
         await register(self._aggregation, objects)
 
     def run(self) -> None:
-        """Serves until SIGINT or SIGTERM, and prints where once it is ready.
+        """Serve until SIGINT or SIGTERM, and print the address once the server is ready.
 
-        Ends the program with 1, after one line that says why, if it cannot start, where `start` raises an error.
+        If the server cannot start because of one of the errors of `start`, end the program with status 1 and one line
+        that says why.
         """
         import uvloop
 
@@ -185,7 +193,7 @@ class Server:
         with no_collections():
             await self._start_or_exit()
         try:
-            # what the start has made stays: no collection needs to walk it
+            # Objects of the start live on, so garbage collections need not walk them.
             gc.freeze()
             where = "" if self._aggregation is not None else f" kubeconfig={self.kubeconfig}"
             print(f"ready url={self.url}{where}", flush=True)
@@ -194,7 +202,7 @@ class Server:
             await self.stop()
 
     async def _start_or_exit(self) -> None:
-        """Raises SystemExit for what the user of the program can mend: a port, a folder, a cluster."""
+        """Start, and raise SystemExit for an error that the program's user can fix: a port, a folder, a cluster."""
         from steersman.controlplane.options import OptionsError
         from steersman.storage.interface import StorageFormatError, StorageLocked, StorageUnavailable
 
@@ -217,7 +225,7 @@ def _check_modes(modes: object) -> None:
         raise ValueError(f"authorization_mode is a tuple of {', '.join(_MODES)}, not {modes!r}")
     for each in modes:
         if each not in _MODES:
-            raise ValueError(f"authorization_mode has a mode that there is not: {none_of(each, _MODES)}")
+            raise ValueError(f"authorization_mode has a mode that there is not: {not_allowed_message(each, _MODES)}")
 
 
 def _check_distinct(declarations: list[Declaration]) -> None:

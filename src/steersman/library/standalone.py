@@ -1,4 +1,4 @@
-"""A server that stands alone: it has namespaces, and the resources by which rights are granted and asked for."""
+"""The environment of a standalone server: it has namespaces, and the resources of authentication and authorization."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ _NAMESPACE: Final = "default"
 _ROLES: Final = frozenset(
     {"admin", "cluster-admin", "edit", "view", "system:basic-user", "system:discovery", "system:public-info-viewer"}
 )
-"""The roles of every cluster that are not of Kubernetes' own components."""
+"""The roles of every cluster that are not for Kubernetes' own components."""
 
 
-class Standalone:
-    """See Surroundings. Raises OptionsError for a token file that cannot be read."""
+class StandaloneEnvironment:
+    """The environment of a standalone server; see ServerEnvironment. Raises OptionsError for an invalid token file."""
 
     resources: Final[tuple[Resource[Any, Services], ...]] = (
         NAMESPACES,
@@ -51,7 +51,7 @@ class Standalone:
     proxy_headers: Final = None
 
     def __init__(self, options: Options, issued: IssuedTokens) -> None:
-        """`issued` are the tokens of the server's own requests."""
+        """Create the environment; `issued` are the tokens of the server's own requests."""
         self._deletion: NamespaceDeletion | None = None
         self.rights = AuthorizerChain(options, Registry()).judges
         self.tokens: TokenAuthenticator = _tokens(options, issued)
@@ -61,11 +61,11 @@ class Standalone:
         )
 
     def lifecycle(self, stores: Stores) -> NamespaceLifecycle:
-        """See Surroundings."""
-        return NamespaceLifecycle(partial(stores.objects("", "namespaces").known, "", reading=NAMESPACE))
+        """Return the admission plugin; see ServerEnvironment."""
+        return NamespaceLifecycle(partial(stores.objects("", "namespaces").read_cached, "", reading=NAMESPACE))
 
     def install(self, server: Server, stores: Stores) -> None:
-        """See Surroundings."""
+        """Follow the roles, and add hooks for initial objects and the deletion of namespaces; see ServerEnvironment."""
         feed(self.rights.roles, stores.store)
         deletion = self._deletion = NamespaceDeletion(stores)
 
@@ -83,7 +83,7 @@ class Standalone:
         server.add_post_start_hook("namespace-deletion", delete_namespaces)
 
     async def stop(self) -> None:
-        """See Surroundings."""
+        """Stop the deletion of namespaces; see ServerEnvironment."""
         if self._deletion is not None:
             await self._deletion.stop()
 

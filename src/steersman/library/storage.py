@@ -1,7 +1,8 @@
-"""Storage of one's own: what serves the objects of a declared class, in place of the server's storage.
+"""Custom storage: an object that stores the objects of a declared class, in place of the server's storage.
 
-It has the methods that it can do, and the resource the verbs of these. Objects are instances of the class, whose field
-`metadata` (ObjectMeta) has their names; a request says who asks, and in its `metadata` which name and namespace.
+It has methods for the operations that it supports, and the resource has the corresponding verbs. Objects are instances
+of the class, whose field `metadata` (ObjectMeta) has their names. A request has the user and, in its `metadata`, name
+and namespace.
 """
 
 from __future__ import annotations
@@ -27,68 +28,73 @@ _VERBS: Final = {
     "update": {"update"},
     "watch": {"watch"},
 }
-"""The methods that a verb takes, in the order in which custom resources have them."""
+"""The methods that a verb needs, in the order of custom resources' verbs."""
 
 
 @dataclass(frozen=True, slots=True)
 class Event(Generic[T]):
-    """What a watch tells: `type` is ADDED, MODIFIED or DELETED."""
+    """An event of a watch: `type` is ADDED, MODIFIED or DELETED."""
 
     type: str
     object: T
 
 
 class Getter(Protocol[G]):
-    """Serves `get`."""
+    """A storage that supports `get`."""
 
     async def get(self, request: Request[Any]) -> G | None:
-        """The object, None if there is none."""
+        """Return the object, None if there is none."""
         ...
 
 
 class Lister(Protocol[G]):
-    """Serves `list`. Selectors are the server's business, and so are other namespaces than the one asked for."""
+    """A storage that supports `list`. The server applies selectors, and drops objects of other namespaces."""
 
     async def list(self, request: Request[Any]) -> Iterable[G]:
-        """The objects of a namespace, or all of them."""
+        """Return the objects of a namespace, or all objects."""
         ...
 
 
 class Watcher(Protocol[T]):
-    """Serves `watch`, for what can be listed."""
+    """A storage that supports `watch`, in addition to `list`."""
 
     def watch(self, request: Request[Any], resource_version: str) -> AsyncIterator[Event[T]]:
-        """What changes after a version that a list had, or an object; "": from now on. It is closed when nobody
-        listens any more. Raises `expired` for a version from which it cannot go on."""
+        """Yield the changes after the version of a list or an object; after now for "".
+
+        The iterator is closed when the client ends the watch. Raises `expired` for a version from which it cannot
+        resume.
+        """
         ...
 
 
 class Creater(Protocol[T]):
-    """Serves `create`. A storage that cannot `get` answers: what it gives is sent back, and nothing has a name."""
+    """A storage that supports `create`. Without `get` the result is only sent back, and objects have no names."""
 
     async def create(self, request: Request[T], obj: T) -> T:
-        """The object as it is now. Raises `already_exists`."""
+        """Return the object as stored. Raises `already_exists`."""
         ...
 
 
 class Updater(Protocol[T]):
-    """Serves `update` and `patch`, for what can be got."""
+    """A storage that supports `update` and `patch`, in addition to `get`."""
 
     async def update(self, request: Request[T], obj: T) -> T:
-        """Puts the object in the place of `request.old`; what it is now. Raises `conflict` if another was quicker."""
+        """Replace `request.old` by the object, and return it as stored. Raises `conflict` if another write came first."""
         ...
 
 
 class Deleter(Protocol[T]):
-    """Serves `delete`, and with `list` `deletecollection`, for what can be got."""
+    """A storage that supports `delete` and, with `list`, `deletecollection`, in addition to `get`."""
 
     async def delete(self, request: Request[T], obj: T) -> None:
-        """Deletes the object, if it is there still."""
+        """Delete the object if it still exists."""
         ...
 
 
 def verbs_of_storage(storage: object) -> tuple[str, ...]:
-    """The verbs that a storage can do. Raises TypeError for one that can do none, or one without what it rests on."""
+    """Return the verbs that a storage supports. Raises TypeError if it supports none, or lacks a method that another
+    needs.
+    """
     able = {name for name in _METHODS if callable(getattr(storage, name, None))}
     name = type(storage).__name__
     if not able:

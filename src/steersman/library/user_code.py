@@ -1,4 +1,4 @@
-"""Code of the library's users, called by the server: it cannot end the server, nor give values that no JSON has."""
+"""Calls of users' code, which must not end the server nor produce values that JSON cannot represent."""
 
 from __future__ import annotations
 
@@ -20,14 +20,15 @@ _SETS: Final = (set, frozenset, AbstractSet, typing.AbstractSet)
 
 
 class UserCodeFailed(RuntimeError):
-    """Code of a user wanted to end the program, or has raised what is no Exception."""
+    """Raised for user code that tried to end the program, or raised an exception that is no Exception."""
 
 
 @contextmanager
 def kept_running(where: str, *, may_wait: bool = False) -> Iterator[None]:
-    """Turn what would end the server (SystemExit, KeyboardInterrupt, any other BaseException) into UserCodeFailed.
+    """Turn an exception that would end the server (SystemExit, KeyboardInterrupt, any other BaseException) into
+    UserCodeFailed.
 
-    `where` names the code. What `may_wait` can be cancelled: that goes through.
+    `where` names the code. With `may_wait` the code can be cancelled, and the cancellation passes through.
     """
     try:
         yield
@@ -41,19 +42,21 @@ def kept_running(where: str, *, may_wait: bool = False) -> Iterator[None]:
 
 @contextmanager
 def computing(where: str) -> Iterator[None]:
-    """Keep the server running, as `kept_running` does, while a hook computes, which it does within `offload`."""
+    """Protect the server as `kept_running` does, during a hook that computes within `offload`."""
     expect_offloading()
     with kept_running(where):
         yield
 
 
 class NoJson(ValueError):
-    """A value in an instance that no JSON has; the text says where it is and what it is."""
+    """Raised for a value in an instance that JSON cannot represent; the text names position and value."""
 
 
 def check_values(instance: Any) -> None:
-    """Check the values that user code has put into an instance of a class. Raises NoJson for numbers that are not
-    finite, and for sets in fields that are none: their order would be another each time."""
+    """Check the values that user code has put into an instance.
+
+    Raises NoJson for numbers that are not finite, and for sets in fields of other types, whose order would vary.
+    """
     _check(instance, "", allows_sets=False)
 
 
@@ -83,7 +86,7 @@ def _check(value: Any, path: str, *, allows_sets: bool) -> None:
 
 @lru_cache(1024)
 def _fields(model: type[Any]) -> tuple[tuple[str, bool], ...]:
-    """Return the fields of a class, each with whether its annotation names a set."""
+    """Return the fields of a class, each with True if its annotation contains a set."""
     if issubclass(model, msgspec.Struct):
         names: Sequence[str] = model.__struct_fields__
     elif dataclasses.is_dataclass(model):

@@ -1,1 +1,1 @@
-"""What every Kubernetes object needs: schemes, codecs, errors, selectors, patches, field paths."""
+"""Parts that every Kubernetes object needs: schemes, codecs, errors, selectors, patches, field paths."""

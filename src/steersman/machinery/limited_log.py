@@ -1,4 +1,4 @@
-"""Log lines about what requests can make happen again and again: few of each kind, however often it happens."""
+"""Rate-limited log lines about events that requests can cause again and again."""
 
 from __future__ import annotations
 
@@ -16,19 +16,20 @@ _LONGEST_KEY: Final = 512
 
 
 class LimitedLog:
-    """A logger that writes at most one warning of each key a minute; the next one tells how many were left out.
+    """A logger that writes at most one warning a minute for each key.
 
-    Of more than 256 keys those that were not used lately are forgotten.
+    The next warning of a key tells how many were left out. At most 256 keys are remembered; the least recently used key
+    is evicted.
     """
 
     def __init__(self, logger: logging.Logger, clock: Callable[[], float] = monotonic) -> None:
         self._logger: Final = logger
         self._clock: Final = clock
         self._seen: Final[BoundedCache[str, tuple[float, int]]] = BoundedCache(_MOST_KEYS)
-        """When the last line of a key was written, and how many were left out since."""
+        """The time of each key's last line, and the number of lines left out since."""
 
     def warning(self, key: str, text: str, *arguments: object) -> None:
-        """Log a warning, unless one of the same key was logged less than a minute ago."""
+        """Log a warning, unless one with the same key was logged less than a minute ago."""
         key = key[:_LONGEST_KEY]
         moment = self._clock()
         written, left_out = self._seen[key] or (moment - _EVERY, 0)

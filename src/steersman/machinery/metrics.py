@@ -1,7 +1,7 @@
 """Counters, gauges and histograms in Prometheus' text format 0.0.4.
 
-Recording is a dictionary update, as it stands on the path of every request; all of it happens on one event loop, so
-nothing is locked. Series are made when first recorded; each metric holds at most `MAX_SERIES` of them, whose labels are
+Recording is one dictionary update, because every request records. All of it happens on one event loop, so there are no
+locks. A series is created when it is first recorded. A metric holds at most `MAX_SERIES` series, and label values are
 cut off after `LONGEST_VALUE` characters.
 """
 
@@ -16,26 +16,29 @@ from typing import Final, Protocol
 
 MAX_SERIES: Final = 20_000
 LONGEST_VALUE: Final = 253
-"""Characters of the value of a label: as many as the name of an object may have."""
+"""The most characters of a label value: as many as the name of an object may have."""
 _LINES: Final = 1_000
-"""In a piece of what is scraped: a millisecond."""
+"""Lines in one piece of the scraped text; a piece takes a millisecond."""
 
 Labels = tuple[str, ...]
 
 
-def hashed(text: str | bytes) -> str:
-    """What stands for a text in labels and messages; nothing for none."""
+def sha256_label(text: str | bytes) -> str:
+    """Return the SHA-256 of a text for labels and messages; "" for an empty text."""
     data = text.encode() if isinstance(text, str) else text
     return f"sha256:{sha256(data).hexdigest()}" if data else ""
 
 
 class Metric(Protocol):
-    """Something that can be scraped."""
+    """A metric that can be scraped."""
 
     name: str
 
     def expose(self) -> Iterator[str]:
-        """Its lines, HELP and TYPE first. Values may be recorded between them."""
+        """Yield the lines of the metric, HELP and TYPE first.
+
+        Values may be recorded between two lines.
+        """
         ...
 
 
@@ -44,7 +47,7 @@ def _escape(value: str) -> str:
 
 
 def _bounded(values: Labels) -> Labels:
-    """The values of labels, those that are too long cut off."""
+    """Return label values, each cut off at LONGEST_VALUE characters."""
     if all(len(value) <= LONGEST_VALUE for value in values):
         return values
     return tuple(value if len(value) <= LONGEST_VALUE else f"{value[: LONGEST_VALUE - 3]}..." for value in values)
@@ -55,13 +58,16 @@ def _number(value: float) -> str:
 
 
 def _edge(bound: float) -> str:
-    """Return the bound of a bucket as Go writes it: with an exponent from a million on, by which series are found."""
+    """Return the bound of a bucket as Go writes it, with an exponent from a million on.
+
+    Queries find series by this text.
+    """
     shortest = next(text for digits in range(17) if float(text := f"{bound:.{digits}e}") == bound)
     return shortest if not -4 <= int(shortest.partition("e")[2]) < 6 else _number(bound)
 
 
 class _Labelled:
-    """What all metrics share: a name, a help text and the names of the labels."""
+    """Parts that all metrics share: a name, a help text and the names of the labels."""
 
     kind = ""
 
@@ -89,16 +95,17 @@ class Counter(_Labelled):
         self._values: dict[Labels, list[float]] = {}
 
     def inc(self, labels: Labels = (), by: float = 1) -> None:
-        """Adds `by`; one label value for each label name, in order."""
+        """Add `by` to a series. `labels` has one value for each label name, in order."""
         series = self._values.get(labels)
         if series is None:
             series = self.series(labels)
         series[0] += by
 
     def series(self, labels: Labels = ()) -> list[float]:
-        """Return the list whose only number is the value of a series: who counts often adds to it without a call.
+        """Return the list whose only number is the value of a series.
 
-        A series that is one too many is a list of its own, which nobody sees.
+        Code that counts often adds to that number without a call. Beyond MAX_SERIES the list belongs to no series and
+        is never scraped.
         """
         kept = _bounded(labels)
         series = self._values.get(kept)
@@ -109,16 +116,16 @@ class Counter(_Labelled):
         return series
 
     def forget(self, labels: Labels) -> None:
-        """Takes a series away, if it is there."""
+        """Remove a series if it exists."""
         self._values.pop(_bounded(labels), None)
 
     def value(self, labels: Labels = ()) -> float:
-        """The present value of a series, 0 if there is none."""
+        """Return the present value of a series, 0 if it does not exist."""
         series = self._values.get(_bounded(labels))
         return 0 if series is None else series[0]
 
     def sum(self) -> float:
-        """The present value of all series together."""
+        """Return the sum of all series."""
         return sum(value for (value,) in self._values.values())
 
     def expose(self) -> Iterator[str]:
@@ -133,12 +140,15 @@ class Gauge(Counter):
     kind = "gauge"
 
     def set(self, value: float, labels: Labels = ()) -> None:
-        """Sets the series to `value`."""
+        """Set a series to `value`."""
         self.series(labels)[0] = value
 
 
 class Computed(_Labelled):
-    """A gauge or counter whose values are asked for when it is scraped."""
+    """A gauge or counter whose values are read when it is scraped.
+
+    `read` returns pairs of label values and value.
+    """
 
     def __init__(
         self, kind: str, name: str, help_text: str, labels: Labels, read: Callable[[], Iterable[tuple[Labels, float]]]
@@ -154,7 +164,7 @@ class Computed(_Labelled):
 
 
 class Histogram(_Labelled):
-    """How values spread over buckets, with their sum and count."""
+    """A distribution of values over buckets, with their sum and count."""
 
     kind = "histogram"
 
@@ -165,11 +175,11 @@ class Histogram(_Labelled):
 
     @cached_property
     def _edges(self) -> tuple[str, ...]:
-        """The labels of buckets, written when they are first exposed."""
+        """Return the `le` labels of the buckets, built when they are first scraped."""
         return (*(f'le="{_edge(bound)}"' for bound in self._buckets), 'le="+Inf"')
 
     def observe(self, value: float, labels: Labels = ()) -> None:
-        """Counts `value` in; one label value for each label name, in order."""
+        """Count `value` in its bucket. `labels` has one value for each label name, in order."""
         series = self._values.get(labels)
         if series is None:
             series = self.series(labels)
@@ -177,9 +187,10 @@ class Histogram(_Labelled):
         series[-1] += value
 
     def series(self, labels: Labels) -> list[float]:
-        """Return the counts of a series: of each bucket, of what is beyond, and the sum of the values.
+        """Return the numbers of a series: the count of each bucket, the count beyond the last, and the sum of the
+        values.
 
-        A series that is one too many is a list of its own, which nobody sees.
+        Beyond MAX_SERIES the list belongs to no series and is never scraped.
         """
         kept = _bounded(labels)
         series = self._values.get(kept)
@@ -195,7 +206,7 @@ class Histogram(_Labelled):
             yield from self._lines(labels, series)
 
     def _lines(self, labels: Labels, series: Sequence[float]) -> list[str]:
-        """Those of one series, all of one moment."""
+        """Return the lines of one series, all of one moment."""
         where = self._series(labels)
         before = f"{self.name}_bucket{{" if not where else f"{self.name}_bucket{where[:-1]},"
         total = 0.0
@@ -209,7 +220,10 @@ class Histogram(_Labelled):
 
 
 class ComputedHistogram(Histogram):
-    """A histogram whose series are asked for when it is scraped: of each bucket, of what is beyond, and the sum."""
+    """A histogram whose series are read when it is scraped.
+
+    `read` returns pairs of label values and numbers: the count of each bucket, the count beyond the last, and the sum.
+    """
 
     def __init__(
         self,
@@ -235,14 +249,17 @@ class Registry:
         self._metrics: dict[str, Metric] = {}
 
     def add(self, *metrics: Metric) -> None:
-        """Registers metrics. Raises ValueError for a name that is taken."""
+        """Register metrics. Raises ValueError for a name that is registered already."""
         for metric in metrics:
             if metric.name in self._metrics:
                 raise ValueError(f"metric {metric.name} is registered already")
             self._metrics[metric.name] = metric
 
     def expose(self) -> Iterator[str]:
-        """The text in pieces, one for each metric or more, so that a scrape of many series can yield in between."""
+        """Yield the text of all metrics in pieces of at most _LINES lines.
+
+        A scrape of many series can yield to the event loop between two pieces.
+        """
         for name in sorted(self._metrics):
             lines = self._metrics[name].expose()
             while piece := list(islice(lines, _LINES)):

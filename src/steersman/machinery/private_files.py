@@ -1,6 +1,6 @@
-"""Files with keys, tokens and kubeconfigs: read with a look at who else can, written whole and for their owner only.
+"""Files with keys, tokens and kubeconfigs: reading with a check of their permissions, and atomic writing for the owner.
 
-A damaged or replaced file is never written over: `set_aside` gives it another name first.
+A damaged or replaced file is never overwritten: `set_aside` renames it first.
 """
 
 from __future__ import annotations
@@ -9,6 +9,8 @@ import contextlib
 import logging
 import os
 import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -17,17 +19,17 @@ logger = logging.getLogger(__name__)
 _OTHERS_READ: Final = stat.S_IRGRP | stat.S_IROTH
 _OTHERS_WRITE: Final = stat.S_IWGRP | stat.S_IWOTH
 _MOST: Final = 64 << 20
-"""No file read here is larger: what is (a device, another file by mistake) is refused before memory is taken."""
+"""The size limit of every file read here: a device or a wrong file is refused before memory is allocated."""
 _COPIED_AT_ONCE: Final = 1 << 20
 MOST_OF_CONFIGURATION: Final = 3 << 20
-"""Bytes of a configuration: as many as of an object."""
+"""The largest size of a configuration file in bytes: the same as of an object."""
 
 
 def read_private(path: str | Path) -> bytes:
-    """The contents of a file that nobody else should read; `warn_of_access` tells if somebody can.
+    """Return the contents of a file that nobody else should read; log a warning if others can.
 
-    Raises FileNotFoundError if nothing has the name, and OSError, with a message that names the path, for a link to
-    nothing, a folder, or anything else that is not a file.
+    Raises FileNotFoundError if the path does not exist, and OSError, with a message that names the path, for a dangling
+    link, a folder, or anything else that is not a regular file.
     """
     path = Path(path)
     check_regular(path)
@@ -37,7 +39,10 @@ def read_private(path: str | Path) -> bytes:
 
 
 def read_bounded(path: Path, most: int = MOST_OF_CONFIGURATION) -> bytes:
-    """The contents of a file of at most so many bytes. Raises OSError, as `check_regular`, also for a larger one."""
+    """Return the contents of a file of at most `most` bytes.
+
+    Raises OSError as `check_regular` does, and for a larger file.
+    """
     check_regular(path)
     with path.open("rb") as file:
         data = file.read(most + 1)
@@ -47,7 +52,7 @@ def read_bounded(path: Path, most: int = MOST_OF_CONFIGURATION) -> bytes:
 
 
 def check_regular(path: Path) -> None:
-    """Raises FileNotFoundError if nothing has the name, and OSError unless a readable file is meant by it."""
+    """Raise FileNotFoundError if the path does not exist, and OSError unless it leads to a regular file."""
     try:
         status = path.stat()
     except FileNotFoundError:
@@ -61,9 +66,9 @@ def check_regular(path: Path) -> None:
 
 
 def warn_of_access(path: Path) -> None:
-    """Logs a warning if others than this user (and root) can read or change what is at `path`, a file or a folder.
+    """Log a warning if other users (except root) can read or change the file or folder at `path`.
 
-    Of a folder only changes count: what must not be read in it has a mode of its own.
+    For a folder only the right to change it matters: secret files in it have modes of their own.
     """
     status = path.stat()
     mode = stat.S_IMODE(status.st_mode)
@@ -79,9 +84,9 @@ def warn_of_access(path: Path) -> None:
 
 
 def write_whole(path: Path, data: bytes, mode: int = 0o600) -> None:
-    """Replaces the file: a reader sees the old one or the new one, and so does who comes after a power cut.
+    """Replace a file atomically and durably: readers see the old contents or the new ones, also after a power cut.
 
-    The old one stays if the disk is full. Raises OSError.
+    The old file stays if the disk is full. Raises OSError.
     """
     temporary = _written_beside(path, data, mode)
     try:
@@ -93,7 +98,7 @@ def write_whole(path: Path, data: bytes, mode: int = 0o600) -> None:
 
 
 def write_new(path: Path, data: bytes, mode: int = 0o600) -> bool:
-    """Puts a new file there, whole or not at all; False if something has the name by then. Raises OSError."""
+    """Create a file atomically; return False if the path exists already. Raises OSError."""
     temporary = _written_beside(path, data, mode)
     try:
         os.link(temporary, path)
@@ -106,7 +111,7 @@ def write_new(path: Path, data: bytes, mode: int = 0o600) -> bool:
 
 
 def set_aside(path: Path) -> Path:
-    """Renames what is at `path` to the first free `NAME.1`, `NAME.2`, ... and returns the new name. Raises OSError."""
+    """Rename the file at `path` to the first free `NAME.1`, `NAME.2`, ... and return the new path. Raises OSError."""
     number = 1
     while os.path.lexists(aside := path.with_name(f"{path.name}.{number}")):
         number += 1
@@ -115,7 +120,7 @@ def set_aside(path: Path) -> Path:
 
 
 def sync_folder(folder: Path) -> None:
-    """Makes names given in a folder last through a power cut. Raises OSError."""
+    """Make the names in a folder durable, so that they survive a power cut. Raises OSError."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)
@@ -124,7 +129,7 @@ def sync_folder(folder: Path) -> None:
 
 
 def make_folders(path: Path, mode: int = 0o700) -> None:
-    """Make a folder, and those above it that are missing, all with this mode whatever the umask lets through.
+    """Make a folder and its missing parents, all with this mode; the umask can only take bits away.
 
     Raises OSError.
     """
@@ -135,11 +140,11 @@ def make_folders(path: Path, mode: int = 0o700) -> None:
         missing.append(each)
     for each in reversed(missing):
         each.mkdir(mode, exist_ok=True)
-    path.mkdir(mode, exist_ok=True)  # raises FileExistsError for what is no folder
+    path.mkdir(mode, exist_ok=True)  # raises FileExistsError if it is not a folder
 
 
 def make_own_folder(path: Path) -> None:
-    """Make a folder (mode 0700) if there is none. Raises OSError for one, or a link to one, that is another user's."""
+    """Make a folder (mode 0700) if it does not exist. Raises OSError if it, or the link to it, belongs to another user."""
     try:
         make_folders(path)
     except FileExistsError:
@@ -149,19 +154,19 @@ def make_own_folder(path: Path) -> None:
 
 
 def check_owner(path: Path) -> None:
-    """Raise OSError if what is at `path`, or a link there, is another user's."""
+    """Raise OSError if the file at `path`, or the link there, belongs to another user."""
     for status in (path.lstat(), path.stat()):
         _check_owner(path, status)
 
 
 def make_private_folder(path: Path) -> None:
-    """Make a folder as `make_own_folder`, and warn if others can change it. Raises OSError."""
+    """Make a folder as `make_own_folder` does, and log a warning if others can change it. Raises OSError."""
     make_own_folder(path)
     warn_of_access(path)
 
 
 def check_own(path: Path) -> None:
-    """Raise OSError if what is at `path` is a link, or another user's; nothing has to be there."""
+    """Raise OSError if `path` is a link or belongs to another user. A missing path passes."""
     with contextlib.suppress(FileNotFoundError):
         status = path.lstat()
         _check_owner(path, status)
@@ -170,9 +175,9 @@ def check_own(path: Path) -> None:
 
 
 def open_own(path: Path, flags: int, mode: int = 0o600) -> int:
-    """Open a file of this user, or root's, without following a link; return its descriptor.
+    """Open a file that belongs to this user or root, without following a link; return its descriptor.
 
-    With O_TRUNC only such a file is emptied. Raises OSError.
+    With O_TRUNC the file is emptied only after these checks. Raises OSError.
     """
     check_own(path)
     descriptor = os.open(path, (flags & ~os.O_TRUNC) | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK, mode)
@@ -191,14 +196,14 @@ def open_own(path: Path, flags: int, mode: int = 0o600) -> int:
 
 
 def read_own(path: Path) -> bytes:
-    """Return the contents of a file as `open_own` opens it. Raises FileNotFoundError, OSError."""
+    """Return the contents of a file opened as `open_own` does. Raises FileNotFoundError and OSError."""
     check_regular(path)
     with os.fdopen(open_own(path, os.O_RDONLY), "rb") as file:
         return file.read()
 
 
 def copy_new(source: Path, target: Path) -> None:
-    """Copy a file to a name that nothing has yet (mode 0600). Raises OSError."""
+    """Copy a file to a path that does not exist yet (mode 0600). Raises OSError."""
     import shutil  # slow to load, and no start copies a file
 
     with source.open("rb") as file, os.fdopen(open_own(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL), "wb") as copy:
@@ -232,3 +237,24 @@ def _written_beside(path: Path, data: bytes, mode: int) -> str:
 def _unlink(name: str) -> None:
     with contextlib.suppress(FileNotFoundError):
         os.unlink(name)
+
+
+@contextmanager
+def temporary_file(data: bytes) -> Iterator[str]:
+    """Give the name of a file with this content, for libraries that read files only. It is gone at the end.
+
+    On Linux the file is in memory: it needs no folder that can be written, and a key in it never reaches a disk.
+    Raises OSError.
+    """
+    if hasattr(os, "memfd_create"):
+        with open(os.memfd_create("steersman"), "wb") as file:
+            file.write(data)
+            file.flush()
+            yield f"/proc/self/fd/{file.fileno()}"
+    else:
+        import tempfile
+
+        with tempfile.NamedTemporaryFile() as named:
+            named.write(data)
+            named.flush()
+            yield named.name

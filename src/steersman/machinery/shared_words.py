@@ -1,4 +1,4 @@
-"""Numbers in memory that several processes share: each is read and written at once, without asking anybody."""
+"""Numbers in memory shared by several processes, read and written without locks or messages."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ MOST_WORDS: Final = _SIZE // 8
 
 
 class SharedWords:
-    """`MOST_WORDS` numbers of 64 bits, all 0 at first. Of each one process is the writer.
+    """`MOST_WORDS` numbers of 64 bits, all 0 at first. Each number has one process that writes it.
 
-    They are aligned, and read and written by one machine instruction, so that nobody sees half of one.
+    The numbers are aligned, so one machine instruction reads or writes a number and no reader sees a half-written one.
     """
 
     def __init__(self, descriptor: int) -> None:
-        """Takes over the descriptor of the memory. Raises OSError."""
+        """Take over the descriptor of the shared memory. Raises OSError."""
         self.descriptor: Final = descriptor
         self._memory = mmap.mmap(descriptor, _SIZE)
-        self._words = memoryview(self._memory).cast("Q")  # native, of which a word is one piece
+        self._words = memoryview(self._memory).cast("Q")  # native format: one word is one memory access
 
     @classmethod
     def made(cls) -> SharedWords:
-        """New ones, whose descriptor other processes may be given. Raises OSError."""
+        """Create new shared memory, whose descriptor may be passed to other processes. Raises OSError."""
         if hasattr(os, "memfd_create"):
             descriptor = os.memfd_create("steersman-words")
         else:
@@ -41,7 +41,7 @@ class SharedWords:
         self._words[index] = value
 
     def close(self) -> None:
-        """Lets go of the memory."""
+        """Release the memory and close its descriptor."""
         self._words.release()
         self._memory.close()
         os.close(self.descriptor)

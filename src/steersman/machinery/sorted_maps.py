@@ -1,7 +1,7 @@
-"""Large maps are sorted before msgspec is to encode them in order.
+"""Sorting of large maps before msgspec encodes them in order.
 
-Its own sort is quadratic for maps that are nearly sorted, holds the interpreter meanwhile, and calls itself once for
-each key of some: 65,000 keys, of which the last comes first, end the process. It is linear for maps that are sorted.
+msgspec's own sort is quadratic for maps that are nearly sorted, holds the interpreter while it runs, and recurses once
+for each key of some maps: 65,000 keys, of which the last comes first, crash the process. It is linear for sorted maps.
 """
 
 from __future__ import annotations
@@ -14,20 +14,20 @@ import msgspec
 T = TypeVar("T")
 
 _MANY: Final = 200
-"""Keys of a map that takes no time to sort, in whatever order they are."""
+"""The number of keys up to which msgspec sorts a map in negligible time, in whatever order they are."""
 _MAIN: Final = main_thread().ident
 
 
 def presorted(value: T) -> T:
-    """Return a value that msgspec may sort: `value` itself with its large maps sorted, if this is not the main thread.
+    """Return `value` with its large maps sorted, or unchanged if this is the main thread.
 
-    What is large is worked on in other threads; on the event loop nothing has so many values that it mattered.
+    Large values are processed in worker threads. The event loop only handles values too small for the sort to matter.
     """
     return value if get_ident() == _MAIN else with_sorted_maps(value)
 
 
 def with_sorted_maps(value: T) -> T:
-    """Return a value in which each map of many keys has been replaced, in place, by one that is sorted."""
+    """Return `value` with each large map replaced, in place, by a sorted one."""
     found: T = _sorted(value)
     _walk(found)
     return found

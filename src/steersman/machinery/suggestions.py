@@ -1,4 +1,4 @@
-"""Words for a name that is not known: the names that there are, and the one that was probably meant."""
+"""Error messages for unknown names that list the known ones and suggest the most similar."""
 
 from __future__ import annotations
 
@@ -13,12 +13,14 @@ _UNKNOWN: Final = re.compile("Object contains unknown field `([^`]*)`")
 _NONE_OF: Final = re.compile("Invalid enum value '?([^']*)'?")
 _STEP: Final = re.compile(r"\[[^\]]*\]|\.")
 _LONGEST: Final = 100
-"""Characters of a name that is compared with others, which takes the square of its length."""
+"""Characters of the longest name that is compared with others: comparing takes the square of the length."""
 
 
 def did_you_mean(name: str, known: Iterable[str], mark: str = "") -> str:
-    """Return `, did you mean X?` with the known name that is most like this one, or nothing if none is. `mark` stands
-    before and behind the name, or before it if it is `--`."""
+    """Return `, did you mean X?` with the known name that is most similar, or "" if none is.
+
+    `mark` stands before and behind the name; the mark `--` stands only before it.
+    """
     from difflib import get_close_matches  # which no start needs
 
     if len(name) > _LONGEST:
@@ -30,43 +32,45 @@ def did_you_mean(name: str, known: Iterable[str], mark: str = "") -> str:
     return f", did you mean {mark}{by_small_letters[near[0]]}{'' if mark == '--' else mark}?"
 
 
-def known_are(name: str, known: Iterable[str]) -> str:
-    """Return what is put behind a message of upstream about a name: those that there are, and the one meant perhaps."""
+def known_names_hint(name: str, known: Iterable[str]) -> str:
+    """Return the end of a message about an unknown name: the list of the known names, and a suggestion."""
     names = sorted(known)
     return f"; known are {', '.join(names)}{did_you_mean(name, names)}"
 
 
-def none_of(value: object, allowed: Iterable[str]) -> str:
-    """Return the message about a value that is none of those allowed."""
+def not_allowed_message(value: object, allowed: Iterable[str]) -> str:
+    """Return the message about a value that is not among the allowed ones."""
     names = list(allowed)
     return f"{value!r} is none of {', '.join(names)}{did_you_mean(str(value), names)}"
 
 
-def explained(error: msgspec.ValidationError, cls: type[msgspec.Struct]) -> str:
-    """Return what is wrong with a document that is no `cls`: where, what, and which keys or values there are instead of
-    one that is not known."""
+def explain_validation_error(error: msgspec.ValidationError, cls: type[msgspec.Struct]) -> str:
+    """Return a readable message for a document that does not decode as `cls`.
+
+    The message has the path and the fault. For an unknown key or value it lists the known ones.
+    """
     what, _, where = str(error).partition(" - at `$")
     where = where.strip("`.")
     at = f"{where}: " if where else ""
     value = _NONE_OF.fullmatch(what)
     allowed = _values(_type_at(cls, where)) if value is not None else []
     if value is not None and allowed:
-        return f"{at}{none_of(value[1], allowed)}"
+        return f"{at}{not_allowed_message(value[1], allowed)}"
     found = _UNKNOWN.fullmatch(what)
     if found is None:
         return f"{at}{what}"
     known = _members(cls, where)
-    return f"{at}unknown key {found[1]!r}{known_are(found[1], known) if known else ''}"
+    return f"{at}unknown key {found[1]!r}{known_names_hint(found[1], known) if known else ''}"
 
 
 def _members(cls: type[msgspec.Struct], where: str) -> list[str]:
-    """Return the keys of the struct at a path, none if it is no struct."""
+    """Return the keys of the struct at a path, [] if there is no struct."""
     here = _struct_in(_type_at(cls, where))
     return [] if here is None else [each.encode_name for each in msgspec.structs.fields(here)]
 
 
 def _type_at(cls: type[msgspec.Struct], where: str) -> Any:
-    """Return the annotation of a path, None where there is none."""
+    """Return the annotation at a path, None where there is none."""
     here: Any = cls
     for step in filter(None, _STEP.split(where)):
         here = _struct_in(here)
@@ -77,7 +81,7 @@ def _type_at(cls: type[msgspec.Struct], where: str) -> Any:
 
 
 def _values(annotation: Any) -> list[str]:
-    """Return the values of an enumeration or a Literal that an annotation names."""
+    """Return the values of the first enumeration or Literal in an annotation, [] without one."""
     if isinstance(annotation, type) and issubclass(annotation, Enum):
         return [str(each.value) for each in annotation]
     if get_origin(annotation) is Literal:
@@ -86,7 +90,7 @@ def _values(annotation: Any) -> list[str]:
 
 
 def _struct_in(annotation: Any) -> type[msgspec.Struct] | None:
-    """Return the struct that an annotation names: itself, or what a list, an optional or the like has of them."""
+    """Return the struct in an annotation: the annotation itself, or the item of a list, an optional or the like."""
     if isinstance(annotation, type) and issubclass(annotation, msgspec.Struct):
         return annotation
     return next((found for each in get_args(annotation) if (found := _struct_in(each)) is not None), None)

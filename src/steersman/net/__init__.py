@@ -1,1 +1,1 @@
-"""HTTP/1.1 and HTTP/2 over TLS on asyncio, and the same without a socket. Knows nothing of Kubernetes."""
+"""HTTP/1.1 and HTTP/2 over TLS on asyncio, over sockets or in memory. Independent of Kubernetes."""

@@ -1,8 +1,8 @@
-"""Connections on their way in over TLS: how they are accepted, and whose handshake begins when.
+"""Accepting of TLS connections, and the order in which their handshakes begin.
 
-A handshake is the dearest thing that a stranger may ask for. It begins once the client has said something, two in a
-turn of the loop: the newest first, so that a probe does not wait behind the thousands that have come before it, and the
-oldest beside it, so that nobody waits for ever.
+A handshake is the most expensive operation that an unknown client can cause. It begins only after the client has sent
+its first bytes. At most two handshakes begin in one iteration of the event loop: the newest waiting connection, so that
+a health probe does not wait behind thousands of older connections, and the oldest, so that none waits for ever.
 """
 
 from __future__ import annotations
@@ -21,33 +21,35 @@ log = logging.getLogger("steersman.net")
 
 BACKLOG: Final = 4096
 _REST: Final = 1.0
-"""Seconds for which nothing is accepted when that has failed: there are no descriptors left, say."""
+"""Seconds without accepting after `accept` has failed, for example for lack of file descriptors."""
 
 
 class Arrival:
-    """A connection whose handshake is not over."""
+    """A connection whose handshake is not complete."""
 
     def __init__(self, arrivals: Arrivals, sock: socket.socket, since: float) -> None:
         self._arrivals = arrivals
         self._since = since
         self.sock: socket.socket | None = sock
-        """None once the handshake has begun, or the connection is closed."""
+        """The socket; None once the handshake has begun or the connection is closed."""
         self.handshake: asyncio.Task[None] | None = None
 
     def check(self, now: float) -> None:
-        """Gives up a client that has said nothing for as long as a head may take."""
+        """Close the connection if the client has sent nothing within the header timeout."""
         if self.sock is not None and now - self._since > self._arrivals.core.limits.header_timeout:
             self.abort()
 
     def send_elsewhere(self) -> None:
-        """Its protocol is not known yet, and will know that the server is draining."""
+        """Do nothing: the protocol is not known yet. The connection learns of the draining when its handshake is
+        over.
+        """
 
     def shut_down(self) -> None:
-        """Nothing was asked yet."""
+        """Close the connection, on which no request has begun."""
         self.abort()
 
     def abort(self) -> None:
-        """Closes at once."""
+        """Close the connection at once and cancel its handshake."""
         self._arrivals.core.remove(self)
         sock = self.taken()
         if sock is not None:
@@ -56,22 +58,24 @@ class Arrival:
             self.handshake.cancel()
 
     def taken(self) -> socket.socket | None:
-        """The socket, which nobody listens to any more; None if it was taken before."""
+        """Return the socket and stop watching it for input; return None if the socket was handed over before."""
         sock, self.sock = self.sock, None
         if sock is not None:
             self._arrivals.core.loop.remove_reader(sock)
         return sock
 
     def heard(self) -> None:
-        """The client has said something, or has gone."""
+        """Queue the handshake: the client has sent something or has hung up."""
         if self.sock is not None:
             self._arrivals.core.loop.remove_reader(self.sock)
             self._arrivals.is_ready(self)
 
 
 class Arrivals:
-    """Accepts connections on a socket, and has `shake_hands` begin with each in its turn; OSError is what that raises
-    if the handshake fails."""
+    """Acceptor of connections on a socket.
+
+    `shake_hands` performs the handshake of one connection and raises OSError if the handshake fails.
+    """
 
     def __init__(
         self,
@@ -79,12 +83,14 @@ class Arrivals:
         listener: socket.socket | None,
         shake_hands: Callable[[Arrival, socket.socket], Awaitable[object]],
     ) -> None:
-        """Without a `listener` it only takes what it is given. Raises OSError if the socket cannot listen."""
+        """Listen on `listener`; without a listener, only sockets passed to `take` are served. Raises OSError if the
+        socket cannot listen.
+        """
         self.core = core
         self._listener = listener
         self._shake_hands = shake_hands
         self._ready: deque[Arrival] = deque()
-        """Those who have said something, in the order in which they did."""
+        """Connections on which something has arrived, in order of arrival."""
         self._scheduled = False
         self._resting: asyncio.TimerHandle | None = None
         if listener is not None:
@@ -92,7 +98,7 @@ class Arrivals:
             core.loop.add_reader(listener, self._accept, listener)
 
     def close(self) -> None:
-        """Accepts nothing any more."""
+        """Stop accepting connections and close the listening socket."""
         if self._resting is not None:
             self._resting.cancel()
         if self._listener is not None:
@@ -100,14 +106,14 @@ class Arrivals:
             self._listener.close()
 
     def is_ready(self, arrival: Arrival) -> None:
-        """Has a handshake begin in a turn to come."""
+        """Queue `arrival` for its handshake in a later iteration of the event loop."""
         self._ready.append(arrival)
         if not self._scheduled:
             self._scheduled = True
             self.core.loop.call_soon(self._turn)
 
     def _accept(self, listener: socket.socket) -> None:
-        """Accepts what has come, for a slice of this turn."""
+        """Accept waiting connections for at most one time slice."""
         clock = self.core.turns.clock
         end = clock() + SLICE
         try:
@@ -117,7 +123,7 @@ class Arrivals:
         except (BlockingIOError, InterruptedError, ConnectionAbortedError):
             return
         except OSError as error:
-            log.error("no connections are accepted for a second: %s", error)
+            log.error("accepting connections failed; retrying in one second: %s", error)
             self.core.loop.remove_reader(listener)
             self._resting = self.core.loop.call_later(_REST, self._go_on, listener)
 
@@ -126,7 +132,7 @@ class Arrivals:
         self.core.loop.add_reader(listener, self._accept, listener)
 
     def take(self, sock: socket.socket) -> None:
-        """Takes over a connection that was accepted."""
+        """Register an accepted socket; close it if the server has reached its limit of connections."""
         core = self.core
         if core.is_full:
             core.counters.refused += 1
@@ -141,7 +147,7 @@ class Arrivals:
             core.loop.add_reader(sock, arrival.heard)
 
     def _turn(self) -> None:
-        """Begins with the newest and with the oldest, who each do the work of a turn to come."""
+        """Begin the handshakes of the newest and the oldest waiting connection; reschedule itself if others wait."""
         ready = self._ready
         self._begin(ready.pop())
         if ready:
@@ -168,11 +174,11 @@ class Arrivals:
 
 
 def _is_heard(sock: socket.socket) -> bool:
-    """Whether there is anything to read, be it the end."""
+    """Return True if the socket has input to read, end of file included."""
     try:
         sock.recv(1, socket.MSG_PEEK)
     except (BlockingIOError, InterruptedError):
         return False
     except OSError:
-        return True  # the handshake will tell
+        return True  # the handshake will report the error
     return True

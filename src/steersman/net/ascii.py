@@ -1,8 +1,8 @@
-"""Text of protocols, whose letters, digits and spaces are ASCII's.
+r"""ASCII-only versions of string methods, for text of network protocols.
 
-What Python's own methods take for a letter, a digit or a space is Unicode's: `"\u212a".lower()` is `"k"`, `"\u0663"` is
-a digit to `isdigit` and `int`, `"\u00a0"` a space to `strip` and `split`. Whoever reads a protocol so reads something
-else than the servers before and behind this one.
+Python's own methods follow Unicode: `"\u212a".lower()` is `"k"`, `isdigit` and `int` accept `"\u0663"` as a digit, and
+`strip` and `split` treat `"\u00a0"` as a space. A parser that uses them on protocol text reads the text differently
+from the proxies before it and the servers behind it.
 """
 
 from __future__ import annotations
@@ -10,17 +10,17 @@ from __future__ import annotations
 from typing import Final
 
 SPACE: Final = " \t\n\v\f\r"
-"""What a protocol means by white space, for `str.strip`."""
+"""White space of protocols, as an argument for `str.strip`."""
 
 
 def lower(text: str) -> str:
-    """`text` with its ASCII letters in lower case."""
+    """Return `text` with its ASCII letters in lower case; all other characters stay."""
     if text.isascii():
         return text.lower()
-    # the letters that bytes have are ASCII's
+    # bytes.lower() changes only ASCII letters
     return text.encode("utf-8", "surrogatepass").lower().decode("utf-8", "surrogatepass")
 
 
 def is_digits(text: str) -> bool:
-    """Whether `text` is one ASCII digit or several, and nothing else."""
+    """Return True if `text` consists of one or more ASCII digits and nothing else."""
     return text.isascii() and text.isdigit()

@@ -1,8 +1,8 @@
-"""Server side TLS that asks for a client's certificate and takes any: who it stands for is judged later.
+"""Server side TLS that requests a client certificate and accepts any: authentication happens after the handshake.
 
-Python's `ssl` fails the handshake of a certificate that it cannot verify; a client is then told nothing by HTTP. Go's
-servers complete it (`RequestClientCert`), so that the answer can be 401. So can pyOpenSSL, whose connections are driven
-here behind the interface of `ssl.SSLObject`, as event loops use it.
+Python's `ssl` fails the handshake if it cannot verify the certificate, so that the client gets no HTTP answer. Go's
+servers complete the handshake (`RequestClientCert`) and answer 401. pyOpenSSL can do the same; its connections are
+wrapped here in the interface of `ssl.SSLObject`, which event loops use.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 from steersman.net.ascii import lower
 
-if TYPE_CHECKING:  # takes 0.1 s to load, and most servers ask for no such certificates
+if TYPE_CHECKING:  # takes 0.1 s to load, and most servers request no client certificates
     from OpenSSL.SSL import Connection, Context
 
 _FED: Final = 64 * 1024
-"""Bytes that are given to OpenSSL at once."""
+"""Bytes that are passed to OpenSSL at once."""
 _RECORD: Final = 16 * 1024
 _OVERHEAD: Final = 512
-"""More bytes than a record is longer than what it carries."""
+"""Upper bound of the bytes that a TLS record adds to its content."""
 _USUAL_CIPHERS: Final = "ECDHE+AESGCM:ECDHE+CHACHA20:ECDHE+AES:!aNULL:!eNULL:!SHA1:!AESCCM"
 _PLAIN_HTTP: Final = "HTTP_REQUEST"
 _NO_RENEGOTIATION: Final = 1 << 30
@@ -39,9 +39,11 @@ def asking_context(
     protocols: Sequence[str],
     choose: Callable[[str | None], Context],
 ) -> Context:
-    """A context for one certificate. Clients are told the authorities in the PEM files `names_of`, whose certificates
-    they may show; `choose` gives the context for a server name. `curves` are key exchanges, those preferred first, or
-    OpenSSL's own if there are none.
+    """Return a context for one certificate.
+
+    `names_of` are PEM files of certificate authorities; their names are sent to clients as the issuers of acceptable
+    certificates. `choose` returns the context for a server name (SNI). `curves` are key exchange groups in order of
+    preference; if it is empty, OpenSSL's defaults apply.
 
     Raises OSError or ssl.SSLError if the files cannot be used.
     """
@@ -51,7 +53,7 @@ def asking_context(
     try:
         context.use_certificate_chain_file(cert_file)
         with open(key_file, "rb") as file:
-            # Without a password OpenSSL would ask for that of an encrypted key on the terminal, and wait.
+            # Without a password argument OpenSSL would prompt on the terminal for the password of an encrypted key.
             key: Any = crypto.load_privatekey(crypto.FILETYPE_PEM, file.read(), b"").to_cryptography_key()
         context.use_privatekey(key)
         context.check_privatekey()
@@ -60,7 +62,7 @@ def asking_context(
     except (SSL.Error, crypto.Error) as error:
         raise _as_ssl_error(error) from None
     context.set_min_proto_version(_VERSIONS[min_version])
-    # A resumed session would carry a client certificate past a CA that was removed since.
+    # A resumed session would keep accepting a client certificate after the removal of its CA.
     context.set_session_cache_mode(SSL.SESS_CACHE_OFF)
     context.set_session_id(b"steersman")
     context.set_options(SSL.OP_NO_TICKET | _NO_COMPRESSION | _NO_RENEGOTIATION)
@@ -75,8 +77,10 @@ def asking_context(
 
 
 def _take_curves(context: Context, curves: Sequence[str]) -> None:
-    """Raises ssl.SSLError. pyOpenSSL has what OpenSSL has for one curve only (`set_tmp_ecdh`), and the library below it
-    the function for several."""
+    """Set the key exchange groups of `context`. Raises ssl.SSLError for an unknown group.
+
+    pyOpenSSL exposes only the setting of one curve (`set_tmp_ecdh`); the library below it has the function for several.
+    """
     from OpenSSL import SSL
 
     if not curves:
@@ -106,16 +110,17 @@ def _tell_names(context: Context, files: Sequence[str]) -> None:
 
 
 def _as_ssl_error(error: Exception) -> ssl.SSLError:
-    """An error of pyOpenSSL as `ssl` has it; its reason is empty unless that is plain HTTP."""
+    """Convert an error of pyOpenSSL to `ssl.SSLError`; `reason` is set only if the client speaks plain HTTP."""
     found = error.args[0] if error.args else ()
     last = found[-1][-1] if isinstance(found, list) and found else str(error)
     raised = ssl.SSLError(1, str(last))
-    raised.reason = _PLAIN_HTTP if last == "http request" else ""  # one that Python makes has no such attribute
+    # an SSLError constructed in Python has no such attribute
+    raised.reason = _PLAIN_HTTP if last == "http request" else ""
     return raised
 
 
 class AskingTLS(ssl.SSLContext):
-    """What create_server() takes, which makes connections of `context()`."""
+    """SSL context for `create_server()` that wraps connections by the pyOpenSSL context which `context()` returns."""
 
     _context: Callable[[], Context]
 
@@ -125,18 +130,18 @@ class AskingTLS(ssl.SSLContext):
     def __init__(self, context: Callable[[], Context]) -> None:
         self._context = context
 
-    def wrap_bio(  # type: ignore[override]  # what loops need of an SSLObject
+    def wrap_bio(  # type: ignore[override]  # the arguments that event loops pass
         self, incoming: ssl.MemoryBIO, outgoing: ssl.MemoryBIO, server_side: bool = False, *_: Any, **__: Any
     ) -> AskedConnection:
-        """The server's side of a connection."""
+        """Return the server side of a connection."""
         assert server_side
         return AskedConnection(self._context(), incoming, outgoing)
 
 
 class AskedConnection:
-    """The server's side of one connection, as `ssl.SSLObject` with the methods that loops call.
+    """The server side of one connection, with the methods of `ssl.SSLObject` that event loops call.
 
-    A client that speaks plain HTTP passes, see `net.tls.ServerSide`.
+    A client that speaks plain HTTP passes the handshake, see `net.tls.ServerSide`.
     """
 
     plain_http = False
@@ -153,10 +158,10 @@ class AskedConnection:
         self._connection = SSL.Connection(context)
         self._connection.set_accept_state()
         self._has_fed = False
-        """Whether OpenSSL may have something that it has not decrypted yet."""
+        """True if OpenSSL may hold input that it has not decrypted yet."""
 
     def do_handshake(self) -> None:
-        """Goes on with the handshake. Raises ssl.SSLError."""
+        """Continue the handshake. Raises ssl.SSLError; SSLWantReadError if more input is needed."""
         self._feed()
         try:
             self._connection.do_handshake()
@@ -173,8 +178,9 @@ class AskedConnection:
             self._flush()
 
     def read(self, size: int, buffer: Any = None) -> Any:
-        """Bytes that the client has sent, or their number if they are put into `buffer`; nothing at the end. Raises
-        ssl.SSLError."""
+        """Return decrypted bytes, or fill `buffer` and return their number; b"" or 0 at the end of the stream. Raises
+        ssl.SSLError.
+        """
         self._feed()
         while True:
             try:
@@ -194,21 +200,21 @@ class AskedConnection:
                 raise _as_ssl_error(error) from None
 
     def write(self, data: Any) -> int:
-        """Sends all of `data`. Raises ssl.SSLError."""
+        """Encrypt all of `data` for sending and return the number of bytes. Raises ssl.SSLError."""
         view = memoryview(data)
         sent = 0
         try:
             while sent < len(view):
                 sent += self._connection.send(view[sent : sent + _RECORD])
                 self._flush(_RECORD + _OVERHEAD)
-        except self._again:  # not without renegotiation, which there is none of
+        except self._again:  # cannot happen without renegotiation, which is disabled
             raise ssl.SSLWantReadError from None
         except self._error as error:
             raise _as_ssl_error(error) from None
         return sent
 
     def unwrap(self) -> None:
-        """Says goodbye, and waits for the client's. Raises ssl.SSLError."""
+        """Close the TLS session and wait for the client to close it too. Raises ssl.SSLError."""
         self._feed()
         try:
             if not self._connection.shutdown():
@@ -225,41 +231,41 @@ class AskedConnection:
             self._flush()
 
     def pending(self) -> int:
-        """Bytes that may be read, at least: loops ask whether there are any."""
+        """Return a lower bound of the readable bytes; event loops test it for being nonzero."""
         return self._connection.pending() or int(self._has_fed)
 
     def getpeercert(self, binary_form: Any = False) -> Any:
-        """The client's certificate (DER), None without one; its members are not told."""
+        """Return the client's certificate (DER), or None without a certificate or unless `binary_form` is true."""
         if self.plain_http or not binary_form:
             return None
         found = self._connection.get_peer_certificate(as_cryptography=True)
         return None if found is None else _der(found)
 
     def peer_chain(self) -> tuple[bytes, ...]:
-        """What the client has sent with its certificate, as it came: nobody has looked at it."""
+        """Return the certificates (DER) that the client has sent, the client's own included. They are not verified."""
         found = self._connection.get_peer_cert_chain(as_cryptography=True) or ()
         return tuple(_der(each) for each in found)
 
     def selected_alpn_protocol(self) -> str | None:
-        """What both sides have agreed on to speak."""
+        """Return the protocol negotiated by ALPN, or None."""
         return self._connection.get_alpn_proto_negotiated().decode() or None
 
     def cipher(self) -> tuple[str, str, int] | None:
-        """The suite, its version and the bits of its secret."""
+        """Return the name, the TLS version and the secret bits of the cipher suite, or None before the handshake."""
         name = self._connection.get_cipher_name()
         if name is None:
             return None
         return name, self._connection.get_cipher_version() or "", self._connection.get_cipher_bits() or 0
 
     def version(self) -> str | None:
-        """The version of TLS."""
+        """Return the TLS version."""
         return self._connection.get_protocol_version_name()
 
     def compression(self) -> None:
-        """There is none."""
+        """Return None: compression is disabled."""
 
     def _feed(self) -> bool:
-        """Gives OpenSSL some of what has come; whether there was anything."""
+        """Pass some of the received bytes to OpenSSL; return True if there were any."""
         data = self._incoming.read(_FED)
         if data:
             self._connection.bio_write(data)
@@ -270,7 +276,7 @@ class AskedConnection:
         return False
 
     def _flush(self, size: int = _RECORD) -> None:
-        """Takes out what OpenSSL has to send: `size` bytes or less, or more in several pieces."""
+        """Move OpenSSL's output to the outgoing buffer, in pieces of at most `size` bytes."""
         while True:
             try:
                 data = self._connection.bio_read(size)

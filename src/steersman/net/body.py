@@ -1,4 +1,4 @@
-"""Bodies that come: pieces arrive from a connection and are read once, under back-pressure."""
+"""Incoming bodies: pieces arrive from a connection and are read once, with backpressure."""
 
 from __future__ import annotations
 
@@ -12,19 +12,18 @@ from steersman.net.message import BodyAborted, BodyTooLarge
 _NO_PIECES: Final[tuple[bytes, ...]] = ()
 _SMALL: Final = 1024
 _JOINED: Final = 16 << 10
-"""Small pieces that nobody has read yet are joined up to so many bytes: a million of one byte would be a million
-objects."""
+"""Bytes up to which small unread pieces are joined: a million one-byte pieces would otherwise be a million objects."""
 
 
 def _ignore(_: int) -> None:
-    """For a body that is complete already: nobody waits for room."""
+    """Do nothing: nobody needs the flow control of a body that is complete already."""
 
 
 class IncomingBody:
-    """The body of a request, implementing `message.RequestBody`, or of an answer.
+    """The body of a request (implements `message.RequestBody`) or of an answer.
 
-    `consumed` is called with the number of bytes the reader has taken, for flow control. `wanted`, if there is one,
-    is called when the reader first waits for bytes that are not there (100 Continue).
+    `consumed` is called with the number of bytes that the reader has read, for flow control. `wanted`, if given, is
+    called when the reader first waits for bytes (100 Continue).
     """
 
     __slots__ = ("_complete", "_consumed", "_empty", "_error", "_pieces", "_waiter", "_wanted", "buffered", "expected")
@@ -45,15 +44,15 @@ class IncomingBody:
         self.buffered = 0
         """Bytes that have arrived and are not read."""
         self.expected = expected
-        """The announced length, if there is one."""
+        """The announced length, None if unknown."""
 
     @property
     def complete(self) -> bool:
-        """Whether the last byte has arrived."""
+        """True once the last byte has arrived."""
         return self._complete
 
     def feed(self, data: bytes) -> None:
-        """Adds a piece that has arrived."""
+        """Append a piece that has arrived."""
         pieces = self._pieces
         size = len(data)
         if size < _SMALL and pieces and len(last := pieces[-1]) + size < _JOINED:
@@ -66,40 +65,39 @@ class IncomingBody:
         self._wake()
 
     def finish(self) -> None:
-        """Says that all pieces have arrived."""
+        """Mark the body as complete: all pieces have arrived."""
         self._complete = True
         self._wake()
 
     def fail(self, reason: str) -> None:
-        """Says that the rest will never arrive."""
+        """Mark the body as broken: the rest will never arrive. Readers get BodyAborted(reason)."""
         if not self._complete and self._error is None:
             self._error = reason
             self._wake()
 
     async def emptied(self) -> None:
-        """Waits until what has arrived has been read."""
+        """Wait until all bytes that have arrived are read."""
         while self.buffered:
             self._empty = asyncio.get_running_loop().create_future()
             await self._empty
 
     def discard(self) -> int:
-        """Throws away what is buffered and tells how much that was; `consumed` is not called."""
+        """Drop the buffered bytes and return their number; `consumed` is not called."""
         dropped, self.buffered = self.buffered, 0
         self._pieces.clear()
         return dropped
 
     def close(self, reason: str) -> int:
-        """Ends it with the request: what has not been read is thrown away, the rest will never arrive. Tells how much
-        is thrown away.
+        """End the body together with its request: fail it with `reason`, drop the unread bytes and return their number.
 
-        Whoever made the body is forgotten, as it knows the body too.
+        The callbacks are released, as their owner refers to the body too.
         """
         self.fail(reason)
         self._consumed, self._wanted = _ignore, None
         return self.discard()
 
     async def read(self, limit: int) -> bytes:
-        """The whole body. Raises BodyTooLarge over `limit` bytes and BodyAborted if it never completes."""
+        """Return the whole body. Raises BodyTooLarge over `limit` bytes and BodyAborted if the body never completes."""
         if self.expected is not None and self.expected > limit:
             raise BodyTooLarge(f"the body has {self.expected} bytes, the limit is {limit}")
         taken: bytes | bytearray = b""
@@ -121,7 +119,7 @@ class IncomingBody:
             await self._more()
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        """The body in pieces. Raises BodyAborted."""
+        """Yield the pieces of the body. Raises BodyAborted."""
         while piece := await self.next():
             yield piece
 
@@ -134,7 +132,7 @@ class IncomingBody:
         return self._take()
 
     def rest(self) -> bytes:
-        """Return what has arrived and has not been read; `consumed` is not called."""
+        """Return the bytes that have arrived and are unread, and drop them; `consumed` is not called."""
         data = b"".join(self._pieces)
         self.discard()
         return data
@@ -150,7 +148,7 @@ class IncomingBody:
         return bytes(piece)
 
     async def _more(self) -> None:
-        """Waits for the next piece, the end or the failure."""
+        """Wait for the next piece or the end. Raises BodyAborted on failure."""
         if self._error is not None:
             raise BodyAborted(self._error)
         if self._wanted is not None:
@@ -168,16 +166,16 @@ class IncomingBody:
 
 
 class EmptyBody:
-    """The body of a request that has none; one object serves all."""
+    """The body of a request without a body; one instance serves all requests."""
 
     __slots__ = ()
 
     async def read(self, limit: int) -> bytes:
-        """Always b""."""
+        """Return b""."""
         return b""
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        """No pieces."""
+        """Yield nothing."""
         for piece in _NO_PIECES:
             yield piece
 

@@ -1,4 +1,4 @@
-"""What all connections of a server share, and what every connection has whatever it speaks."""
+"""Server connections: state shared by all connections of a server, and the base class of all protocols."""
 
 from __future__ import annotations
 
@@ -21,29 +21,29 @@ log = logging.getLogger("steersman.net")
 
 _READ_SIZE: Final = 256 << 10
 BATCH: Final = 128 << 10
-"""Bytes joined into one write to the transport; between two batches the loop gets its turn.
+"""Bytes joined into one write to the transport; between two batches the connection yields to the event loop.
 
-More than this would be a mapping of its own to the allocator: a page fault for every 4 KB sent.
+The allocator would map a larger buffer anew each time, which costs a page fault for every 4 KB sent.
 """
 PIECE_OF_STREAM: Final = 16 << 10
-"""Bytes given to the transport at a time where a `Stream` is sent, which many clients may leave unread.
+"""Bytes passed to the transport at a time while a `Stream` is sent, as many clients may leave a stream unread.
 
-TLS encrypts all that it is given at once, and keeps the buffer for it as long as the connection is there. Small pieces
-are dearer, as each is a record of TLS, but the transport is left with less that is this connection's own.
+TLS encrypts a whole write at once and keeps the buffer as long as the connection exists. Small pieces cost more, as
+each becomes a TLS record, but leave less memory per connection in the transport.
 """
 _LOOKED_AT: Final = 256
-"""Parts of what is sent whose bytes are added up at a time."""
+"""Number of pieces whose sizes are added up at a time."""
 
 _IPV4_IN_IPV6: Final = "::ffff:"
-"""What stands before an IPv4 address that the C library prints as one of IPv6: `::ffff:192.0.2.1`."""
+"""Prefix of an IPv4 address printed as an IPv6 address by the C library: `::ffff:192.0.2.1`."""
 
 LONGEST_AT_THE_END: Final = 5.0
-"""Seconds that the rest of a head may take when the server goes down, as in Go."""
+"""Seconds allowed for the rest of a head during shutdown, as in Go."""
 
 
 @dataclass(slots=True)
 class Counters:
-    """What happened since the server was made; `open` is by protocol ("http/1.1", "h2")."""
+    """Counters since the start of the server; `open` is by protocol ("http/1.1", "h2")."""
 
     accepted: int = 0
     refused: int = 0
@@ -55,53 +55,53 @@ class Counters:
 
 
 class Connection(Protocol):
-    """An open connection, as the server sees it."""
+    """The server's interface for an open connection."""
 
     def check(self, now: float) -> None:
-        """Called every so often with the loop's time: closes the connection if it has waited too long."""
+        """Close the connection if it has waited too long. Called periodically with the event loop's time."""
         ...
 
     def send_elsewhere(self) -> None:
-        """Tells the client to send what follows on another connection; what comes before it knows is answered."""
+        """Ask the client to use another connection; requests that arrive meanwhile are answered."""
         ...
 
     def shut_down(self) -> None:
-        """Finishes the requests in flight, takes no new ones, then closes."""
+        """Finish the requests in flight, accept no new ones, then close."""
         ...
 
     def abort(self) -> None:
-        """Closes at once."""
+        """Close at once."""
         ...
 
 
 class ClosedTransport(asyncio.Transport):
-    """What a connection that is lost has for a transport: nothing can be done with it.
+    """A null transport for a connection that is lost.
 
-    A transport of TLS and its protocol know each other. If the protocol kept the transport, both would be there until
-    the next collection of garbage, with all that they hold.
+    A TLS transport and its protocol refer to each other. If the protocol kept its transport, both would stay in memory
+    until the next garbage collection, with everything they refer to.
     """
 
     def is_closing(self) -> bool:
-        """It is closed."""
+        """Return True."""
         return True
 
     def write(self, data: object) -> None:
-        """Nobody reads it."""
+        """Discard the data."""
 
     def close(self) -> None:
-        """It is closed."""
+        """Do nothing."""
 
     def abort(self) -> None:
-        """It is closed."""
+        """Do nothing."""
 
     def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
-        """Nothing waits."""
+        """Do nothing."""
 
     def pause_reading(self) -> None:
-        """Nothing comes."""
+        """Do nothing."""
 
     def resume_reading(self) -> None:
-        """Nothing comes."""
+        """Do nothing."""
 
 
 CLOSED: Final = ClosedTransport()
@@ -109,10 +109,12 @@ _NOBODY: Final = Peer()
 
 
 class Receiver(asyncio.BufferedProtocol):
-    """The asyncio side of a connection: one joined write for each turn of the loop, one buffer to read for all.
+    """The asyncio protocol of a server connection.
 
-    With a plain Protocol, TLS would allocate and shrink 256 KB for every read: a mapping of its own each time. The loop
-    fills the buffer and says so in one go, and what has come is copied out first, so that one buffer is enough.
+    All pieces collected in one iteration of the event loop are joined into one write. All connections share one read
+    buffer: with a plain Protocol, TLS would allocate and shrink 256 KB for every read, a new memory mapping each time.
+    The event loop calls `get_buffer` and `buffer_updated` without a switch between them, and `buffer_updated` copies
+    the bytes first, so that one buffer is enough.
     """
 
     __slots__ = (
@@ -139,22 +141,22 @@ class Receiver(asyncio.BufferedProtocol):
         self.out: list[bytes] = []
         """Pieces for the next write."""
         self.scheduled = False
-        """flush() will be called soon."""
+        """True while a call of flush() is scheduled."""
         self.blocked = False
-        """The transport has enough: what is to be sent waits."""
+        """True while the transport's buffer is full; output waits."""
         self.piece = BATCH
-        """Bytes that the transport is given at a time."""
+        """Bytes passed to the transport at a time."""
         self._unsent: list[bytes] = []
-        """Pieces from `out` that the transport is yet to take; empty unless it has enough."""
+        """Pieces from `out` that the transport has not accepted yet; nonempty only while its buffer is full."""
         self._transport: asyncio.Transport = cast(asyncio.Transport, None)
         self._peer = _NOBODY
         self._lost = False
         self._deaf = False
-        """True once input is ignored, or not read as a request any more."""
+        """True once input is ignored, or no longer parsed as requests."""
         self._later = False
-        """Goes on with what has come in a later turn."""
+        """True while processing of the input is scheduled for a later time slice."""
         self._put_off = False
-        """True while input waits that came in a turn of the loop without time for it."""
+        """True while input waits because it arrived in an iteration of the event loop whose time was used up."""
         self._closing_since: float | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -166,7 +168,7 @@ class Receiver(asyncio.BufferedProtocol):
         self.core.counters.open[self.protocol] += 1
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Cut off what is in flight, now or soon."""
+        """Cut off what is in flight, now or in a later time slice."""
         self._lost = self._deaf = True
         self.core.remove(self)
         self.core.counters.open[self.protocol] -= 1
@@ -177,33 +179,33 @@ class Receiver(asyncio.BufferedProtocol):
             self.dropped()
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        """Where the loop reads to."""
+        """Return the buffer that the event loop reads into."""
         return self.core.read_buffer
 
     def buffer_updated(self, nbytes: int) -> None:
-        """The loop has read."""
+        """Pass on the bytes that the event loop has read."""
         self.data_received(self.core.read_buffer[:nbytes].tobytes())
 
     def data_received(self, data: bytes) -> None:
-        """Takes what has come."""
+        """Process received bytes."""
         raise NotImplementedError
 
     def take_up(self) -> None:
-        """Works on what was put off, unless that has been done."""
+        """Process postponed input, unless that has happened already."""
         raise NotImplementedError
 
     def dropped(self) -> None:
-        """Cuts off what is in flight, as nobody is there any more."""
+        """Cut off what is in flight, as the client is gone."""
         raise NotImplementedError
 
     def schedule(self) -> None:
-        """Has flush() called once, soon: when it is this connection's turn to write."""
+        """Schedule one call of flush() for this connection's next time slice."""
         if not self.scheduled:
             self.scheduled = True
             self.core.flushes.later(self)
 
     def flush(self) -> None:
-        """Writes what is collected, and a batch of what waits."""
+        """Write the collected pieces, and a batch of the waiting ones."""
         self.scheduled = False
         if self._lost:
             self.out.clear()
@@ -212,25 +214,25 @@ class Receiver(asyncio.BufferedProtocol):
             self._write_out()
 
     def _write_out(self) -> None:
-        """Writes what is collected and what may follow it; the connection is there."""
+        """Write the collected pieces and a batch of the waiting ones; the connection is not lost."""
         raise NotImplementedError
 
     def sends_stream(self) -> None:
-        """Give the transport little at a time from now on, as many clients leave streams unread."""
+        """Pass small pieces to the transport from now on, as many clients leave streams unread."""
         self.piece = PIECE_OF_STREAM
         self._transport.set_write_buffer_limits(high=self.core.limits.write_high_water // 4)
 
     def sends_answers(self) -> None:
-        """Give the transport more at a time again, after a stream."""
+        """Pass large pieces to the transport again, after a stream."""
         self.piece = BATCH
         self._transport.set_write_buffer_limits(high=self.core.limits.write_high_water)
 
     def _send(self, out: list[bytes]) -> None:
-        """Gives the transport what is in `out`, which is empty afterwards, until it has enough.
+        """Pass the pieces in `out` to the transport until its buffer is full; `out` is empty afterwards.
 
-        The rest waits as it came, in bytes that other connections may share.
+        The rest waits unjoined, in byte strings that other connections may share.
         """
-        # no more than a batch of an answer comes at a time
+        # at most one batch of an answer is in `out`
         if not self._unsent and not self.blocked and (self.piece == BATCH or sum(map(len, out)) <= self.piece):
             data = b"".join(out)
             out.clear()
@@ -249,7 +251,7 @@ class Receiver(asyncio.BufferedProtocol):
             unsent[0] = cast(bytes, memoryview(unsent[0])[offset:])
 
     def _send_rest(self) -> None:
-        """Gives the transport what it is yet to take, as the connection is closed or taken over."""
+        """Pass all waiting pieces to the transport, as the connection is closed or taken over."""
         if self._unsent:
             data = b"".join(self._unsent)
             self._unsent.clear()
@@ -277,7 +279,7 @@ class Receiver(asyncio.BufferedProtocol):
             self._transport.close()
 
     def check(self, now: float) -> None:
-        """Close the connection if it has been idle, in the middle of a head, or about to close, for too long."""
+        """Close the connection if it has been idle, in the middle of a head, or closing for too long."""
         limits = self.core.limits
         if self._closing_since is None:
             self._check_waits(now)
@@ -285,15 +287,15 @@ class Receiver(asyncio.BufferedProtocol):
             self.abort()
 
     def _check_waits(self, now: float) -> None:
-        """End what has waited for too long on a connection that is not about to close."""
+        """End waits that have lasted too long, on a connection that is not closing."""
         raise NotImplementedError
 
 
 def _take(pieces: list[bytes], at: int, offset: int, room: int, parts: list[bytes]) -> tuple[int, int]:
-    """Append about `room` bytes of `pieces`, from an offset in the one at `at` on, to `parts`; return where that ends.
+    """Append about `room` bytes of `pieces`, beginning at `offset` in the piece at `at`, to `parts`.
 
-    Only a piece of more bytes than there is room is divided. Lists have thousands of pieces, which are looked at many
-    at a time.
+    Returns the position after these bytes as (at, offset). Only a piece larger than `room` is divided. Lists may have
+    thousands of pieces; their sizes are summed up in groups.
     """
     size = len(pieces[at]) - offset
     if offset or size > room:
@@ -315,7 +317,7 @@ def _take(pieces: list[bytes], at: int, offset: int, room: int, parts: list[byte
 
 
 class Exchange(Protocol):
-    """One request and its response, as a connection carries them; it is the response's BodyWriter too."""
+    """One request and its response on a connection; also the response's BodyWriter."""
 
     request: Request
 
@@ -323,11 +325,11 @@ class Exchange(Protocol):
     def buffered(self) -> int: ...
 
     def respond(self, response: Response) -> None:
-        """Queues the head, and the body unless it is an async iterator."""
+        """Queue the head, and the body unless it is an async iterator."""
         ...
 
     async def upgrade(self, take_over: Callable[[Upgraded], Awaitable[None]]) -> None:
-        """Hands the connection over after a 101 response."""
+        """Hand the connection over after a 101 response."""
         ...
 
     def write(self, data: bytes) -> None: ...
@@ -340,22 +342,22 @@ class Exchange(Protocol):
 
     @property
     def responded(self) -> bool:
-        """Whether a head has been queued."""
+        """True once a head has been queued."""
         ...
 
     @property
     def over(self) -> bool:
-        """Whether the body has ended, or nobody wants it any more."""
+        """True once the body has ended, or the client wants no more of it."""
         ...
 
     @property
     def closed(self) -> bool:
-        """Whether all of the answer has left, or nobody wants it any more."""
+        """True once the whole answer has been written, or the client wants no more of it."""
         ...
 
 
 class Core:
-    """What the connections of one server share."""
+    """State shared by the connections of one server."""
 
     __slots__ = (
         "_change",
@@ -397,26 +399,27 @@ class Core:
         self.read_buffer = memoryview(bytearray(_READ_SIZE))
         self.turns = Turns(loop)
         self.flushes: InSlices[Receiver] = InSlices(loop, Receiver.flush)
-        """Connections that have something to write: what many are told at once is encrypted in slices."""
+        """Connections with output, flushed in time slices: encryption of an event for many watchers takes long."""
         self.put_off: InSlices[Receiver] = InSlices(loop, lambda each: each.take_up())
-        """Those to which something has come in a turn that had no time for it: before and beside `turns`, where others
-        are that have had theirs."""
+        """Connections whose input arrived in an iteration of the event loop without time left. They are processed
+        before `turns`, whose connections have had a time slice already.
+        """
         self.losses: InSlices[Receiver] = InSlices(loop, lambda each: each.dropped())
-        """Those that are no more, where many are lost at once."""
+        """Lost connections, cleaned up in time slices if many are lost at once."""
         self._change: asyncio.Future[None] | None = None
 
     @property
     def is_full(self) -> bool:
-        """Whether there are as many connections as there may be."""
+        """True if the limit of connections is reached."""
         return 0 < self.limits.max_connections <= len(self.connections)
 
     def remove(self, connection: Connection) -> None:
-        """Forgets a connection that is no more."""
+        """Remove a closed connection."""
         self.connections.discard(connection)
         self._changed()
 
     async def wait_for_change(self, timeout: float) -> None:
-        """Waits until a connection or a handler has ended, at most `timeout` seconds."""
+        """Wait until a connection or a handler has ended, at most `timeout` seconds."""
         self._change = self.loop.create_future()
         await asyncio.wait([self._change], timeout=timeout)
 
@@ -425,7 +428,7 @@ class Core:
             self._change.set_result(None)
 
     def start(self, exchange: Exchange) -> asyncio.Task[None] | None:
-        """Starts the handler for a request; its task, if it did not end at once."""
+        """Start the handler for a request; return its task, or None if it has ended at once."""
         counters = self.counters
         counters.requests += 1
         counters.running += 1
@@ -441,11 +444,13 @@ class Core:
         self.counters.running -= 1
         self._changed()
         if not task.cancelled() and (error := task.exception()) is not None:
-            log.error("a request's task failed", exc_info=error)
+            log.error("the task of a request failed", exc_info=error)
 
 
 async def answer(handler: Handler, exchange: Exchange) -> None:
-    """Runs the handler and sends what it answers. A failure is logged and answered with 500, or cuts the answer off."""
+    """Run the handler and send its response. A failure is logged and answered with 500, or cuts the response off if it
+    has begun.
+    """
     try:
         response = await handler(exchange.request)
         if response.after is not None:
@@ -469,23 +474,23 @@ async def answer(handler: Handler, exchange: Exchange) -> None:
             exchange.abort()
         else:
             exchange.respond(internal_server_error())
-    if exchange.closed:  # if not, whoever closes it tells
+    if exchange.closed:  # otherwise the connection calls tell_over when the answer has been sent
         tell_over(exchange.request)
 
 
 def _send(exchange: Exchange, response: Response) -> None:
-    """Sends a response that was kept back. A failure is logged and answered with 500."""
+    """Send a response that was deferred by `Response.after`. A failure is logged and answered with 500."""
     try:
         exchange.respond(response)
     except Exception:
-        log.exception("the answer to %s %s cannot be sent", exchange.request.method, exchange.request.path)
+        log.exception("sending the answer to %s %s failed", exchange.request.method, exchange.request.path)
         exchange.respond(internal_server_error())
     if exchange.closed:
         tell_over(exchange.request)
 
 
 def tell_over(request: Request) -> None:
-    """Calls `request.when_over`, once."""
+    """Call `request.when_over`, once."""
     when_over = request.when_over
     if when_over is not None:
         request.when_over = None
@@ -493,26 +498,26 @@ def tell_over(request: Request) -> None:
 
 
 def internal_server_error() -> Response:
-    """500, for a handler that failed."""
+    """Return a 500 response for a failed handler."""
     return Response(500, [("content-type", "text/plain; charset=utf-8")], b"Internal Server Error")
 
 
 _WHOLE: Final = (bytes, list, tuple)
-"""The types of bodies that are there as a whole."""
+"""Types of bodies that are complete in memory."""
 
 
 def is_pulled(body: Body) -> bool:
-    """Whether a body is an async iterator."""
+    """Return True if a body is an async iterator."""
     return not isinstance(body, _WHOLE) and isinstance(body, AsyncIterator)
 
 
 def is_pushed(body: Body) -> bool:
-    """Whether a body is a `Stream`."""
+    """Return True if a body is a `Stream`."""
     return not isinstance(body, _WHOLE) and not isinstance(body, AsyncIterator)
 
 
 async def pump(body: AsyncIterator[bytes], exchange: Exchange) -> None:
-    """Sends the pieces of an async iterator under back-pressure, and closes it in any case."""
+    """Send the pieces of an async iterator with backpressure, and close the iterator in any case."""
     try:
         if not exchange.over:
             await _send_pieces(body, exchange)
@@ -523,7 +528,7 @@ async def pump(body: AsyncIterator[bytes], exchange: Exchange) -> None:
 
 
 async def _close_body(body: Body) -> None:
-    """Lets go of what an async iterator holds: a connection to a backend, say."""
+    """Close an async iterator, which may hold a connection to a backend, for example."""
     if (close := getattr(body, "aclose", None)) is not None:
         await cast(Coroutine[Any, Any, None], close())
 
@@ -543,7 +548,7 @@ async def _send_pieces(body: AsyncIterator[bytes], exchange: Exchange) -> None:
 
 
 def notify_closed(stream: Stream) -> None:
-    """Tells a pushed body that it is over; what it raises is logged."""
+    """Call `closed()` of a pushed body; its exceptions are logged."""
     try:
         stream.closed()
     except Exception:
@@ -551,7 +556,7 @@ def notify_closed(stream: Stream) -> None:
 
 
 def peer_of(transport: asyncio.BaseTransport) -> Peer:
-    """Who is at the other end of a transport."""
+    """Return the peer of a transport: addresses, client certificate, TLS."""
     host, port = _place(transport.get_extra_info("peername"))
     tls = transport.get_extra_info("ssl_object")
     certificate = tls.getpeercert(True) if tls is not None else None
@@ -560,7 +565,7 @@ def peer_of(transport: asyncio.BaseTransport) -> Peer:
 
 
 def _place(address: object) -> tuple[str, int]:
-    """A host, and a port. An IPv4 address is told as such where one socket listens for both families."""
+    """Return host and port. An IPv4 address stays IPv4 on a socket that listens for both families."""
     if not isinstance(address, tuple):
         return str(address or ""), 0
     host = str(address[0])

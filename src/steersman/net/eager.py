@@ -1,10 +1,10 @@
-"""Starts a coroutine at once, in the caller's turn of the loop, and makes a task only if it has to wait.
+"""Eager start of coroutines: run up to the first wait in the caller, without a task unless the coroutine waits.
 
-A request that is answered from memory never waits; a task for it would cost two more turns of the loop.
+A request that is answered from memory never waits; a task for it would cost two more iterations of the event loop.
 
-The rule for the code inside: all of asyncio works as in a task (timeout(), TaskGroup, cancel(), context variables),
-and `asyncio.current_task()` is the object that cancels it; but its first part runs inside the caller, so it must not
-rely on other callbacks of the loop having run between the start and its first wait.
+Inside the coroutine all of asyncio works as in a task (timeout(), TaskGroup, cancel(), context variables), and
+`asyncio.current_task()` is the object that cancels it. The part before the first wait runs inside the caller; therefore
+it must not rely on other callbacks of the event loop having run since the start.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ import contextvars
 import sys
 from asyncio.tasks import _enter_task, _leave_task
 from collections.abc import Coroutine, Generator
-from typing import Any, cast
+from typing import Any
 
 
 class Running:
-    """Stands for the current task in the part before the first wait, and for the task made then.
+    """Stand-in for the current task before the first wait, and proxy for the task that is created then.
 
-    Has what asyncio's own timeout and TaskGroup ask of the task they run in; everything is passed on to the task.
+    It has the methods that asyncio's timeout and TaskGroup call on their task.
     """
 
     __slots__ = ("__weakref__", "_cancelled", "_message", "_task")
@@ -31,7 +31,7 @@ class Running:
         self._message: Any = None
 
     def adopt(self, task: asyncio.Task[None]) -> None:
-        """Continues as `task`; a cancellation asked for so far is passed on."""
+        """Pass all calls on to `task` from now on, a cancellation requested so far included."""
         self._task = task
         for _ in range(self._cancelled):
             task.cancel(self._message)
@@ -65,10 +65,10 @@ class Running:
 
 
 class _Resumed(Coroutine[Any, Any, None]):
-    """A coroutine that has run up to its first wait: gives that wait to the task, then is the coroutine.
+    """A coroutine that has run up to its first wait: yields that future first, then continues the coroutine.
 
-    Python code in the task's later steps must see `running` as current task, as the first part did: a timeout
-    entered there compares nothing, but remembers the object to cancel.
+    Code in later steps of the task must see `running` as the current task, as the first part did: a timeout entered in
+    the first part has stored that object and will cancel it.
     """
 
     __slots__ = ("_coroutine", "_first", "_started")
@@ -89,7 +89,7 @@ class _Resumed(Coroutine[Any, Any, None]):
         if not self._started:
             self._started = True
             first, self._first = self._first, None
-            # A task cancelled before its first step: what it waits for is cancelled first, as in any task.
+            # A task cancelled before its first step first cancels the future that it waits for, as every task does.
             if first is not None and first.cancel():
                 return first
         return self._coroutine.throw(*error)
@@ -104,7 +104,7 @@ class _Resumed(Coroutine[Any, Any, None]):
 def _start_by_hand(loop: asyncio.AbstractEventLoop, coroutine: Coroutine[Any, Any, None]) -> asyncio.Task[None] | None:
     context = contextvars.copy_context()
     running = Running()
-    as_task = cast("asyncio.Task[Any]", running)
+    as_task: Any = running
     outer = asyncio.current_task(loop)
     if outer is not None:
         _leave_task(loop, outer)
@@ -127,12 +127,12 @@ def _start_eagerly(loop: asyncio.AbstractEventLoop, coroutine: Coroutine[Any, An
     if not task.done():
         return task
     if not task.cancelled():
-        task.result()  # raises what the coroutine raised
+        task.result()  # raises the exception of the coroutine
     return None
 
 
 start = _start_eagerly if sys.version_info >= (3, 12) else _start_by_hand
-"""`start(loop, coroutine)` runs it up to its first wait; returns its task, or None if it has ended already.
+"""`start(loop, coroutine)` runs the coroutine up to its first wait; it returns its task, or None if it has ended.
 
-Raises what the coroutine raises before its first wait.
+Raises the exceptions that the coroutine raises before its first wait.
 """

@@ -1,4 +1,4 @@
-"""Response header fields in encoded form: what repeats from response to response is encoded once."""
+"""Encoding of response header fields, with a cache for repeated ones."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ _FORBIDDEN_IN_VALUE: Final = re.compile(r"[\x00\r\n]")
 
 
 class FieldCache:
-    """Encodes header fields, keeping what it made, for one protocol.
+    """Encoder of header fields for one protocol, with a bounded cache of encoded fields.
 
-    A name with many values (an identifier of each request, say) is found out and its values are no longer kept.
-    Raises ValueError for a field that must not be sent: one that would end the line or is no token.
+    Values of a name are no longer cached once the name has had many values, for example an identifier of each request.
+    Raises ValueError for a name that is no token and for a value with NUL or a line break.
     """
 
     __slots__ = ("_count", "_date", "_encode", "_fields", "_second")
@@ -36,12 +36,12 @@ class FieldCache:
         self._date = b""
 
     def encode(self, headers: list[tuple[str, str]]) -> list[bytes]:
-        """The fields of `headers`, encoded, in order."""
+        """Return the encoded fields of `headers`, in order. Raises ValueError."""
         known = self._fields
         return [known[field] or self._make(field) for field in headers]
 
     def date(self) -> bytes:
-        """The Date field (RFC 9110 section 6.6.1), made once a second."""
+        """Return the encoded Date field (RFC 9110 section 6.6.1), renewed once a second."""
         second = int(time.time())
         if second != self._second:
             self._second = second
@@ -61,8 +61,9 @@ class FieldCache:
 
 
 def http_date(second: int) -> str:
-    """A moment, in seconds since the epoch, as HTTP has it (RFC 9110 5.6.7); email.utils has that too, and is slow to
-    load."""
+    """Return a time, in seconds since the epoch, in HTTP's format (RFC 9110 5.6.7). `email.utils` has this function
+    too, but is slow to import.
+    """
     at = time.gmtime(second)
     day, month = _DAYS[at.tm_wday], _MONTHS[at.tm_mon - 1]
     return f"{day}, {at.tm_mday:02} {month} {at.tm_year:04} {at.tm_hour:02}:{at.tm_min:02}:{at.tm_sec:02} GMT"

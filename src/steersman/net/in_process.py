@@ -1,4 +1,4 @@
-"""The same requests and responses without a socket, for tests and for programs that embed a server."""
+"""Requests to a handler without a socket, for tests and for programs that embed a server."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from steersman.net.turns import Starts
 
 
 class ClientResponse:
-    """What a handler answered; close it, or read it to its end."""
+    """A handler's response; callers close it, or read it to its end."""
 
     __slots__ = ("_exchange", "headers", "status")
 
@@ -23,24 +23,24 @@ class ClientResponse:
         self._exchange = exchange
         self.status = status
         self.headers = fields = Headers.of(headers)
-        if len(fields) != len(fields.sent):  # of an answer, such as several warnings, all values are wanted
+        if len(fields) != len(fields.sent):  # of a repeated field, such as Warning, all values are wanted
             for name in fields:
                 fields[name] = fields.joined(name)
 
     async def read(self) -> bytes:
-        """The rest of the body. Raises BodyAborted if it is cut off."""
+        """Return the rest of the body. Raises BodyAborted if it is cut off."""
         pieces: list[bytes] = []
         while (piece := await self._exchange.next()) is not None:
             pieces.append(piece)
         return b"".join(pieces)
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        """The body in the pieces it was written in. Raises BodyAborted if it is cut off."""
+        """Yield the body in the pieces in which it was written. Raises BodyAborted if it is cut off."""
         while (piece := await self._exchange.next()) is not None:
             yield piece
 
     async def aclose(self) -> None:
-        """Goes away: the handler is cancelled, a pushed body is told."""
+        """Abandon the response: the handler is cancelled, a pushed body is closed."""
         await self._exchange.leave()
 
     async def __aenter__(self) -> ClientResponse:
@@ -51,7 +51,7 @@ class ClientResponse:
 
 
 class InProcessClient:
-    """Sends requests to a handler, in this process and on this loop."""
+    """Client of a handler in this process and on this event loop."""
 
     def __init__(self, handler: Handler, *, peer: Peer | None = None, host: str = "localhost") -> None:
         self._handler = handler
@@ -65,9 +65,10 @@ class InProcessClient:
         headers: Iterable[tuple[str, str]] = (),
         body: bytes | AsyncIterator[bytes] = b"",
     ) -> ClientResponse:
-        """Runs the handler until it answers. `target` is a path with an optional query; header names are lower case.
+        """Run the handler until it answers, and return the response.
 
-        Raises BodyAborted if there is no answer. A failure of the handler is logged and is a 500, as over a socket.
+        `target` is a path with an optional query; header names are lower case. Raises BodyAborted if there is no
+        answer. A failure of the handler is logged and answered with 500, as over a socket.
         """
         incoming: IncomingBody | EmptyBody = EMPTY_BODY
         feeding: asyncio.Task[None] | None = None
@@ -89,7 +90,7 @@ class InProcessClient:
 
 
 def _with_length(headers: Iterable[tuple[str, str]], length: int) -> Sequence[tuple[str, str]]:
-    """Headers that say how long the body is, as those of any client do."""
+    """Return the headers with a content-length, as any client sends it."""
     given = tuple(headers)
     for name, _ in given:
         if name == "content-length":
@@ -98,7 +99,7 @@ def _with_length(headers: Iterable[tuple[str, str]], length: int) -> Sequence[tu
 
 
 async def _feed(body: IncomingBody, pieces: AsyncIterator[bytes]) -> None:
-    """Gives an async iterator to a request body, a piece when the one before has been read."""
+    """Feed an async iterator to a request body, each piece when the previous one has been read."""
     try:
         async for piece in pieces:
             body.feed(piece)
@@ -125,8 +126,8 @@ class _Exchange(OutgoingAnswer):
         self.request = request
         self._handler = handler
         self.gone = False
-        """The client has gone away."""
-        # not the ClientResponse, which knows this exchange: only the collector would free that circle
+        """True once the client has abandoned the request."""
+        # a reference to the ClientResponse, which refers to this exchange, would be a cycle for the garbage collector
         self._head: asyncio.Future[tuple[int, list[tuple[str, str]]]] = loop.create_future()
         self._feeding = feeding
         self._no_body = request.method == "HEAD"
@@ -135,12 +136,12 @@ class _Exchange(OutgoingAnswer):
     # The handler's side
 
     def begin(self) -> None:
-        """Runs the handler, unless the client has gone away by now."""
+        """Run the handler, unless the client has abandoned the request already."""
         if not self.gone:
             self.task = eager.start(self._loop, answer(self._handler, self))
 
     def respond(self, response: Response) -> None:
-        """Queues the head, and the body unless it is an async iterator."""
+        """Queue the head, and the body unless it is an async iterator."""
         body = response.body
         if self.responded or self.gone:
             if is_pushed(body):
@@ -165,10 +166,10 @@ class _Exchange(OutgoingAnswer):
             self._sink.start(self)
 
     async def upgrade(self, take_over: Callable[[Upgraded], Awaitable[None]]) -> None:
-        """Never called: respond() refuses upgrades."""
+        """Do nothing: respond() refuses upgrades."""
 
     def write(self, data: bytes) -> None:
-        """Queues a piece of the body."""
+        """Queue a piece of the body."""
         if self.closed or not data:
             return
         self.keep((data,), len(data))
@@ -176,13 +177,13 @@ class _Exchange(OutgoingAnswer):
             self._wake_reader()
 
     def end(self) -> None:
-        """Ends the body: what has been written is the client's, whenever it reads it."""
+        """End the body; the client can read the written pieces at any time."""
         if not self.closed:
             self.ended = True
             self._over()
 
     def abort(self) -> None:
-        """Cuts the response off."""
+        """Cut the response off."""
         if self.closed:
             return
         self.cancelled = True
@@ -201,7 +202,7 @@ class _Exchange(OutgoingAnswer):
     # The client's side
 
     async def response(self) -> ClientResponse:
-        """Waits for the head; a caller that is cancelled meanwhile has gone away."""
+        """Wait for the head and return the response; a cancelled caller abandons the request."""
         try:
             status, headers = await self._head
         except asyncio.CancelledError:
@@ -210,7 +211,7 @@ class _Exchange(OutgoingAnswer):
         return ClientResponse(self, status, headers)
 
     async def next(self) -> bytes | None:
-        """The next piece; None at the end. Raises BodyAborted."""
+        """Return the next piece, or None at the end. Raises BodyAborted."""
         while not self.pending:
             if self.cancelled:
                 raise BodyAborted("the response was cut off")
@@ -224,7 +225,7 @@ class _Exchange(OutgoingAnswer):
         return piece
 
     async def leave(self) -> None:
-        """Goes away: cancels the handler and waits for its end."""
+        """Abandon the request: cancel the handler and wait for its end."""
         if self.gone:
             return
         unfinished = not self.ended

@@ -1,4 +1,4 @@
-"""Frames between processes of one server, over a Unix socket: a length, a kind and a number before some bytes."""
+"""Framed messages between processes of one server over a Unix socket: length, kind and number, then bytes."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ log = logging.getLogger(__name__)
 
 _HEAD: Final = struct.Struct("<IBI")
 LONGEST: Final = 256 << 20
-"""Bytes of a frame: the other side is no client, so one that is longer is an error of this program."""
+"""Limit of a frame in bytes. The other side is no client: a longer frame is a fault of this program."""
 _SLICE: Final = 0.003
-"""Seconds of frames between two turns of the loop."""
+"""Seconds of processing frames between two yields to the event loop."""
 _MUCH: Final = 8 << 20
-"""Bytes of frames that wait, above which nothing is read."""
+"""Bytes of waiting frames above which reading pauses."""
 
 Receive = Callable[[int, int, bytes], None]
-"""Takes the kind, the number and the bytes of a frame, on the loop."""
+"""Callback on the event loop for a received frame: kind, number, bytes."""
 
 
 def frame(kind: int, number: int, *parts: bytes) -> bytes:
-    """A frame of these bytes."""
+    """Return an encoded frame of these bytes."""
     return b"".join((_HEAD.pack(sum(map(len, parts)), kind, number), *parts))
 
 
 class Link(asyncio.Protocol):
-    """One end of a connection. `lost` is told once that it is over."""
+    """One end of a connection. `lost` is called once at its end."""
 
     def __init__(self, receive: Receive, lost: Callable[[], None]) -> None:
         self._receive = receive
@@ -50,7 +50,7 @@ class Link(asyncio.Protocol):
 
     @classmethod
     async def on(cls, sock: socket.socket, receive: Receive, lost: Callable[[], None]) -> Link:
-        """A link over a connected socket, which it takes over. Raises OSError."""
+        """Return a link over a connected socket, which the link then owns. Raises OSError."""
         loop = asyncio.get_running_loop()
         _, link = await loop.create_unix_connection(lambda: cls(receive, lost), sock=sock)
         return link
@@ -67,23 +67,26 @@ class Link(asyncio.Protocol):
 
     @property
     def unsent(self) -> int:
-        """Bytes that the other side has not taken yet."""
+        """Bytes in the write buffer, which the system has not accepted yet."""
         return 0 if self._transport is None else self._transport.get_write_buffer_size()
 
     @property
     def taken(self) -> int:
-        """Bytes that the other side has taken so far, or the system for it."""
+        """Bytes accepted by the system so far."""
         return self._sent - self.unsent
 
     def send(self, data: bytes) -> None:
-        """Sends whole frames; nothing if the connection is over. What one turn of the loop sends goes out at once."""
+        """Send whole frames at once; do nothing if the connection is over."""
         if self._transport is not None:
             self._sent += len(data)
             self._transport.write(data)
 
     def post(self, data: bytes) -> None:
-        """As `send`, but together with all that is posted in this turn of the loop, so that the other side wakes up
-        once; for who only posts."""
+        """Send frames together with all others posted in this iteration of the event loop, so that the other side wakes
+        once.
+
+        For callers that use no other method of sending.
+        """
         if not self._posted:
             asyncio.get_running_loop().call_soon(self._send_posted)
         self._posted.append(data)
@@ -94,7 +97,7 @@ class Link(asyncio.Protocol):
             self.send(posted[0] if len(posted) == 1 else b"".join(posted))
 
     async def room(self) -> None:
-        """Returns once the other side has taken most of what was sent, or is gone."""
+        """Wait until most of the written bytes are sent, or the connection is over."""
         while self._full and self._transport is not None:
             if self._room is None:
                 self._room = asyncio.get_running_loop().create_future()
@@ -113,14 +116,14 @@ class Link(asyncio.Protocol):
             room.set_result(None)
 
     def close(self) -> None:
-        """Sends what is to be sent, and ends."""
+        """Send what is queued, and close."""
         if self._posted:
             self._send_posted()
         if self._transport is not None:
             self._transport.close()
 
     def abort(self) -> None:
-        """Ends at once."""
+        """Close at once."""
         if self._transport is not None:
             self._transport.abort()
 
@@ -139,7 +142,7 @@ class Link(asyncio.Protocol):
                     break
                 size, kind, number = _HEAD.unpack_from(view, at)
                 if size > LONGEST:
-                    log.error("a frame of %d bytes", size)
+                    log.error("closing a link between processes: received the head of a frame of %d bytes", size)
                     self.abort()
                     return
                 start = at + _HEAD.size
@@ -154,7 +157,7 @@ class Link(asyncio.Protocol):
             self._work()
 
     def _work(self) -> None:
-        """Hands on what has come, for a slice of this turn."""
+        """Pass received frames on, for at most one time slice."""
         loop = asyncio.get_running_loop()
         end = loop.time() + _SLICE
         waiting = self._waiting
@@ -164,7 +167,7 @@ class Link(asyncio.Protocol):
             try:
                 self._receive(kind, number, body)
             except Exception:
-                log.exception("what has come could not be taken: the link is ended, as something is missing now")
+                log.exception("processing a frame failed: closing the link, as a frame is lost")
                 self.abort()
                 return
             if waiting and loop.time() >= end:

@@ -1,12 +1,11 @@
-"""Requests and responses, as handlers see them: the same objects for HTTP/1.1, HTTP/2 and the in-process transport."""
+"""Requests and responses as handlers see them: the same types for HTTP/1.1, HTTP/2 and the in-process transport."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
-from dataclasses import dataclass, field
 from typing import Protocol
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 
 class BodyTooLarge(Exception):
@@ -14,20 +13,20 @@ class BodyTooLarge(Exception):
 
 
 class BodyAborted(Exception):
-    """The client went away, or broke the protocol, before its body was complete."""
+    """The client left, or violated the protocol, before its body was complete."""
 
 
 class Headers(dict[str, str]):
-    """Header fields by lower-case name; of a repeated one the first value, as Go's Header.Get has it."""
+    """Header fields by lower-case name; a repeated field has its first value, as in Go's Header.Get."""
 
     __slots__ = ("sent",)
 
     sent: Sequence[tuple[str, str]]
-    """Each field as it came, also those that were taken off since: for `pairs` only."""
+    """All fields as received, including those removed since; use `pairs` instead."""
 
     @classmethod
     def of(cls, pairs: Iterable[tuple[str, str]]) -> Headers:
-        """Headers from name and value pairs; the names are lower case already."""
+        """Return headers from (name, value) pairs with lower-case names."""
         headers = cls()
         headers.sent = sent = tuple(pairs)
         headers.update(sent)
@@ -37,28 +36,31 @@ class Headers(dict[str, str]):
 
     @property
     def pairs(self) -> list[tuple[str, str]]:
-        """Each field by itself, in order, but for those taken off since the request came: what may be passed on."""
+        """All (name, value) pairs in order, repeated fields included, without the fields removed since: safe to pass
+        on.
+        """
         return [field for field in self.sent if field[0] in self]
 
     def replace(self, name: str, value: str) -> None:
-        """Puts one value in the place of all that were sent under `name`."""
+        """Replace all values of `name` with one value."""
         self[name] = value
         self.sent = (*(field for field in self.sent if field[0] != name), (name, value))
 
     def get_all(self, name: str) -> list[str]:
-        """Every value sent under `name` (lower case), in order."""
+        """Return every value of `name` (lower case), in order."""
         return [value for key, value in self.sent if key == name] if name in self else []
 
     def joined(self, name: str) -> str:
-        """Every value sent under `name` (lower case) as one list, for fields that are lists wherever they are read."""
+        """Return all values of `name` (lower case) as one comma-separated list, for fields that are lists."""
         return ", ".join(self.get_all(name))
 
 
 class Peer(Struct, frozen=True):
-    """Who is at the other end of a connection. `certificate` is its TLS certificate as DER, if it gave one.
+    """The other end of a connection. `certificate` is its TLS certificate (DER), if it sent one.
 
-    If TLS has verified that, `authorities` are those that vouch for it, up to one that is trusted; if TLS only asks
-    (`net.asked_tls`), they are what the client has sent with it. `reached` is where it has connected to.
+    If TLS has verified the certificate, `authorities` is the chain above it up to a trusted one. If TLS only requests
+    certificates (`net.asked_tls`), `authorities` are the certificates that the client has sent. `reached` is the local
+    address to which the client has connected.
     """
 
     host: str = ""
@@ -73,19 +75,18 @@ class RequestBody(Protocol):
     """The body of a request, read once."""
 
     async def read(self, limit: int) -> bytes:
-        """The whole body. Raises BodyTooLarge over `limit` bytes and BodyAborted if it never completes."""
+        """Return the whole body. Raises BodyTooLarge over `limit` bytes and BodyAborted if the body never completes."""
         ...
 
     def __aiter__(self) -> AsyncIterator[bytes]:
-        """The body in pieces, under back-pressure. Raises BodyAborted."""
+        """Yield the body in pieces, with backpressure. Raises BodyAborted."""
         ...
 
 
-@dataclass(slots=True)
-class Request:
-    """One HTTP request. `path` is as sent (still percent-encoded), `query` is what follows the question mark.
+class Request(Struct):
+    """One HTTP request. `path` is as sent (percent-encoded), `query` is the text after the question mark.
 
-    The Host field is in `host`, not among the headers. The headers are this request's own: a handler may change them.
+    The Host field is in `host`, not among the headers. The headers belong to this request: a handler may change them.
     """
 
     method: str
@@ -95,48 +96,52 @@ class Request:
     body: RequestBody
     peer: Peer
     version: str = "1.1"
-    """The HTTP version: "1.1" or "2"."""
+    """The HTTP version: "1.0", "1.1" or "2"."""
     scheme: str = "https"
     host: str = ""
     """The Host header or :authority."""
     when_over: Callable[[], None] | None = None
-    """What a handler sets as it returns: called once, when all of its answer has left or nobody wants it any more."""
+    """Callback that a handler may set before it returns: called once, when the whole answer is sent or abandoned."""
 
 
 class BodyWriter(Protocol):
-    """The open body of a streaming response. All of it is synchronous, to be called on the loop."""
+    """The open body of a streaming response. All methods but `drain` are synchronous, for calls on the event loop."""
 
     @property
     def buffered(self) -> int:
-        """Bytes written that the connection has not taken yet (flow control, a slow reader)."""
+        """Bytes written that the connection has not accepted yet (flow control, a slow reader)."""
         ...
 
     def write(self, data: bytes) -> None:
-        """Queues `data`; pieces written in one turn of the loop leave together. Does nothing after the end."""
+        """Queue `data`; pieces written in one iteration of the event loop are sent together. Does nothing after the
+        end.
+        """
         ...
 
     def end(self) -> None:
-        """Ends the body properly."""
+        """End the body properly."""
         ...
 
     def abort(self) -> None:
-        """Ends the response so that the client sees it was cut off (RST_STREAM, or the connection closed)."""
+        """End the response so that the client sees that it was cut off (RST_STREAM, or a closed connection)."""
         ...
 
     async def drain(self) -> None:
-        """Waits until little is buffered. Raises BodyAborted if the client has gone."""
+        """Wait until little is buffered. Raises BodyAborted if the client is gone."""
         ...
 
 
 class Stream(Protocol):
-    """A response body that is pushed, not pulled: a watch among a thousand others costs no task of its own."""
+    """A response body that pushes its data: thousands of watches need no task each."""
 
     def start(self, writer: BodyWriter) -> None:
-        """Called once, when the headers have been queued; not at all if no body is sent (HEAD, the client gone)."""
+        """Begin writing. Called once, after the headers are queued; not called if there is no body (HEAD, client
+        gone).
+        """
         ...
 
     def closed(self) -> None:
-        """Called once when the response is over for whatever reason: ended, aborted, or the client has gone."""
+        """Release resources. Called once at the end of the response: ended, aborted, or client gone."""
         ...
 
 
@@ -144,11 +149,11 @@ class Upgraded(Protocol):
     """A connection taken over after a 101 response: raw bytes both ways."""
 
     async def read(self) -> bytes:
-        """The next bytes, b"" at the end."""
+        """Return the next bytes, b"" at the end."""
         ...
 
     async def write(self, data: bytes) -> None:
-        """Sends `data`, waiting while the peer is slow."""
+        """Send `data`, waiting while the peer is slow."""
         ...
 
     def close(self) -> None: ...
@@ -157,16 +162,16 @@ class Upgraded(Protocol):
 Body = bytes | Sequence[bytes] | AsyncIterator[bytes] | Stream
 
 
-@dataclass(slots=True)
-class Response:
+class Response(Struct):
     """One HTTP response.
 
-    `body` is bytes (its content-length is sent), a list of bytes (sent in order, as one length), an async iterator
-    (chunks sent under back-pressure) or a `Stream`. Header names are lower case; content-length, transfer-encoding
-    and date are the transport's business. `upgrade` goes with status 101 and takes over the connection (HTTP/1.1 only).
-    `close` asks for the connection to be closed after this response (Connection: close, or GOAWAY). `length` is that of
-    an async iterator, or of what HEAD does not send, where it is known: who makes the body keeps to it. `after` keeps a
-    response back: it is given what sends it, and calls that once. Only one whose body is there as a whole may have it.
+    `body` is bytes (sent with its content-length), a list of bytes (sent in order, with one content-length), an async
+    iterator (its pieces are sent with backpressure) or a `Stream`. Header names are lower case; the transport adds
+    content-length, transfer-encoding and date. `upgrade` belongs to status 101 and takes over the connection (HTTP/1.1
+    only). `close` closes the connection after this response (Connection: close, or GOAWAY). `length` is the known
+    length of an async iterator, which must keep to it, or of a body that HEAD omits. `after` defers a response: it is
+    called with a function that sends the response, and must call that function once. Only a body of bytes may be
+    deferred.
     """
 
     status: int
@@ -179,7 +184,7 @@ class Response:
 
 
 Handler = Callable[[Request], Awaitable[Response]]
-"""Answers one request. It runs in a task of its own, which is cancelled when the client goes away.
+"""Function that answers one request. It runs in a task of its own, which is cancelled when the client goes away.
 
 A server may run the part before the first wait at once, without a task: see `net.eager`.
 """

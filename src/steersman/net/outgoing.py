@@ -1,4 +1,4 @@
-"""The answer to a request on its way out, whichever protocol carries it."""
+"""The outgoing answer to a request, independent of the protocol."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from steersman.net.connection import Core, notify_closed, tell_over
 from steersman.net.message import BodyAborted, Request, Stream
 
 LITTLE: Final = 64 << 10
-"""Bytes of a body that may wait to be sent before its writer has to."""
+"""Bytes of a body that may be buffered before the writer has to wait."""
 MANY_PIECES: Final = 2048
-"""Pieces that are collected for one write before they are written in the middle of a turn."""
+"""Number of pieces collected for one write above which they are flushed at once."""
 
 
 _NOTHING: Final[deque[bytes]] = deque()
-"""Pending pieces of every answer of which nothing has had to wait: most never need a deque of their own."""
+"""Shared empty deque of answers without pending pieces: most answers never need their own."""
 
 
 class Carrier(Protocol):
-    """The connection of an answer, as the answer uses it; see `Receiver`."""
+    """The connection, as its answer uses it; see `Receiver`."""
 
     core: Core
     out: list[bytes]
@@ -37,7 +37,7 @@ class Carrier(Protocol):
 
 
 class OutgoingAnswer:
-    """State that answers of all protocols share: what waits to be sent, who waits for that, and the end."""
+    """State common to answers of all protocols: pending pieces, waiting writers, and the end."""
 
     __slots__ = (
         "_drain_waiters",
@@ -65,21 +65,21 @@ class OutgoingAnswer:
         self.task: asyncio.Task[None] | None = None
         """Task of the handler."""
         self.wants_continue = False
-        """The client holds its body back until it is told to go on."""
+        """True while the client holds its body back until it gets 100 Continue."""
         self.responded = False
-        """A head has been queued."""
+        """True once a head has been queued."""
         self.ended = False
-        """The writer has ended; the end of the body follows what is pending."""
+        """True once the writer has ended; the end of the body follows the pending pieces."""
         self.closed = False
-        """All of the answer has been handed over, or nobody wants it any more."""
+        """True once the whole answer has been passed to the transport, or the client wants no more of it."""
         self.cancelled = False
-        """It was closed before all of it had been handed over."""
+        """True if the answer was closed before all of it had been passed to the transport."""
         self.pending = _NOTHING
         """Pieces that wait to be sent, added by `keep`."""
         self.buffered = 0
         """Bytes of `pending`."""
         self._offset = 0
-        """Bytes of the first piece that have been taken already."""
+        """Bytes of the first pending piece that have been moved already."""
         self._no_body = False
         self._sink: Stream | None = None
         self._drain_waiters: list[asyncio.Future[None]] = []
@@ -90,7 +90,7 @@ class OutgoingAnswer:
         return self.ended or self.closed
 
     async def drain(self) -> None:
-        """Wait until little is buffered. Raises BodyAborted if the client has gone."""
+        """Wait until little is buffered. Raises BodyAborted if the client is gone."""
         while self.buffered > LITTLE and not self.closed:
             waiter = self._loop.create_future()
             self._drain_waiters.append(waiter)
@@ -99,7 +99,7 @@ class OutgoingAnswer:
             raise BodyAborted("the client has gone")
 
     def keep(self, pieces: Iterable[bytes], size: int) -> None:
-        """Have pieces of `size` bytes wait to be sent."""
+        """Add pieces of `size` bytes in all to the pending ones."""
         if self.pending:
             self.pending.extend(pieces)
         else:
@@ -107,7 +107,7 @@ class OutgoingAnswer:
         self.buffered += size
 
     def move(self, out: list[bytes], room: int) -> int:
-        """Move up to `room` pending bytes to `out`; return how many."""
+        """Move up to `room` pending bytes to `out`; return their number."""
         pending, offset = self.pending, self._offset
         left = room
         while pending and left > 0:
@@ -127,13 +127,13 @@ class OutgoingAnswer:
         return room - left
 
     def forget_pending(self) -> None:
-        """Let go of what waits to be sent, as nobody wants it."""
+        """Drop the pending pieces, as the client wants no more of them."""
         self.pending = _NOTHING
         self.buffered = 0
         self.wake_writers()
 
     def wake_writers(self) -> None:
-        """Let drain() go on, if little is buffered now or nothing will be sent any more."""
+        """Wake waiters in drain() if little is buffered now or nothing will be sent any more."""
         if self._drain_waiters and (self.buffered <= LITTLE or self.closed):
             waiters, self._drain_waiters = self._drain_waiters, []
             for waiter in waiters:
@@ -141,7 +141,10 @@ class OutgoingAnswer:
                     waiter.set_result(None)
 
     def close(self, reason: str | None) -> int:
-        """End the exchange, once; with a reason, what was going on is cut off. Return the body's bytes never read."""
+        """End the exchange, once, and return the number of unread bytes of the request's body.
+
+        With a reason, the exchange is cut off: its handler is cancelled.
+        """
         if self.closed:
             return 0
         self.closed = True
@@ -159,7 +162,7 @@ class OutgoingAnswer:
         return dropped
 
     def close_sink(self) -> None:
-        """Tell a pushed body, once, that it is over."""
+        """Call `closed()` of a pushed body, once."""
         if self._sink is not None:
             sink, self._sink = self._sink, None
             notify_closed(sink)

@@ -1,4 +1,4 @@
-"""Connections within this process: what one side writes is what the other one reads, and no socket is in between."""
+"""Connections within this process: a pair of asyncio transports without a socket."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Final
 
 _HIGH_WATER: Final = 64 << 10
-"""Bytes that the other side has not read, after which who writes is told to wait."""
+"""Unread bytes above which the writing protocol is paused."""
 
 
 def join(
@@ -19,7 +19,7 @@ def join(
     at: tuple[str, int],
     peer: tuple[str, int] = ("127.0.0.1", 0),
 ) -> None:
-    """Connects two protocols: the client has reached the server `at` an address, and comes from `peer`."""
+    """Connect two protocols; `at` is the server's nominal address, `peer` the client's."""
     near = _End(loop, client, {"sockname": peer, "peername": at})
     far = _End(loop, server, {"sockname": at, "peername": peer})
     near.other, far.other = far, near
@@ -28,7 +28,7 @@ def join(
 
 
 class _End(asyncio.Transport):
-    """One side. What it has written already belongs to the other side, so closing loses nothing."""
+    """One side of a pipe. Written bytes belong to the other side at once, so that closing loses nothing."""
 
     def __init__(
         self, loop: asyncio.AbstractEventLoop, protocol: asyncio.BaseProtocol, extra: Mapping[str, object]
@@ -41,12 +41,12 @@ class _End(asyncio.Transport):
         self._unread = 0
         self._paused = False
         self._over = False
-        """The other side has closed."""
+        """True once the other side has closed."""
         self._told_over = False
         self._closing = False
         self._lost = False
         self._held = False
-        """The protocol has been told to wait with writing."""
+        """True while the protocol is paused from writing."""
         self._high = _HIGH_WATER
         self._scheduled = False
 
@@ -71,34 +71,34 @@ class _End(asyncio.Transport):
                 self.close()
 
     def take(self, data: bytes) -> int:
-        """The other side has written; how much is unread now."""
+        """Queue bytes that the other side has written; return the number of unread bytes."""
         self._coming.append(data)
         self._unread += len(data)
         self._schedule()
         return self._unread
 
     def end(self) -> None:
-        """The other side writes no more."""
+        """Queue the end of input: the other side writes no more."""
         self._over = True
         self._schedule()
 
     def pause_reading(self) -> None:
-        """Nothing is given to the protocol until `resume_reading`."""
+        """Stop passing bytes to the protocol until `resume_reading`."""
         self._paused = True
 
     def resume_reading(self) -> None:
-        """What has come meanwhile is given to the protocol."""
+        """Pass the waiting bytes to the protocol."""
         self._paused = False
         self._schedule()
 
     def is_reading(self) -> bool:
-        """Whether what comes is given to the protocol."""
+        """Return True if bytes are passed to the protocol."""
         return not (self._paused or self._lost)
 
     # Writing
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
-        """Gives bytes to the other side; where that has gone, this one has lost its connection."""
+        """Pass bytes to the other side; if that side has gone, this side loses its connection."""
         if self._closing or self._lost or not data:
             return
         if self.other.is_lost:
@@ -110,43 +110,43 @@ class _End(asyncio.Transport):
             self._protocol.pause_writing()
 
     def go_on(self, unread: int) -> None:
-        """The other side has read, all but so many bytes."""
+        """Resume the protocol's writing if few bytes (`unread`) are left unread."""
         if self._held and unread <= self._high // 4 and not self._lost:
             self._held = False
             self._protocol.resume_writing()
 
     def get_write_buffer_size(self) -> int:
-        """Bytes that the other side has not read."""
+        """Return the number of bytes that the other side has not read."""
         return self.other._unread
 
     def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
-        """Sets after how many unread bytes the protocol has to wait."""
+        """Set the number of unread bytes above which the protocol is paused."""
         self._high = _HIGH_WATER if high is None else high
 
     def can_write_eof(self) -> bool:
-        """Both ways are closed together."""
+        """Return False: both directions are closed together."""
         return False
 
     # The end
 
     @property
     def is_lost(self) -> bool:
-        """Whether the protocol has been told that the connection is gone."""
+        """True once the protocol has been told that the connection is gone."""
         return self._lost
 
     def is_closing(self) -> bool:
-        """Whether it is closed, or about to be."""
+        """Return True if the connection is closed or closing."""
         return self._closing
 
     def close(self) -> None:
-        """Ends the connection; what has been written reaches the other side."""
+        """Close the connection; written bytes reach the other side."""
         if not self._closing:
             self._closing = True
             self.other.end()
             self._loop.call_soon(self._lose)
 
     def abort(self) -> None:
-        """The same, as nothing waits to be sent."""
+        """Close the connection; nothing waits to be sent."""
         self.close()
 
     def _lose(self) -> None:
@@ -158,14 +158,14 @@ class _End(asyncio.Transport):
         self.other.go_on(0)
         self._protocol.connection_lost(None)
 
-    # Of every transport
+    # Methods of every transport
 
     def set_protocol(self, protocol: asyncio.BaseProtocol) -> None:
-        """Has another protocol told of what happens."""
+        """Replace the protocol."""
         self._protocol = protocol
 
     def get_protocol(self) -> asyncio.BaseProtocol:
-        """Who is told of what happens."""
+        """Return the protocol."""
         return self._protocol
 
 

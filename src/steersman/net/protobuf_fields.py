@@ -1,7 +1,7 @@
-"""Fields of protobuf messages that are known by their numbers, for small protocols that need no schema.
+"""Protobuf messages as fields by number, for small protocols that need no schema.
 
-Numbers, texts and bytes, repeated or not (protobuf.dev/programming-guides/encoding); groups are refused, as nothing
-uses them.
+Supports numbers, texts and bytes, repeated or not (protobuf.dev/programming-guides/encoding). Groups are refused, as no
+supported protocol uses them.
 """
 
 from __future__ import annotations
@@ -10,21 +10,21 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 _MAX_VARINT: Final = 10
-"""Bytes."""
+"""Bytes of the longest encoded number."""
 _MOST_FIELDS: Final = 4096
-"""Of a message: each takes a microsecond, and four megabytes may be two million."""
+"""Limit of fields in a message: each takes a microsecond, and four megabytes may hold two million."""
 _MOST_OF_ENTRY: Final = 16
-"""Fields of one entry of a map, which has two."""
+"""Limit of fields in an entry of a map, which normally has two."""
 
 Value = int | bytes
 
 
 class FieldsError(ValueError):
-    """Bytes that are no message."""
+    """Bytes that are not a valid message."""
 
 
 def varint(number: int) -> bytes:
-    """A number of 64 bits; negative ones as two's complement."""
+    """Return an encoded number of 64 bits; negative ones as two's complement."""
     number &= (1 << 64) - 1
     out = bytearray()
     while number > 0x7F:
@@ -35,7 +35,7 @@ def varint(number: int) -> bytes:
 
 
 def encode(fields: Iterable[tuple[int, Value | str]]) -> bytes:
-    """A message of these fields in this order; what is zero or empty is left out, as in proto3."""
+    """Return a message of these fields in this order; zero and empty values are omitted, as in proto3."""
     out = bytearray()
     for number, value in fields:
         if not value:
@@ -49,12 +49,16 @@ def encode(fields: Iterable[tuple[int, Value | str]]) -> bytes:
 
 
 def encode_map(number: int, entries: Mapping[str, bytes]) -> list[tuple[int, bytes]]:
-    """The fields of a map from texts to bytes, in order of the keys. An entry is there though its parts are empty."""
+    """Return the fields of a map from texts to bytes, in order of the keys. An entry is encoded even if its parts are
+    empty.
+    """
     return [(number, encode([(1, key), (2, entries[key])]) or b"\x0a\x00") for key in sorted(entries)]
 
 
 def decode(data: bytes, *, most: int = _MOST_FIELDS) -> dict[int, list[Value]]:
-    """The values of each field, in the order they came; there may be `most` in all. Raises FieldsError."""
+    """Return the values by field number, each list in order of arrival. Raises FieldsError, also for over `most`
+    fields.
+    """
     found: dict[int, list[Value]] = {}
     pos, end = 0, len(data)
     left = most
@@ -84,7 +88,7 @@ def decode(data: bytes, *, most: int = _MOST_FIELDS) -> dict[int, list[Value]]:
 
 
 def number_of(fields: Mapping[int, list[Value]], number: int) -> int:
-    """The last number given for a field, signed; 0 if there is none. Raises FieldsError."""
+    """Return the last value of a field as a signed number; 0 if it is missing. Raises FieldsError."""
     value = fields.get(number, [0])[-1]
     if not isinstance(value, int):
         raise FieldsError("proto: cannot parse invalid wire-format data")
@@ -92,7 +96,7 @@ def number_of(fields: Mapping[int, list[Value]], number: int) -> int:
 
 
 def bytes_of(fields: Mapping[int, list[Value]], number: int) -> bytes:
-    """The last bytes given for a field, none if there are none. Raises FieldsError."""
+    """Return the last value of a field as bytes; b"" if it is missing. Raises FieldsError."""
     value = fields.get(number, [b""])[-1]
     if not isinstance(value, bytes):
         raise FieldsError("proto: cannot parse invalid wire-format data")
@@ -100,7 +104,7 @@ def bytes_of(fields: Mapping[int, list[Value]], number: int) -> bytes:
 
 
 def text_of(fields: Mapping[int, list[Value]], number: int) -> str:
-    """The same as text. Raises FieldsError."""
+    """Return the last value of a field as text; "" if it is missing. Raises FieldsError."""
     try:
         return bytes_of(fields, number).decode()
     except UnicodeDecodeError:
@@ -108,7 +112,7 @@ def text_of(fields: Mapping[int, list[Value]], number: int) -> str:
 
 
 def map_of(fields: Mapping[int, list[Value]], number: int) -> dict[str, bytes]:
-    """A map from texts to bytes. Raises FieldsError."""
+    """Return a map field from texts to bytes. Raises FieldsError."""
     found: dict[str, bytes] = {}
     for entry in fields.get(number, ()):
         if not isinstance(entry, bytes):

@@ -1,4 +1,4 @@
-"""The HTTP server: listens, tells protocols apart, and ends connections in an orderly way."""
+"""The HTTP server: listening, detection of protocols, and graceful shutdown."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ from steersman.work import upkeep
 
 _LONGEST_CHECK_INTERVAL: Final = 5.0
 _CHECKED: Final = 500
-"""Connections that are looked after in one turn of the loop."""
+"""Connections that are checked in one iteration of the event loop."""
 _LONGEST_CLOSE: Final = 5.0
 _ANY_ADDRESS: Final = ("", "0.0.0.0", "::")
 _PLAIN_HTTP: Final = b"HTTP/1.0 400 Bad Request\r\n\r\nClient sent an HTTP request to an HTTPS server.\n"
 
 
 class Statistics(Struct, frozen=True):
-    """A look inside a server. All but `open_*` and `running` count since it was made."""
+    """Statistics of a server. All but `open_*` and `running` count since the start."""
 
     open_http1: int
     open_http2: int
@@ -44,16 +44,16 @@ class Statistics(Struct, frozen=True):
     requests: int
     accepted: int
     refused: int
-    """Connections closed at once because there were too many."""
+    """Connections closed at once because the limit was reached."""
     tls_handshake_errors: int
 
 
 class HttpServer:
-    """Serves HTTP/1.1 and HTTP/2 with one handler.
+    """Server of HTTP/1.1 and HTTP/2 with one handler.
 
-    Over TLS the protocol is what ALPN agreed on; on plain connections a client that knows may begin with HTTP/2.
-    With `eager`, the part of a handler before its first wait runs in the turn of the loop in which its request came
-    (see `net.eager` for the rule this puts on handlers).
+    Over TLS, ALPN decides the protocol; on a plain connection a client may begin with HTTP/2 directly (prior
+    knowledge). With `eager`, the part of a handler before its first wait runs in the iteration of the event loop in
+    which the request arrived (`net.eager` has the resulting rule for handlers).
     """
 
     def __init__(
@@ -68,9 +68,11 @@ class HttpServer:
         self._checks: asyncio.Handle | None = None
 
     async def start(self, host: str = "127.0.0.1", port: int = 0, *, shares_port: bool = False) -> tuple[str, int]:
-        """Listens, and tells where: port 0 takes a free one; "", "0.0.0.0" and "::" are all addresses of both families,
-        as Go has it. Other processes may listen there too where both share the port (SO_REUSEPORT). Raises OSError, and
-        RuntimeError at a second call.
+        """Listen and return the address.
+
+        Port 0 takes a free one; "", "0.0.0.0" and "::" are all addresses of both families, as in Go. Other processes
+        may listen on the same port if all of them set `shares_port` (SO_REUSEPORT). Raises OSError, and RuntimeError at
+        a second call.
         """
         core = self._new_core()
         sock = listening_socket(host, port, shares_port=shares_port)
@@ -85,14 +87,14 @@ class HttpServer:
         return str(address[0]), int(address[1])
 
     async def _listen(self, core: Core, sock: socket.socket) -> asyncio.Server | Arrivals:
-        """Raises OSError."""
+        """Start accepting connections on `sock`. Raises OSError."""
         if self._tls is None:
             create = cast(Callable[..., "asyncio.Future[asyncio.Server]"], core.loop.create_server)
             return await create(lambda: _Accepted(core), sock=sock, backlog=BACKLOG)
         return self._arrivals(core, self._tls, sock)
 
     def _arrivals(self, core: Core, tls: ServerTLS, sock: socket.socket | None) -> Arrivals:
-        """Raises OSError."""
+        """Return the acceptor of TLS connections; without `sock` it does not listen. Raises OSError."""
         limits, loop = self._limits, core.loop
         connect = cast(Callable[..., Coroutine[Any, Any, object]], loop.connect_accepted_socket)
 
@@ -108,14 +110,14 @@ class HttpServer:
         return Arrivals(core, sock, shake_hands)
 
     def begin(self) -> None:
-        """Takes connections that are handed to it, and listens nowhere. Raises RuntimeError at a second call."""
+        """Start without listening: `take` passes connections in. Raises RuntimeError at a second call."""
         self._core = self._new_core()
         if self._tls is not None:
             self._listener = self._arrivals(self._core, self._tls, None)
         self._check()
 
     def take(self, sock: socket.socket) -> None:
-        """Takes over a TCP connection that another process has accepted; closes it if the server has ended."""
+        """Serve a TCP connection that another process has accepted; close it if the server has stopped."""
         if isinstance(self._listener, Arrivals):
             self._listener.take(sock)
         else:
@@ -123,13 +125,13 @@ class HttpServer:
 
     @property
     def connections(self) -> int:
-        """How many connections are open, handshakes included."""
+        """Number of open connections, handshakes included."""
         return 0 if self._core is None else len(self._core.connections)
 
     def accept(self) -> asyncio.Protocol:
-        """What a connection is to be given to. Raises RuntimeError if the server has not begun, or has ended."""
+        """Return a protocol for a new connection. Raises RuntimeError if the server has not started or has stopped."""
         if self._core is None or self._core.draining:
-            raise RuntimeError("the server takes no connections")
+            raise RuntimeError("the server accepts no connections")
         return _Accepted(self._core)
 
     def _new_core(self) -> Core:
@@ -145,12 +147,12 @@ class HttpServer:
         )
 
     def _check(self) -> None:
-        """Looks after the waits of all connections, again and again."""
+        """Check the waits of all connections, periodically."""
         assert self._core is not None
         self._check_some(list(self._core.connections))
 
     def _check_some(self, connections: list[Connection]) -> None:
-        """Looks after some of them, and after the others in later turns of the loop."""
+        """Check some of the connections; the others follow in later iterations of the event loop."""
         core, limits = self._core, self._limits
         assert core is not None
         now = core.loop.time()
@@ -166,8 +168,10 @@ class HttpServer:
         self._checks = upkeep.call_later(core.loop, interval, self._check)
 
     async def send_elsewhere(self, timeout: float) -> None:
-        """Stops listening, and answers for at most `timeout` seconds what clients send on connections that they keep,
-        until they have been told to make others."""
+        """Stop listening, ask clients to use other connections, and answer requests on the open ones meanwhile.
+
+        Returns when all connections are closed, at the latest after `timeout` seconds.
+        """
         core = self._core
         if core is None:
             return
@@ -178,19 +182,19 @@ class HttpServer:
             await core.wait_for_change(left)
 
     def begin_drain(self) -> None:
-        """Stops listening, and has each connection end after the requests in flight."""
+        """Stop listening, and have each connection close after its requests in flight."""
         if self._core is not None:
             for connection in self._taking_leave(self._core):
                 connection.shut_down()
 
     def _taking_leave(self, core: Core) -> list[Connection]:
-        """Stop listening, and return the connections that have to be told."""
+        """Stop listening, mark the server as draining, and return the open connections."""
         self._stop_listening()
         core.draining = True
         return list(core.connections)
 
     async def drain(self, timeout: float) -> None:
-        """Stops listening, lets requests in flight finish for at most `timeout` seconds, then closes."""
+        """Stop listening, let requests in flight finish for at most `timeout` seconds, then close."""
         core = self._core
         if core is None:
             return
@@ -201,7 +205,7 @@ class HttpServer:
         await self.close()
 
     async def close(self) -> None:
-        """Closes all connections at once; requests in flight are cancelled and have a moment to clean up."""
+        """Close all connections at once; requests in flight are cancelled and have some seconds to clean up."""
         core = self._core
         if core is None:
             return
@@ -222,7 +226,7 @@ class HttpServer:
             self._listener = None
 
     def statistics(self) -> Statistics:
-        """Counts for metrics."""
+        """Return counts for metrics."""
         core = self._core
         if core is None:
             return Statistics(0, 0, 0, 0, 0, 0, 0, 0)
@@ -240,7 +244,7 @@ class HttpServer:
 
 
 def listening_socket(host: str, port: int, *, shares_port: bool) -> socket.socket:
-    """A socket that is bound, with `HttpServer.start`'s meaning of address and port. Raises OSError."""
+    """Return a bound socket; address and port are those of `HttpServer.start`. Raises OSError."""
     is_any = host in _ANY_ADDRESS
     if is_any:
         has_both = socket.has_dualstack_ipv6()
@@ -263,7 +267,7 @@ def listening_socket(host: str, port: int, *, shares_port: bool) -> socket.socke
 
 
 class _Accepted(asyncio.Protocol):
-    """A connection whose protocol is not known yet; over TLS it comes in place of its arrival."""
+    """A connection whose protocol is not known yet. Over TLS it replaces its Arrival."""
 
     def __init__(self, core: Core, arrival: Arrival | None = None) -> None:
         self._core = core
@@ -296,9 +300,9 @@ class _Accepted(asyncio.Protocol):
             core.connections.add(self)
 
     def _answer_plain_http(self, sock: socket.socket) -> None:
-        """Says in plain text, as Go does, that TLS is spoken here, and closes."""
+        """Answer in plain text, as Go does, that the server speaks TLS, and close."""
         self._core.counters.tls_handshake_errors += 1
-        # The transport would encrypt. Nothing was sent on this socket before, so it takes these few bytes at once.
+        # The transport would encrypt. The socket is still unused, so it accepts these few bytes at once.
         with contextlib.suppress(OSError):
             os.write(sock.fileno(), _PLAIN_HTTP)
         self.abort()
@@ -329,7 +333,7 @@ class _Accepted(asyncio.Protocol):
             self.abort()
 
     def send_elsewhere(self) -> None:
-        """Its protocol is not known yet, and will know that the server is draining."""
+        """Do nothing: the protocol is not known yet. The connection will see that the server is draining."""
 
     def shut_down(self) -> None:
         self.abort()

@@ -1,6 +1,6 @@
-"""SPDY/3.1 (draft-mbelshe-httpbis-spdy-00), as far as streams of bytes need it: both sides of a session.
+"""SPDY/3.1 (draft-mbelshe-httpbis-spdy-00), both sides of a session, as far as byte streams need it.
 
-As in Kubernetes' own use of it there is no flow control by streams: a stream that is not read holds up the session.
+As in Kubernetes, there is no flow control per stream: an unread stream holds up the session.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ _CANCEL: Final = 5
 _STREAM_ID: Final = 0x7FFFFFFF
 _MAX_CONTROL_BYTES: Final = 64 << 10
 _MAX_FIELD_BYTES: Final = 64 << 10
-"""Of one header block, decompressed."""
+"""Limit of one decompressed header block, in bytes."""
 _MAX_FIELDS: Final = 256
 _MAX_DATA_FRAME: Final = 32 << 10
 _MAX_UNREAD: Final = 256 << 10
-"""Bytes of one stream that wait for their reader; then the session is not read on."""
+"""Unread bytes of one stream above which the session stops reading."""
 _PIECE_ITSELF: Final = 64
-"""Bytes that each piece of unread data takes beside its contents."""
+"""Bytes that each piece of unread data takes in addition to its contents."""
 _MAX_UNREAD_IN_ALL: Final = 4 << 20
-"""Bytes of all streams of a session that wait for their readers; then the session is not read on."""
+"""Unread bytes of all streams of a session above which the session stops reading."""
 _MAX_STREAMS: Final = 1000
 
 _WORDS: Final = (
@@ -67,7 +67,9 @@ _REST: Final = (
 
 
 def _dictionary() -> bytes:
-    """What both sides' compression starts from (section 2.6.10.1): words with their lengths, then text."""
+    """Return the initial dictionary of both sides' compression (section 2.6.10.1): words with their lengths, then
+    text.
+    """
     words = [word.replace("|", " ").encode() for word in _WORDS.split()]
     return b"".join(struct.pack(">I", len(word)) + word for word in words) + _REST.encode()
 
@@ -76,11 +78,11 @@ DICTIONARY: Final = _dictionary()
 
 
 class SpdyError(Exception):
-    """The other side breaks the protocol, or has gone."""
+    """The other side violates the protocol, or is gone."""
 
 
 class Stream:
-    """Bytes both ways within a session. `fields` are those that opened it."""
+    """A byte stream in both directions within a session. `fields` are the header fields that opened it."""
 
     def __init__(self, session: Session, number: int, fields: Mapping[str, str]) -> None:
         self.number = number
@@ -89,7 +91,7 @@ class Stream:
         self._pieces: deque[bytes] = deque()
         self._unread = 0
         self._is_counted = True
-        """Whether what is unread counts for the session."""
+        """True while unread bytes count for the session."""
         self._over = False
         self._reset = False
         self._ignored = False
@@ -100,7 +102,7 @@ class Stream:
         self.replied: asyncio.Future[None] = session.loop.create_future()
 
     async def read(self) -> bytes:
-        """The next bytes, b"" at the end. Raises SpdyError if the stream was reset or the session broke."""
+        """Return the next bytes, b"" at the end. Raises SpdyError if the stream was reset or the session broke."""
         while not self._pieces:
             if self._reset:
                 raise SpdyError("stream reset")
@@ -113,7 +115,7 @@ class Stream:
         return piece
 
     def _has_taken(self, size: int) -> None:
-        """Some of what has come waits for its reader no more."""
+        """Subtract bytes that have been read from the unread ones."""
         self._unread -= size
         if self._is_counted:
             self._session.has_taken(size)
@@ -121,7 +123,7 @@ class Stream:
             self._room.set()
 
     async def read_all(self, limit: int) -> bytes:
-        """The bytes up to the end. Raises SpdyError, also over `limit` bytes."""
+        """Return the bytes up to the end. Raises SpdyError, also over `limit` bytes."""
         taken = bytearray()
         while piece := await self.read():
             taken += piece
@@ -130,41 +132,41 @@ class Stream:
         return bytes(taken)
 
     async def write(self, data: bytes) -> None:
-        """Sends bytes, waiting while the peer is slow. Raises SpdyError if nothing more can be sent."""
+        """Send bytes, waiting while the peer is slow. Raises SpdyError if nothing more can be sent."""
         for at in range(0, len(data), _MAX_DATA_FRAME):
             if self._sent_all or self._reset:
                 raise SpdyError("write on closed stream")
             await self._session.send_data(self.number, data[at : at + _MAX_DATA_FRAME], 0)
 
     async def end(self) -> None:
-        """Says that no more bytes will be sent. Does nothing the second time."""
+        """End the sending direction. Does nothing the second time."""
         if not self._sent_all and not self._reset:
             self._sent_all = True
             await self._session.send_data(self.number, b"", _FIN)
             self._session.forget_if_done(self)
 
     async def reset(self) -> None:
-        """Ends it both ways at once."""
+        """End both directions at once."""
         if not self._reset:
             self.break_off()
             await self._session.send_control(RST_STREAM, struct.pack(">II", self.number, _CANCEL))
             self._session.forget_if_done(self)
 
     def ignore(self) -> None:
-        """What comes is not wanted: it is thrown away."""
+        """Discard received bytes from now on, as the caller does not want them."""
         self._ignored = True
         self._pieces.clear()
         self._has_taken(self._unread)
 
     @property
     def done(self) -> bool:
-        """Whether nothing more goes either way."""
+        """True if both directions have ended."""
         return self._reset or (self._over and self._sent_all)
 
-    # What the session calls
+    # Calls of the session
 
     async def feed(self, data: bytes) -> None:
-        """Bytes have come; returns when there is room for more."""
+        """Add received bytes; return when the session may read more."""
         if self._ignored or self._over:
             return
         size = len(data) + _PIECE_ITSELF
@@ -179,18 +181,18 @@ class Stream:
         await self._session.has_room()
 
     def uncount(self) -> None:
-        """What is unread holds up the session no more."""
+        """Stop counting unread bytes for the session."""
         if self._is_counted:
             self._is_counted = False
             self._session.has_taken(self._unread)
 
     def finish(self) -> None:
-        """No more bytes will come."""
+        """Mark the end of the receiving direction."""
         self._over = True
         self._changed.set()
 
     def break_off(self) -> None:
-        """It is over both ways."""
+        """Mark both directions as ended."""
         self.uncount()
         self._reset = True
         self._changed.set()
@@ -200,11 +202,13 @@ class Stream:
 
 
 Accept = Callable[[Stream], Awaitable[bool]]
-"""Called with a stream that the other side opens; whether it is taken. It must not wait for what the stream brings."""
+"""Callback for a stream that the other side opens; returns True to accept it. It must not wait for the stream's
+data.
+"""
 
 
 class Session:
-    """One connection. `run()` reads it until the end; streams are opened and used meanwhile."""
+    """One connection. `run()` reads it until the end; streams are opened and used concurrently."""
 
     def __init__(
         self, connection: Upgraded, *, server: bool = False, first: bytes = b"", accept: Accept | None = None
@@ -227,7 +231,7 @@ class Session:
         self._decompressor = zlib.decompressobj(zdict=DICTIONARY)
 
     async def open(self, fields: Mapping[str, str], timeout: float) -> Stream:
-        """A new stream, once the other side has taken it. Raises SpdyError."""
+        """Open a stream and return it once the other side has accepted it. Raises SpdyError."""
         if self._closed or len(self._streams) >= _MAX_STREAMS:
             raise SpdyError("no more streams can be opened")
         async with self._order:
@@ -240,28 +244,28 @@ class Session:
             async with asyncio.timeout(timeout):
                 await asyncio.wait([stream.replied])
         except TimeoutError:
-            raise SpdyError("timeout waiting for a stream to be taken") from None
+            raise SpdyError("timeout waiting for the acceptance of a stream") from None
         if stream.replied.cancelled():
             raise SpdyError("the stream was refused")
         return stream
 
     async def ping(self) -> None:
-        """Lets the other side know that this one is there. Raises SpdyError."""
+        """Send a PING, which keeps the connection alive. Raises SpdyError."""
         await self.send_control(PING, struct.pack(">I", self._next_ping))
         self._next_ping = self._next_ping + 2 & _STREAM_ID
 
     def close(self) -> None:
-        """Closes the connection; streams are over."""
+        """Close the connection and end all streams."""
         self._closed = True
         self._connection.close()
         self._break_streams()
 
     async def run(self) -> None:
-        """Reads the connection until it ends, or is closed. Raises SpdyError if the other side breaks the protocol."""
+        """Read the connection until it ends or is closed. Raises SpdyError if the other side violates the protocol."""
         end = 0.0
         try:
             while await self._fill(8):
-                if time.monotonic() >= end:  # what has come already would be taken without a wait
+                if time.monotonic() >= end:  # buffered frames would otherwise be processed without a wait
                     await next_slice()
                     end = time.monotonic() + SLICE
                 first, second = struct.unpack(">II", self._take(8))
@@ -279,19 +283,19 @@ class Session:
             self._break_streams()
 
     def has_come(self, size: int) -> None:
-        """Called by a stream with what waits for its reader."""
+        """Count unread bytes of a stream."""
         self._unread += size
         if self._unread > _MAX_UNREAD_IN_ALL:
             self._room.clear()
 
     def has_taken(self, size: int) -> None:
-        """Called by a stream with what does so no more."""
+        """Subtract bytes of a stream that are no longer unread."""
         self._unread -= size
         if self._unread <= _MAX_UNREAD_IN_ALL:
             self._room.set()
 
     async def has_room(self) -> None:
-        """Returns when more may be read."""
+        """Wait until more may be read."""
         await self._room.wait()
 
     def _break_streams(self) -> None:
@@ -300,7 +304,7 @@ class Session:
         self._streams.clear()
 
     def forget_if_done(self, stream: Stream) -> None:
-        """Called by a stream when one of its ways has ended."""
+        """Remove a stream if both its directions have ended."""
         if stream.done:
             self._streams.pop(stream.number, None)
             stream.uncount()
@@ -308,7 +312,7 @@ class Session:
     # Reading
 
     async def _fill(self, size: int) -> bool:
-        """Whether there are `size` bytes to take; False at the end. Raises SpdyError in the middle of a frame."""
+        """Read until `size` bytes are buffered; return False at the end. Raises SpdyError in the middle of a frame."""
         while len(self._buffer) < size:
             data = await self._connection.read()
             if not data:
@@ -378,7 +382,7 @@ class Session:
 
     def _told(self, kind: int, body: bytes, flags: int) -> None:
         if kind != RST_STREAM:
-            self._decompressed(body[4:])  # always: one compression for all blocks
+            self._decompressed(body[4:])  # in every case: one compression context spans all blocks
         stream = self._streams.get(struct.unpack(">I", body[:4])[0] & _STREAM_ID)
         if stream is None:
             return
@@ -415,11 +419,11 @@ class Session:
         return self._compressor.compress(b"".join(parts)) + self._compressor.flush(zlib.Z_SYNC_FLUSH)
 
     async def send_control(self, kind: int, body: bytes) -> None:
-        """Sends a control frame without a header block. Raises SpdyError."""
+        """Send a control frame without a header block. Raises SpdyError."""
         await self._send(kind, 0, body)
 
     async def send_data(self, number: int, data: bytes, flags: int) -> None:
-        """Sends a data frame. Raises SpdyError."""
+        """Send a data frame. Raises SpdyError."""
         await self._write(struct.pack(">II", number, flags << 24 | len(data)) + data)
 
     async def _send(self, kind: int, flags: int, body: bytes) -> None:

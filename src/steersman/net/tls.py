@@ -1,7 +1,8 @@
-"""Server side TLS: certificates by server name, client certificates, and files that may change while it serves.
+"""Server side TLS: certificates by server name, client certificates, and reloading of files.
 
-Client certificates are verified in the handshake: one that no client CA vouches for fails it. With `judged_later` it is
-completed with any (`net.asked_tls`), and who the certificate stands for is left to those who look at the request.
+Client certificates are verified in the handshake: it fails for a certificate without a trusted client CA. With
+`judged_later` the handshake accepts any certificate (`net.asked_tls`), and the authentication of the request verifies
+it.
 """
 
 from __future__ import annotations
@@ -27,13 +28,13 @@ log = logging.getLogger("steersman.net")
 _LARGEST: Final = 3 << 20
 HTTP1: Final = ("http/1.1",)
 HTTP2: Final = ("h2", "http/1.1")
-"""What is spoken with clients, the first that they know too."""
+"""ALPN protocols in order of preference."""
 
 
 class Certificate(Struct, frozen=True):
-    """A certificate chain and its key, as PEM files, and the server names they are for.
+    """A certificate chain and its key, as PEM files, and the server names that they serve.
 
-    Without names, the certificate's own are used. `*.example.org` stands for one label.
+    Without names, the names in the certificate are used. `*.example.org` matches one label.
     """
 
     cert_file: str
@@ -42,16 +43,21 @@ class Certificate(Struct, frozen=True):
 
 
 class ServerSide(ssl.SSLObject):
-    """A server's side of one connection, which lets a client that speaks plain HTTP pass as if it had shaken hands.
+    """The server side of one connection; a plain HTTP client passes as if its handshake had succeeded.
 
-    The loop closes a connection whose handshake fails before anybody is given its transport. Taken for done, it comes
-    to the protocol, which sees `plain_http`, answers and closes; nothing is ever read of it.
+    The event loop closes a connection whose handshake fails before the protocol gets its transport. If the handshake
+    passes instead, the protocol sees `plain_http`, answers and closes; the connection is never read.
     """
 
     plain_http = False
 
+    # those of the object in C, without a call of Python around each
+    read = property(attrgetter("_sslobj.read"))
+    write = property(attrgetter("_sslobj.write"))
+    pending = property(attrgetter("_sslobj.pending"))
+
     def do_handshake(self) -> None:
-        """Goes on with the handshake. Raises ssl.SSLError."""
+        """Continue the handshake. Raises ssl.SSLError."""
         try:
             super().do_handshake()
         except ssl.SSLError as error:
@@ -60,12 +66,12 @@ class ServerSide(ssl.SSLObject):
             self.plain_http = True
 
     def getpeercert(self, binary_form: Any = False) -> Any:
-        """As ssl.SSLObject has it; None from a client that speaks plain HTTP."""
+        """Return the client's certificate as ssl.SSLObject does; None for a plain HTTP client."""
         return None if self.plain_http else super().getpeercert(binary_form)
 
     def peer_chain(self) -> tuple[bytes, ...]:
-        """The certificates (DER) by which the client's was verified, those above it; none for one that was not."""
-        inner = _INNER(self)  # it has a public name from Python 3.13 on only
+        """Return the certificates (DER) above the client's in its verified chain; () without a verified certificate."""
+        inner = _INNER(self)  # public only from Python 3.13 on
         chain = inner.get_verified_chain() or ()
         return tuple(ssl.PEM_cert_to_DER_cert(each.public_bytes()) for each in chain[1:])
 
@@ -74,8 +80,11 @@ _INNER: Final = attrgetter("_sslobj")
 
 
 class _Contexts:
-    """Contexts by server name: names that certificates are given for, those that stand in certificates given without,
-    and those that stand in any, each before the next (Go's NameToCertificate and SupportsCertificate)."""
+    """TLS contexts by server name.
+
+    Names configured for a certificate come before the names in certificates without configured names, and these before
+    the names in any certificate (Go's NameToCertificate and SupportsCertificate).
+    """
 
     def __init__(self, default: Any) -> None:
         self.default = default
@@ -84,7 +93,7 @@ class _Contexts:
         self.own: dict[str, Any] = {}
 
     def of(self, name: str) -> Any:
-        """The context for a name in lower case, or the default."""
+        """Return the context for a lower-case name, or the default."""
         if not self.own and not self.named:
             return self.default
         wildcard = f"*.{name.partition('.')[2]}"
@@ -96,14 +105,15 @@ class _Contexts:
 
 
 class ServerTLS:
-    """The TLS configuration of a server; the first certificate serves clients that ask for no name, or an unknown one.
+    """The TLS configuration of a server; the first certificate serves clients that send no name, or an unknown one.
 
-    Others are found by the names that they are given for, before those that stand in them; of several the first counts.
-    A client that asks for no name has asked for the `address` that is listened on. `curves` are OpenSSL's names of key
-    exchanges, and need `judged_later`.
+    Other certificates are found by configured names first, then by the names in them; the first match counts. For a
+    client that sends no name, the name is the listening `address`. `curves` are OpenSSL's names of key exchange groups,
+    and need `judged_later`.
 
-    Files are looked at when a connection comes, at most every two seconds; if they have changed and can be read, new
-    connections use them. Raises OSError or ssl.SSLError (itself an OSError) if the files cannot be used at first.
+    Files are checked when a connection arrives, at most every two seconds. If they have changed and can be read, new
+    connections use them. The constructor raises OSError or ssl.SSLError (itself an OSError) if the files cannot be
+    used.
     """
 
     def __init__(
@@ -132,7 +142,7 @@ class ServerTLS:
         self._judged_later = judged_later
         self._contexts = FollowedFiles(self._names(), self._load, _refused, accepted=_accepted)
         self.context: ssl.SSLContext
-        """For create_server(): hands each connection over to the context for the name asked for."""
+        """The context for create_server(); it assigns each connection the context of the requested name."""
         if judged_later:
             self.context = AskingTLS(self._present)
         else:
@@ -141,7 +151,7 @@ class ServerTLS:
             self.context.sslobject_class = ServerSide
 
     def _choose(self, connection: ssl.SSLObject, name: str | None, _: ssl.SSLContext) -> None:
-        """Called in every handshake, with a server name or without."""
+        """Set the context of a connection; called in every handshake, with a server name or without."""
         self.refresh()
         connection.context = self._named(name)
 
@@ -150,13 +160,13 @@ class ServerTLS:
         return self._contexts.value.default
 
     def _named(self, name: str | None) -> Any:
-        """The context for a server name."""
+        """Return the context for a server name."""
         return self._contexts.value.of(lower(name or self._address))
 
     def refresh(self, *, now: bool = False) -> None:
-        """Looks whether the files have changed, if it is time or `now` is given, and loads them."""
+        """Reload changed files; check them only if the interval is over or `now` is true."""
         if now:
-            self._contexts.look()
+            self._contexts.refresh()
         else:
             self._contexts.current()
 
@@ -166,7 +176,7 @@ class ServerTLS:
         return [*names, *self._client_ca_files]
 
     def _load(self) -> _Contexts:
-        """Return the contexts of all certificates: of `ssl`, or of pyOpenSSL. Raises OSError, ValueError."""
+        """Return the contexts of all certificates: of `ssl`, or of pyOpenSSL. Raises OSError and ValueError."""
         for name in self._names():
             check_file(name)
         default, *others = [self._new_context(each) for each in self._certificates]
@@ -202,10 +212,10 @@ class ServerTLS:
     def _verifying(self, certificate: Certificate) -> ssl.SSLContext:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.minimum_version = self._min_version
-        # Without a password OpenSSL would ask for that of an encrypted key on the terminal, and wait.
+        # Without a password argument OpenSSL would prompt on the terminal for the password of an encrypted key.
         context.load_cert_chain(certificate.cert_file, certificate.key_file, password=lambda: "")
         context.set_alpn_protocols(self._alpn_protocols)
-        # A resumed session would carry a client certificate past a CA that was removed since.
+        # A resumed session would keep accepting a client certificate after the removal of its CA.
         context.num_tickets = 0
         context.options |= ssl.OP_NO_TICKET | ssl.OP_NO_COMPRESSION | ssl.OP_NO_RENEGOTIATION
         if self._ciphers is not None:
@@ -218,7 +228,7 @@ class ServerTLS:
 
 
 def check_file(name: str) -> None:
-    """Raise OSError unless a name is that of a file of at most 3 MiB: OpenSSL would wait for a writer of a pipe."""
+    """Raise OSError unless a name is a regular file of at most 3 MiB: OpenSSL would wait for the writer of a pipe."""
     status = os.stat(name)
     if not stat.S_ISREG(status.st_mode):
         raise OSError(f"{name} is not a file")
@@ -231,11 +241,11 @@ def _refused(error: Exception) -> None:
 
 
 def _accepted() -> None:
-    log.log(NOTICE, "TLS files loaded anew")
+    log.log(NOTICE, "TLS files reloaded")
 
 
 def _names_in(cert_file: str) -> tuple[str, list[str]]:
-    """The common name of a certificate, unless it is an address, and its DNS names."""
+    """Return the common name of a certificate, "" if it is an address, and its DNS names."""
     from cryptography import x509  # takes long to import, and few servers have several certificates
 
     with open(cert_file, "rb") as file:

@@ -1,4 +1,6 @@
-"""Who may work how long in one turn of the loop, so that what one client sends does not keep the others waiting."""
+"""Time slices of connections in each iteration of the event loop, so that one client's input does not block the
+others.
+"""
 
 from __future__ import annotations
 
@@ -12,16 +14,21 @@ from weakref import WeakKeyDictionary, proxy
 T = TypeVar("T")
 
 SLICE: Final = 0.002
-"""Seconds that connections with more input than that takes may work in one turn of the loop, all together."""
+"""Seconds that connections with more input than fits may work in one iteration of the event loop, all together."""
 _TURN: Final = 0.006
 _FEW: Final = 8
-"""Seconds for which what has just come is worked on in a turn of the loop, once it has come to so many connections."""
+"""Number of connections with new input in one iteration of the event loop from which on the time for them is
+limited.
+"""
 _SHORT_SLICE: Final = 0.0002
-"""The same for what has just come to one connection, while others have work left over."""
+"""Seconds for the new input of one connection while other connections have input left over."""
 
 
 class InSlices(Generic[T]):
-    """Has `do` work on what is handed to it, in the order it came, for a slice of each turn. `clock` tells seconds."""
+    """Work queue that calls `do` for each item, in order, for one time slice per iteration of the event loop.
+
+    `clock` returns seconds.
+    """
 
     __slots__ = ("_do", "_end", "_loop", "_scheduled", "_waiting", "clock", "count")
 
@@ -33,16 +40,16 @@ class InSlices(Generic[T]):
         self._waiting: deque[T] = deque()
         self._scheduled = False
         self._end = 0.0
-        """Of the slice of this turn."""
+        """End of this iteration's time slice."""
         self.clock = clock
         self.count = 0
-        """Turns of the loop in which something was worked on."""
+        """Number of iterations of the event loop in which items were processed."""
 
     def _work(self, item: T) -> None:
         self._do(item)
 
     def later(self, item: T) -> None:
-        """Has `item` worked on once, in a turn to come."""
+        """Queue `item` to be processed once, in a later iteration of the event loop."""
         self._waiting.append(item)
         if not self._scheduled:
             self._scheduled = True
@@ -64,25 +71,25 @@ class InSlices(Generic[T]):
 
 
 class Beginner(Protocol):
-    """A request that has come."""
+    """A request that has arrived."""
 
     def begin(self) -> None:
-        """Works on it until it has to wait."""
+        """Process the request until it has to wait."""
         ...
 
 
 class Starts(InSlices[Beginner]):
-    """Begins on requests in turn: clients in this process send hundreds at once, all of one turn of the loop."""
+    """Work queue for the start of in-process requests: clients may send hundreds in one iteration of the event loop."""
 
     __slots__ = ("__weakref__",)
     _all: ClassVar[WeakKeyDictionary[asyncio.AbstractEventLoop, Starts]] = WeakKeyDictionary()
 
     @classmethod
     def of(cls, loop: asyncio.AbstractEventLoop) -> Starts:
-        """Those of a loop, which all clients on it share."""
+        """Return the queue of an event loop, shared by all in-process clients on it."""
         found = cls._all.get(loop)
         if found is None:
-            # a proxy, or the loop would be kept by what is kept for it
+            # a proxy: a strong reference in the value would keep the weak key alive
             found = cls._all[loop] = cls(proxy(loop), lambda item: item.begin())
         return found
 
@@ -91,12 +98,12 @@ class Worker(Protocol):
     """A connection with input left over."""
 
     def go_on(self) -> None:
-        """Works on until `Turns.over`; if input is left then, it comes again with `Turns.later`."""
+        """Process input until `Turns.over`; if input is left then, queue itself again with `Turns.later`."""
         ...
 
 
 class Turns(InSlices[Worker]):
-    """Gives connections their time in turn."""
+    """Work queue of connections with input left over, and the time limits for new input."""
 
     __slots__ = ("_begun", "_turn_end", "_until")
 
@@ -105,11 +112,13 @@ class Turns(InSlices[Worker]):
         self._until = 0.0
         self._begun = 0
         self._turn_end = 0.0
-        """When as much was done in this turn of the loop as may be; 0.0 while that does not matter."""
+        """Time at which new input must wait for the next iteration; 0.0 while there is no limit."""
 
     def spent(self) -> bool:
-        """Whether so much was done in this turn of the loop that what has come to one more connection is to be put off.
-        It is asked for all that comes, so that the end of a turn is looked out for only now and then."""
+        """Return True if new input must be postponed, as this iteration of the event loop has used up its time.
+
+        Called for all input, so that the clock is read only when many connections have input.
+        """
         if self._turn_end:
             return self.clock() >= self._turn_end
         self._begun += 1
@@ -123,11 +132,11 @@ class Turns(InSlices[Worker]):
         self._turn_end = 0.0
 
     def begin(self) -> None:
-        """Called by a connection when it begins on what has come, and sees that there is more than one step to do."""
+        """Start the time slice of a connection that finds more than one step to do."""
         self._until = self.clock() + (_SHORT_SLICE if self._waiting else SLICE)
 
     def over(self) -> bool:
-        """Whether the time is up; asked between two steps."""
+        """Return True if the time slice is over. Called between two steps."""
         return self.clock() >= self._until
 
     def _work(self, item: Worker) -> None:

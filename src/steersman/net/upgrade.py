@@ -13,7 +13,7 @@ _MAX_BUFFERED: Final = 256 << 10
 
 
 def hang_up(transport: asyncio.Transport, source: asyncio.Transport) -> None:
-    """As `UpgradedConnection.hang_up`; `source` is the transport below one of TLS, or the same."""
+    """Close a transport as `UpgradedConnection.hang_up` does; `source` is the transport below TLS, or the same one."""
     if transport.is_closing():
         return
     transport.close()
@@ -22,7 +22,7 @@ def hang_up(transport: asyncio.Transport, source: asyncio.Transport) -> None:
 
 
 class UpgradedConnection:
-    """Implements `message.Upgraded` on a transport whose protocol passes its events on."""
+    """Implementation of `message.Upgraded` on a transport whose protocol passes its events on."""
 
     __slots__ = (
         "_buffered",
@@ -52,34 +52,34 @@ class UpgradedConnection:
         self._writers: list[asyncio.Future[None]] = []
 
     def secured(self, transport: asyncio.Transport) -> None:
-        """Goes on over TLS, spoken on the transport so far, which alone is read no further while much is unread.
+        """Continue over TLS on the same socket. Backpressure keeps pausing the transport below TLS.
 
-        A transport of TLS that is paused itself throws away what it has not decrypted when the connection ends.
+        A TLS transport that is paused itself discards encrypted input when the connection ends.
         """
         self._transport = transport
 
     @property
     def transport(self) -> asyncio.Transport:
-        """The transport below, also after it was handed over."""
+        """The transport of the connection, also after it was handed over."""
         return self._transport
 
     @property
     def protocol(self) -> str:
-        """What both sides have agreed on to speak (ALPN), "" for nothing."""
+        """The protocol negotiated by ALPN, "" without one."""
         tls = self._transport.get_extra_info("ssl_object")
         return "" if tls is None else tls.selected_alpn_protocol() or ""
 
     @property
     def peer_certificate(self) -> bytes:
-        """The other side's certificate as DER, b"" without TLS."""
+        """The other side's certificate (DER), b"" without TLS."""
         tls = self._transport.get_extra_info("ssl_object")
         return b"" if tls is None else tls.getpeercert(True) or b""
 
     def hand_over(self, protocol: asyncio.BaseProtocol) -> tuple[asyncio.Transport, asyncio.Transport, list[bytes]]:
-        """Has another protocol told of what happens from now on; the transport, the one below it that TLS is spoken on
-        (or the same), and what has come so far.
+        """Pass all further events to `protocol`, and release the connection.
 
-        Raises ConnectionResetError if it has ended.
+        Returns the transport, the one below TLS (or the same one), and the unread bytes. Raises ConnectionResetError if
+        the connection has ended.
         """
         if self._closed or self._eof:
             raise ConnectionResetError("the connection is closed")
@@ -93,11 +93,11 @@ class UpgradedConnection:
 
     @property
     def is_idle(self) -> bool:
-        """Whether it is open both ways, and nothing has come that is yet to be read."""
+        """True if the connection is open in both directions and has no unread bytes."""
         return not (self._closed or self._eof or self._pieces)
 
     async def read(self) -> bytes:
-        """The next bytes, b"" at the end."""
+        """Return the next bytes, b"" at the end."""
         while not self._pieces:
             if self._eof:
                 return b""
@@ -112,7 +112,7 @@ class UpgradedConnection:
         return piece
 
     async def write(self, data: bytes) -> None:
-        """Sends `data`, waiting while the peer is slow. Raises ConnectionResetError when it has gone."""
+        """Send `data`, waiting while the peer is slow. Raises ConnectionResetError when the peer is gone."""
         while self._writing_paused and not self._closed:
             waiter = self._loop.create_future()
             self._writers.append(waiter)
@@ -122,23 +122,25 @@ class UpgradedConnection:
         self._transport.write(data)
 
     def close(self) -> None:
-        """Closes the connection; what has been written still leaves."""
+        """Close the connection; written bytes are still sent."""
         if not self._closed:
             if self._paused and self._source is not self._transport:
-                self._transport.abort()  # TLS would go on reading until the other side says that it has ended
+                self._transport.abort()  # TLS would go on reading until the other side closes too
                 return
             self._transport.close()
 
     def hang_up(self) -> None:
-        """Closes the connection when nothing is wanted of the other side any more, as Go's transport does: TLS tells it
-        so and does not wait for it to say the same, unless something that was written is yet to leave."""
+        """Close the connection when nothing more is expected from the other side, as Go's transport does.
+
+        TLS sends close_notify without waiting for the other side's, unless written bytes are still unsent.
+        """
         if not self._closed:
             hang_up(self._transport, self._source)
 
-    # What the protocol passes on
+    # Events from the protocol
 
     def feed(self, data: bytes) -> None:
-        """Bytes have come."""
+        """Add received bytes."""
         self._pieces.append(data)
         self._buffered += len(data)
         if self._buffered > _MAX_BUFFERED and not self._paused:
@@ -147,23 +149,23 @@ class UpgradedConnection:
         self._wake_reader()
 
     def eof(self) -> None:
-        """No more bytes will come."""
+        """Mark the end of input."""
         self._eof = True
         self._wake_reader()
 
     def lost(self) -> None:
-        """The connection is gone; what has come can still be read."""
+        """Mark the connection as lost; received bytes can still be read."""
         self._closed = True
         self._transport = self._source = CLOSED
         self.eof()
         self.resume()
 
     def pause(self) -> None:
-        """The transport has enough."""
+        """Make writers wait: the transport's buffer is full."""
         self._writing_paused = True
 
     def resume(self) -> None:
-        """The transport takes more."""
+        """Wake writers: the transport's buffer has drained."""
         self._writing_paused = False
         writers, self._writers = self._writers, []
         for waiter in writers:

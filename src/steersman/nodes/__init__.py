@@ -1,1 +1,1 @@
-"""Simulated nodes: kubelets that report what real ones would, and run nothing."""
+"""Simulated nodes: kubelets that report what real kubelets would report, and run no containers."""

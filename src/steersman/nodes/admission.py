@@ -1,6 +1,6 @@
-"""Whether a node takes a pod that is bound to it (pkg/kubelet `lifecycle` predicate, `eviction` Admit).
+"""Admission of a pod by its node (pkg/kubelet `lifecycle` predicate, `eviction` Admit).
 
-The scheduler has judged most pods already; those that name their node themselves come here alone.
+The scheduler has checked most pods before. Pods that name their node themselves are checked only here.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from steersman.machinery.values.quantity import nanos
 from steersman.nodes.sysctls import REASON, forbidden
 
 _CRITICAL: Final = 2_000_000_000
-"""The priority from which on pods are taken and kept under pressure."""
+"""Priority from which pods are admitted and not evicted under pressure."""
 _OS: Final = "linux"
 _UNITS: Final = {"cpu": 10**6}
-"""Billionths in which messages count; of all others in whole ones."""
+"""Billionths that make one unit of a resource in messages; for all other resources the unit is 1."""
 _WHOLE: Final = 10**9
 _ORDER: Final = ("cpu", "memory", "ephemeral-storage")
 _ANY_ADDRESS: Final = ("", "0.0.0.0")
@@ -28,24 +28,24 @@ MEMORY_PRESSURE: Final = "MemoryPressure"
 
 
 class Refusal(NamedTuple):
-    """Why a pod is not taken."""
+    """Reason and message of a node's refusal of a pod."""
 
     reason: str
     message: str
 
 
 class _Share(NamedTuple):
-    """What one pod has of a node."""
+    """Resources and ports of a node that one pod uses."""
 
     generation: int
     amounts: dict[str, int]
-    """In billionths."""
+    """Billionths of units, by resource."""
     ports: tuple[tuple[str, int, str], ...]
     """Protocol, port, address."""
 
 
 class Allocated:
-    """What the pods of a node have of it: kept up pod by pod."""
+    """Resources and ports of a node that its pods use, updated pod by pod."""
 
     def __init__(self) -> None:
         self._shares: dict[Key, _Share] = {}
@@ -53,7 +53,7 @@ class Allocated:
         self._ports: dict[tuple[str, int], dict[Key, str]] = {}
 
     def put(self, pod: Pod) -> None:
-        """A pod is on the node, or asks for something else by now."""
+        """Add a pod, or update it after its spec has changed."""
         key = key_of(pod)
         known = self._shares.get(key)
         if known is not None and known.generation == pod.metadata.generation:
@@ -67,7 +67,7 @@ class Allocated:
             self._ports.setdefault((protocol, port), {})[key] = address
 
     def remove(self, key: Key) -> None:
-        """A pod has nothing of the node any more."""
+        """Remove a pod."""
         share = self._shares.pop(key, None)
         if share is None:
             return
@@ -80,7 +80,7 @@ class Allocated:
                 del self._ports[(protocol, port)]
 
     def lacking(self, pod: Pod, allocatable: dict[str, str]) -> Refusal | None:
-        """What the node has too little of for one more pod."""
+        """Return the refusal if the node lacks a resource for a pod; None if it does not."""
         others = len(self._shares) - (key_of(pod) in self._shares)
         pods = nanos(allocatable.get("pods", "0")) // _WHOLE
         if others + 1 > pods:
@@ -98,7 +98,7 @@ class Allocated:
         return None
 
     def has_conflict(self, pod: Pod) -> bool:
-        """Whether another pod has a port of the node that this one wants."""
+        """Return True if another pod uses a host port that the pod wants."""
         key = key_of(pod)
         for protocol, port, address in _host_ports(pod):
             for user, other in self._ports.get((protocol, port), {}).items():
@@ -108,7 +108,10 @@ class Allocated:
 
 
 def refusal(pod: Pod, node: Node, allocated: Allocated, pressure: Collection[str]) -> Refusal | None:
-    """Why a node does not take a pod; None if it does. `pressure` are conditions of the node, in their order."""
+    """Return the reason for which a node refuses a pod; None if it admits it.
+
+    `pressure` are true conditions, in order.
+    """
     if pressure and not _is_taken_under(pod, pressure):
         return Refusal("Evicted", f"The node had condition: [{' '.join(pressure)}]. ")
     if why := forbidden(pod):
@@ -128,7 +131,7 @@ def refusal(pod: Pod, node: Node, allocated: Allocated, pressure: Collection[str
 
 
 def is_critical(pod: Pod) -> bool:
-    """Whether a pod stays where others have to go."""
+    """Return True if a pod is critical, so that it stays where others are evicted."""
     return pod.spec.priority is not None and pod.spec.priority >= _CRITICAL
 
 

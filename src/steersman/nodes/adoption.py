@@ -1,4 +1,6 @@
-"""Nodes that are made through the API: simulated from then on, until they are deleted or ask for it no more."""
+"""Adoption of nodes that are created through the API: they are simulated until they are deleted or no longer ask for
+it.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,10 @@ _WORKERS: Final = 4
 
 
 class Adoption:
-    """`start`, then `await stop()`. `joined` is called with a node that reports from now on, and its object."""
+    """Controller that adopts nodes: `start`, then `await stop()`.
+
+    `adopted` is called with an adopted node and its object, once its heartbeats have begun.
+    """
 
     def __init__(
         self,
@@ -31,29 +36,29 @@ class Adoption:
         servers: NodeServers,
         heartbeats: Heartbeats,
         objects: Informer[Node],
-        joined: Callable[[SimulatedNode, Node], None],
+        adopted: Callable[[SimulatedNode, Node], None],
     ) -> None:
         self._nodes = nodes
         self._servers = servers
         self._heartbeats = heartbeats
         self._objects = objects
-        self._joined = joined
+        self._adopted = adopted
         self._queue: WorkQueue[str] = WorkQueue(base_delay=0.1, max_delay=60)
 
     def start(self) -> None:
-        """Begin to look at the Node objects that there are, and at each that changes."""
+        """Start to adopt existing, new and changed Node objects."""
         self._objects.on_change(self._changed)
-        self._queue.start(self._see_to, _failed, name="adoption of nodes", workers=_WORKERS)
+        self._queue.start(self._sync, _failed, name="adoption of nodes", workers=_WORKERS)
 
     async def stop(self) -> None:
-        """End; nodes that have joined are simulated no more."""
+        """Stop, and remove all adopted nodes."""
         await self._queue.stop()
         for name in list(self._nodes):
             self._leave(name)
 
     @property
     def idle(self) -> bool:
-        """Return True if no node is about to join."""
+        """True if no node is about to be adopted."""
         return self._queue.idle
 
     def _changed(self, old: Node | None, new: Node | None) -> None:
@@ -76,8 +81,8 @@ class Adoption:
             self._servers.remove(found)
             self._heartbeats.forget(name)
 
-    async def _see_to(self, name: str) -> None:
-        """Raises StatusError, Unreachable."""
+    async def _sync(self, name: str) -> None:
+        """Adopt the node of this name if it asks for it. Raises StatusError, Unreachable."""
         found = self._objects.get("", name)
         if found is None or name in self._nodes or not self._nodes.is_to_join(found):
             return
@@ -94,7 +99,7 @@ class Adoption:
                 self._leave(name)
             raise
         if self._nodes.get(name) is node:
-            self._joined(node, found)
+            self._adopted(node, found)
 
 
 def _failed(name: str, error: Exception) -> None:

@@ -1,8 +1,9 @@
-"""What a simulated container does: how long it runs, and how it ends.
+"""Simulated behaviour of a container: how long it runs and how it ends.
 
-An annotation of the pod says it, for one container or for all; else the command, where that is a script of programs
-that there are (`rehearsal`); else it runs for ever, but for init containers, the pods of Jobs, and commands of pods
-that are not always restarted, where it ends well after a moment, unless its image is that of a pause.
+Annotations of the pod decide, for one container or for all of them. Without annotations the command decides, if it is a
+script of programs that the simulated shell has (see `rehearsal`). Otherwise the container runs until it is stopped. But
+init containers, containers of Jobs, and containers with a command in pods that are not always restarted succeed at
+once, unless their image is a pause image.
 """
 
 from __future__ import annotations
@@ -18,66 +19,68 @@ from steersman.machinery.built_in.pod_resources import AnyContainer, is_sidecar
 from steersman.machinery.values.durations import DurationError, parse_duration
 from steersman.net.ascii import lower
 from steersman.nodes.container_status import MOST_IMAGE
-from steersman.nodes.place import LIVENESS, READINESS, STARTUP, Start
+from steersman.nodes.context import LIVENESS, READINESS, STARTUP, StartSnapshot
+from steersman.nodes.initial_world import expanded_words, identity_of, plain_variables, unexpanded_command_of
 from steersman.nodes.rehearsal import MOST_FILES, Outcome, Setting, Unknown, outcome
 from steersman.nodes.shell.effects import TERMINATED
-from steersman.nodes.surroundings import expanded_words, identity_of, plain_variables, unexpanded_command_of
 from steersman.nodes.variables import ArgumentsTooLong
 from steersman.nodes.volume_files import folders_with_contents
 
 PREFIX: Final = "simulation.steersman.dev/"
-"""Of annotations: `run-for` (a duration, or `forever`), `exit-code`, `ready-after`, `stop-after`, `start-delay`,
-`oom-after`, `pull-error`, `pull-time`, `fails-startup`, `fails-liveness`, `fails-readiness`,
-`unknown-programs`. With `.NAME` behind, they are about one container."""
+"""Prefix of annotations: `run-for` (a duration, or `forever`), `exit-code`, `ready-after`, `stop-after`, `start-delay`,
+`oom-after`, `pull-error`, `pull-time`, `fails-startup`, `fails-liveness`, `fails-readiness`, `unknown-programs`. A
+suffix `.NAME` makes an annotation apply to one container."""
 
 _ENDS_AFTER: Final = 0.0
 _PAUSE: Final = re.compile(r"(^|/)pause([:@]|$)")
-"""Images of which nothing is wanted but that they stay."""
+"""Pattern of images whose containers do nothing but stay."""
 _NOT_ALWAYS: Final = frozenset({"Never", "OnFailure"})
 _KILLED: Final = 137
 _NOT_STARTED: Final = 128
 _MOST_PROGRAM: Final = 256
 _MOST_DURATION: Final = 64
-"""Characters of a duration in an annotation: it is read at each look at its pod."""
+"""Characters of a duration in an annotation; it is parsed at each sync of its pod."""
 _PROBES: Final = (STARTUP, LIVENESS, READINESS)
 _ENDS: Final = ("run-for", "exit-code", "oom-after")
 
 
 class Behaviour(Struct, frozen=True):
-    """Times are in seconds."""
+    """Behaviour of a container. All times are seconds."""
 
     runs_for: float | None = None
-    """None: until it is stopped."""
+    """Duration of its run; None until it is stopped."""
     exit_code: int = 0
     ready_after: float = 0.0
-    """From its start on, beside what its probes say."""
+    """Time from its start until it can be ready, besides its probes."""
     stops_after: float = 0.0
-    """How long it takes to end when it is told to; at most its grace period."""
+    """Time that it takes to end when it is stopped; the grace period bounds it."""
     stop_code: int = TERMINATED
-    """Its exit code then, unless it has to be killed."""
+    """Exit code when it is stopped and need not be killed."""
     reason: str = ""
-    """Of its end, where it is not said by the exit code."""
+    """Reason of its termination; empty if the exit code implies it."""
     message: str = ""
-    """What it leaves behind when its command ends."""
+    """Termination message that its command leaves."""
     start_delay: float | None = None
-    """From the pod's start on; None for what its node has."""
+    """Delay from the pod's start until it starts; None for the node's delay."""
     pull_error: str = ""
-    """Why its image cannot be had."""
+    """Error of pulls of its image; "" if they succeed."""
     pull_time: float = 0.0
-    """How long a pull takes where the node has the image not yet."""
+    """Duration of a pull, if the node does not have the image."""
     fails_after: Mapping[str, float] = field(default_factory=dict)
-    """After which its probes fail, by their kind; those that are not here do as they find."""
+    """Time from its start after which probes fail, by kind of probe; other probes report what they find."""
     is_said: bool = False
-    """Whether annotations say how it ends, and not its command."""
+    """True if annotations decide how it ends, and not its command."""
     not_simulated: str = ""
-    """The first program that its command uses and that is not simulated, where nobody has said what it does."""
+    """First program of its command that is not simulated and for which nobody has configured a treatment."""
 
 
 def behaviour_of(
-    pod: Pod, container: AnyContainer, start: Start | None = None, *, default: Unknown | None = None
+    pod: Pod, container: AnyContainer, start: StartSnapshot | None = None, *, default: Unknown | None = None
 ) -> Behaviour:
-    """What a container of a pod does that has found something when it began. `default` is what becomes of programs that
-    are not simulated, where nobody says it of the container."""
+    """Return the behaviour of a container of a pod, given the snapshot of files from its start.
+
+    `default` is the treatment of programs that are not simulated, if no annotation of the pod says it.
+    """
     reason = ""
     try:
         found = _by_command(pod, container, start, unknown_programs(pod, container, default))
@@ -89,7 +92,7 @@ def behaviour_of(
     if runs_for is None and not (found.is_known or found.missing) and _is_to_end(pod, container):
         runs_for = _ENDS_AFTER
     missing = "" if isinstance(container, EphemeralContainer) else found.missing
-    if missing and not container.command and missing == container.args[0]:  # it may be an argument of the image's own
+    if missing and not container.command and missing == container.args[0]:  # args of the image's own entrypoint
         missing = container.image.rpartition("/")[2][:_MOST_PROGRAM]
     annotations = pod.metadata.annotations
     if not any(key.startswith(PREFIX) for key in annotations):
@@ -136,15 +139,15 @@ def behaviour_of(
 
 
 def said_of(pod: Pod, container: str, what: str) -> str:
-    """What an annotation of the pod says of a container, by its name or of all; "" for nothing."""
+    """Return the value of an annotation for a container: its own, or the one for all containers; "" for none."""
     annotations = pod.metadata.annotations
     return annotations.get(f"{PREFIX}{what}.{container}") or annotations.get(PREFIX + what, "")
 
 
 def unknown_programs(pod: Pod, container: AnyContainer, default: Unknown | None = None) -> Unknown:
-    """Return the fate of programs that are not simulated: as the pod's annotation says, or else `default`.
+    """Return the treatment of programs that are not simulated: by the pod's annotation, or else `default`.
 
-    Without either they end well in a container that is to end, are not found in one for debugging, run in any other.
+    Without both they succeed in a container that should end, are not found in an ephemeral one, and run in any other.
     """
     said = said_of(pod, container.name, "unknown-programs")
     for each in Unknown:
@@ -156,7 +159,7 @@ def unknown_programs(pod: Pod, container: AnyContainer, default: Unknown | None 
 
 
 def _is_to_end(pod: Pod, container: AnyContainer) -> bool:
-    """Whether nothing goes on before a container has ended."""
+    """Return True if a container is expected to end, as others wait for its end."""
     own = next((each for each in pod.spec.init_containers if each.name == container.name), None)
     if own is not None:
         return not is_sidecar(own)
@@ -165,10 +168,10 @@ def _is_to_end(pod: Pod, container: AnyContainer) -> bool:
     return bool(container.command or container.args) and pod.spec.restart_policy in _NOT_ALWAYS
 
 
-def _by_command(pod: Pod, container: AnyContainer, start: Start | None, unknown: Unknown) -> Outcome:
-    """Raises ArgumentsTooLong where the command cannot be started."""
+def _by_command(pod: Pod, container: AnyContainer, start: StartSnapshot | None, unknown: Unknown) -> Outcome:
+    """Return the outcome of a container's command. Raises ArgumentsTooLong if no process could be started with it."""
     words = tuple(unexpanded_command_of(container))
-    if not words:  # the image's own
+    if not words:  # the command of the image, which is not known
         return Outcome(None, is_known=_PAUSE.search(container.image[:MOST_IMAGE]) is not None)
     variables: dict[str, str] = {}
     if any("$" in each for each in words):
@@ -197,12 +200,12 @@ def _by_command(pod: Pod, container: AnyContainer, start: Start | None, unknown:
 
 
 def _too_long(container: AnyContainer) -> str:
-    """The message of a container whose arguments and variables are too long, as containerd has it."""
+    """Return containerd's message for a container whose arguments and variables are too long."""
     return _not_started(unexpanded_command_of(container)[0], "argument list too long")
 
 
 def _not_started(program: str, why: str) -> str:
-    """The message of a container whose command could not be started, as containerd has it."""
+    """Return containerd's message for a container whose command could not be started."""
     return (
         "failed to create containerd task: failed to create shim task: OCI runtime create failed: runc create failed: "
         f'unable to start container process: error during container init: exec: "{program[:_MOST_PROGRAM]}": {why}'
@@ -210,12 +213,14 @@ def _not_started(program: str, why: str) -> str:
 
 
 def duration_of(text: str) -> float:
-    """The seconds of a duration in an annotation, 0 for what is none or has more than 64 characters."""
+    """Return the seconds of a duration in an annotation; 0 for text that is no duration or has over 64 characters."""
     return duration_or_none(text) or 0.0
 
 
 def duration_or_none(text: str) -> float | None:
-    """The same, and None for what is none."""
+    """Return the seconds of a duration in an annotation; None for text that is no duration or has over 64
+    characters.
+    """
     if not text or len(text) > _MOST_DURATION:
         return None
     try:

@@ -1,4 +1,4 @@
-"""Certificates that containers make: an authority, and what it signs for host names."""
+"""Certificates that simulated containers create: a certificate authority, and certificates it signs for host names."""
 
 from __future__ import annotations
 
@@ -18,16 +18,20 @@ _YEARS: Final = timedelta(days=36500)
 
 
 def certificates_of(hosts: list[str]) -> tuple[bytes, bytes, bytes]:
-    """Make an authority and a certificate for host names: the certificate of the authority, the one for the hosts and
-    its key, in PEM. Raises ValueError."""
+    """Create a certificate authority and a certificate for host names.
+
+    Returns the authority's certificate, the certificate for the hosts and its key, in PEM. Raises ValueError.
+    """
     authority, [(certificate, key)] = signed_certificates([hosts])
     return authority, certificate, key
 
 
 def signed_certificates(hosts: Sequence[list[str]]) -> tuple[bytes, list[tuple[bytes, bytes]]]:
-    """Make an authority and a certificate for each list of host names: the certificate of the authority, then the
-    certificates with their keys, in PEM. Raises ValueError."""
-    begins = datetime.fromtimestamp(times.moment(), UTC) - timedelta(hours=1)
+    """Create a certificate authority and a certificate for each list of host names.
+
+    Returns the authority's certificate and a list of certificates with their keys, in PEM. Raises ValueError.
+    """
+    begins = datetime.fromtimestamp(times.unix_now(), UTC) - timedelta(hours=1)
     authority, key = _name("nil1"), ec.generate_private_key(ec.SECP256R1())
     builder = x509.CertificateBuilder(issuer_name=authority, not_valid_before=begins, not_valid_after=begins + _YEARS)
     made = (

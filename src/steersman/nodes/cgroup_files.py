@@ -1,6 +1,6 @@
-"""What control groups tell a container of its resources, in the files of /sys/fs/cgroup (version 2).
+"""Files of /sys/fs/cgroup (version 2) that tell a container its resources.
 
-Follows pkg/kubelet/cm (MilliCPUToShares, MilliCPUToQuota) and what container runtimes make of shares
+Follows pkg/kubelet/cm (MilliCPUToShares, MilliCPUToQuota) and the conversion of shares in container runtimes
 (github.com/opencontainers/cgroups, ConvertCPUSharesToCgroupV2Value).
 """
 
@@ -15,7 +15,7 @@ from steersman.nodes.pod_level import limits_in
 
 ROOT: Final = "/sys/fs/cgroup"
 _PERIOD: Final = 100_000
-"""Microseconds over which a limit of processors counts."""
+"""Microseconds of the period that a CPU quota is for."""
 _LEAST_QUOTA: Final = 1000
 _LEAST_SHARES: Final = 2
 _MOST_SHARES: Final = 262_144
@@ -24,8 +24,11 @@ _MOST_SHARES: Final = 262_144
 def cgroup_files(
     asked: ResourceRequirements, status: ContainerStatus | None, whole: ResourceRequirements | None = None
 ) -> dict[str, bytes]:
-    """Limits and weight of a container, as it has been given them by now; without limits of its own it is held to those
-    of the pod as a whole."""
+    """Return the files with a container's limits and CPU weight, by path.
+
+    The resources are those in its status if it has any, otherwise `asked`. Limits of the pod as a whole (`whole`) apply
+    where the container has none.
+    """
     given = status.resources if status is not None and status.resources is not None else asked
     limits = limits_in(whole, given)
     limit = _milli(limits.get("cpu", ""))
@@ -47,12 +50,12 @@ def _nanos(amount: str) -> int:
 
 
 def _milli(amount: str) -> int:
-    """Thousandths of processors, rounded up."""
+    """Return an amount of CPU in thousandths, rounded up."""
     return -(-_nanos(amount) // 10**6)
 
 
 def _weight(milli: int) -> int:
-    """Of processors, from 1 to 10,000."""
+    """Return the CPU weight, from 1 to 10,000, for thousandths of a CPU."""
     shares = min(max(milli * 1024 // 1000, _LEAST_SHARES), _MOST_SHARES)
     if shares == _LEAST_SHARES:
         return 1

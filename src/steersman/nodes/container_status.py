@@ -1,4 +1,4 @@
-"""Statuses of containers: made for each container, and what they say of it."""
+"""Statuses of containers, and questions that they answer."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from steersman.machinery.built_in.pod_resources import AnyContainer
 from steersman.nodes.restart_all import RESTARTING
 
 MOST_IMAGE: Final = 1024
-"""Characters of the name of an image; a longer one is none, and is shown up to here."""
+"""Characters of an image's name; a longer name is invalid and is cut off here."""
 
 
 def all_statuses(status: PodStatus) -> Iterator[ContainerStatus]:
-    """Those of a pod, in the order in which its containers begin."""
+    """Yield the statuses of a pod's containers in the order in which the containers start."""
     yield from status.init_container_statuses
     yield from status.container_statuses
     yield from status.ephemeral_container_statuses
 
 
 def aligned(containers: Sequence[AnyContainer], statuses: Sequence[ContainerStatus]) -> list[ContainerStatus]:
-    """A status for each container, in the order of the containers."""
+    """Return one status for each container, in the order of the containers."""
     known = {each.name: each for each in statuses}
     return [
         known.get(each.name) or ContainerStatus(name=each.name, image=each.image[:MOST_IMAGE]) for each in containers
@@ -37,14 +37,16 @@ def aligned(containers: Sequence[AnyContainer], statuses: Sequence[ContainerStat
 
 
 def never_started(status: ContainerStatus) -> bool:
-    """Whether the container has not begun yet, or not since all of them were taken away."""
+    """Return True if a container has never started, or not since all containers of its pod were removed for
+    a restart.
+    """
     last = status.last_state.terminated
     begun = status.state.running is not None or status.state.terminated is not None
     return not begun and (last is None or last.reason == RESTARTING)
 
 
 def mounted(mount: VolumeMount) -> VolumeMountStatus:
-    """What its status says of a volume that a container has."""
+    """Return the status of a volume mount."""
     recursive = mount.recursive_read_only in ("Enabled", "IfPossible")
     return VolumeMountStatus(
         name=mount.name,
@@ -55,14 +57,14 @@ def mounted(mount: VolumeMount) -> VolumeMountStatus:
 
 
 def wait(status: ContainerStatus, reason: str) -> None:
-    """A container that has not begun waits for something."""
+    """Set a container that has never started to waiting."""
     if never_started(status):
         status.state = ContainerState(waiting=ContainerStateWaiting(reason=reason))
         status.started = False
 
 
 def image_name(image: str) -> str:
-    """An image's name in full: with its registry and its tag."""
+    """Return an image's full name, with registry and tag."""
     image = image[:MOST_IMAGE]
     first, slash, _ = image.partition("/")
     if not slash:
@@ -74,10 +76,10 @@ def image_name(image: str) -> str:
 
 
 def digest(*parts: str) -> str:
-    """A name for an image or a container: 64 hexadecimal digits."""
+    """Return a name for an image or a container: 64 hexadecimal digits."""
     return sha256("\0".join(parts).encode()).hexdigest()
 
 
 def sandbox_id(uid: str) -> str:
-    """Return the name of a pod's sandbox, as a container runtime has it."""
+    """Return the ID of a pod's sandbox in the container runtime."""
     return digest(uid, "sandbox")

@@ -1,5 +1,7 @@
-"""What is known of running containers beside their pods' statuses: how one was ended from inside, and what was written
-in it. It is lost when the process ends, as what is in a container is when that ends."""
+"""State of running containers beyond their pods' statuses: ends from inside, and written files.
+
+It is in memory only and lost when the process ends, as the files of a real container are lost with the container.
+"""
 
 from __future__ import annotations
 
@@ -8,80 +10,130 @@ from typing import Final
 
 from steersman.api.core.v1 import ContainerStatus, Pod
 from steersman.client.informer import Key, key_of
+from steersman.nodes.container_status import all_statuses
 from steersman.nodes.contents import Contents
-from steersman.nodes.place import Ended, Memory
+from steersman.nodes.context import ContainerExit, ContainerRecord
 from steersman.nodes.rehearsal import Printed
 from steersman.nodes.shell.effects import World, taken_by
 
 _MOST_WRITTEN: Final = 64 << 20
-"""Bytes of files that are kept of the containers of one namespace."""
+"""Bytes of written files that are kept for the containers of one namespace."""
+_MOST_VOLUME_BYTES: Final = 64 << 20
+"""Bytes of variables and of files of volumes that are kept for all containers together."""
 _MOST_WITH_FILES: Final = 1000
-"""Containers whose files are kept; those that were used least recently are forgotten."""
+"""Containers whose files are kept; the least recently used ones beyond that are evicted."""
 
 
-class Inside:
-    """The files in a container, and how far its own command has come that changes some."""
+class ContainerFiles:
+    """Files in a container, and the progress of its own command where that changes files."""
 
     def __init__(self) -> None:
         self.files: dict[str, bytes] = {}
         self.view: MutableMapping[str, bytes] | None = None
-        """The same with what is in volumes that it shares; None where there are none."""
-        self.given: dict[str, bytes] = {}
-        """Those of its volumes, as they were last."""
+        """`files` together with the files of shared volumes; None if there are none."""
+        self.volume_files: dict[str, bytes] = {}
+        """Files of its ConfigMap, Secret and similar volumes, as last read."""
+        self.volume_size = 0
+        """Bytes of `volume_files` and of the variables in `cached_world` and `rehearsal`."""
         self.modes: dict[str, int] = {}
-        """Permission bits that commands have given to files and folders."""
-        self.around: tuple[float, World] | None = None
-        """What it finds around it without tokens, and when that was."""
-        self.course: Iterator[Printed | float] | None = None
-        """Its command from its start on."""
-        self.next: Printed | float | None = None
-        """What the command does next, or the time."""
+        """Permission bits that commands have set on files and folders."""
+        self.cached_world: tuple[float, World] | None = None
+        """Time and result of the last read of its environment, without tokens."""
+        self.rehearsal: Iterator[Printed | float] | None = None
+        """Rehearsal of its command, from its start on."""
+        self.next_output: Printed | float | None = None
+        """Next output of the rehearsal, or the time of its next step; None at its end."""
+
+    def drop_volume_files(self) -> None:
+        """Drop the variables and the files of volumes, which are read again when they are needed."""
+        for path, data in self.volume_files.items():
+            if self.files.get(path) is data:
+                del self.files[path]
+        self.volume_files = {}
+        self.cached_world = None
+        self.volume_size = 0
 
 
 class Containers:
-    """Of all nodes. `look` is called with a pod that has changed inside."""
+    """Containers of all nodes.
+
+    `resync` is called with the key of a pod that needs a sync as something in it has changed.
+    """
 
     def __init__(self) -> None:
-        self.look: Callable[[Key], None] = _nobody
-        self._ended: dict[str, dict[str, Ended]] = {}
+        self.resync: Callable[[Key], None] = _ignore
+        self._exits: dict[str, dict[str, ContainerExit]] = {}
         self._evicted: dict[str, str] = {}
         self._refused: set[str] = set()
-        """Pods of which it was told that they refuse what they are asked."""
-        self._inside: dict[str, Inside] = {}
+        """UIDs of pods whose refusal of requests was recorded as an event."""
+        self._inside: dict[str, ContainerFiles] = {}
+        """Files by container ID; the most recently used come last."""
+        self._volume_size = 0
         self._written: dict[str, dict[str, int]] = {}
-        """Bytes that containers keep, by namespace and ID, those that were used last at the end."""
-        self._memory: dict[str, dict[str, Memory]] = {}
-        self.contents: Final = Contents(lambda container_id: self.inside(container_id).files)
+        """Bytes written by containers, by namespace and container ID; the most recently used come last."""
+        self._records: dict[str, dict[str, ContainerRecord]] = {}
+        self.contents: Final = Contents(lambda container_id: self.files_of(container_id).files)
         self.shares: Final = self.contents.shares
-        """CPU time and memory of the programs in them."""
+        """CPU time and memory of programs in containers, by namespace."""
 
     def end(self, pod: Pod, status: ContainerStatus, exit_code: int, at: float) -> None:
-        """The container's process ends now."""
-        self._ended.setdefault(pod.metadata.uid, {})[status.name] = Ended(status.container_id, exit_code, at)
-        self.look(key_of(pod))
+        """Record that the container's process has ended, and sync its pod."""
+        self._exits.setdefault(pod.metadata.uid, {})[status.name] = ContainerExit(status.container_id, exit_code, at)
+        self.resync(key_of(pod))
 
-    def ended(self, uid: str) -> dict[str, Ended]:
-        """Those of a pod, by name."""
-        return self._ended.get(uid, {})
+    def exits(self, uid: str) -> dict[str, ContainerExit]:
+        """Return the ends of containers of a pod from inside, by container name."""
+        return self._exits.get(uid, {})
 
-    def inside(self, container_id: str) -> Inside:
-        """What is in a container: to be changed by whoever runs something in it."""
+    def files_of(self, container_id: str) -> ContainerFiles:
+        """Return the files of a container; callers that run something in the container change them."""
         found = self._inside.pop(container_id, None)
         if found is None:
-            found = Inside()
+            found = ContainerFiles()
             if len(self._inside) >= _MOST_WITH_FILES:
-                del self._inside[next(iter(self._inside))]
+                self._drop(next(iter(self._inside)))
         self._inside[container_id] = found
         return found
 
-    def has_written(self, pod: Pod, container_id: str) -> None:
-        """Something may have been written in a container. Where the containers of a namespace keep too much, the files
-        of those that were used least recently are forgotten."""
+    def _drop(self, container_id: str) -> None:
+        inside = self._inside.pop(container_id, None)
+        if inside is not None:
+            self._volume_size -= inside.volume_size
+
+    def count_volume_files(self, container_id: str, size: int) -> None:
+        """Record the bytes of variables and files of volumes that are kept for a container.
+
+        If all containers keep too much, those of the least recently used ones are evicted, and read again for their
+        next command. A container whose own command changes files is evicted as a whole, as its command has them too.
+        """
+        inside = self._inside.get(container_id)
+        if inside is None:
+            return
+        self._volume_size += size - inside.volume_size
+        inside.volume_size = size
+        if self._volume_size <= _MOST_VOLUME_BYTES:
+            return
+        for oldest, each in tuple(self._inside.items()):
+            if self._volume_size <= _MOST_VOLUME_BYTES:
+                return
+            if each is inside:
+                continue
+            if each.rehearsal is not None and each.volume_size:
+                self._drop(oldest)
+            else:
+                self._volume_size -= each.volume_size
+                each.drop_volume_files()
+
+    def count_written(self, pod: Pod, container_id: str) -> None:
+        """Count the files of a container in which something may have been written.
+
+        If the containers of a namespace keep too much, the files of the least recently used ones are evicted.
+        """
         written = self._written.pop(pod.metadata.namespace, {})
         written.pop(container_id, None)
         inside = self._inside.get(container_id)
         if inside is not None:
-            given = inside.given
+            given = inside.volume_files
             written[container_id] = sum(
                 taken_by(path, data) for path, data in inside.files.items() if given.get(path) is not data
             )
@@ -90,49 +142,51 @@ class Containers:
         while total > _MOST_WRITTEN and len(kept) > 1:
             oldest = next(iter(kept))
             total -= kept.pop(oldest)
-            del self._inside[oldest]
+            self._drop(oldest)
         if kept:
             self._written[pod.metadata.namespace] = kept
 
-    def memory(self, uid: str) -> dict[str, Memory]:
-        """What is remembered of a pod's containers, by name."""
-        return self._memory.get(uid, {})
+    def records(self, uid: str) -> dict[str, ContainerRecord]:
+        """Return the kubelet's records of a pod's containers, by container name."""
+        return self._records.get(uid, {})
 
-    def remember(self, uid: str, memory: dict[str, Memory]) -> None:
-        """What is to be remembered of them from now on."""
-        if memory:
-            self._memory[uid] = memory
+    def set_records(self, uid: str, records: dict[str, ContainerRecord]) -> None:
+        """Replace the kubelet's records of a pod's containers."""
+        if records:
+            self._records[uid] = records
         else:
-            self._memory.pop(uid, None)
+            self._records.pop(uid, None)
 
     def evict(self, pod: Pod, message: str) -> None:
-        """The node has to be rid of a pod, and says why."""
+        """Mark a pod as evicted, with the reason, and sync it."""
         self._evicted[pod.metadata.uid] = message
-        self.look(key_of(pod))
+        self.resync(key_of(pod))
 
     def is_first_refusal(self, pod: Pod) -> bool:
-        """Return True the first time that it is asked for a pod."""
+        """Return True on the first call for a pod."""
         uid = pod.metadata.uid
         is_first = uid not in self._refused
         self._refused.add(uid)
         return is_first
 
-    def evicted(self, uid: str) -> str:
-        """Why a pod has to go; "" if it may stay."""
+    def eviction_message(self, uid: str) -> str:
+        """Return the reason for the eviction of a pod; "" if it is not evicted."""
         return self._evicted.get(uid, "")
 
     def forget(self, pod: Pod, *, gone: bool) -> None:
-        """Nothing of a pod runs any more; with `gone` the pod is deleted, and has no volumes either."""
+        """Forget a pod of which nothing runs any more. With `gone` the pod is deleted, and so are its own volumes."""
         uid = pod.metadata.uid
         if gone:
             self.contents.forget(pod)
+            for status in all_statuses(pod.status):
+                self._drop(status.container_id)
         else:
-            self.contents.end(pod)
-        self._ended.pop(uid, None)
-        self._memory.pop(uid, None)
+            self.contents.stop_commands(pod)
+        self._exits.pop(uid, None)
+        self._records.pop(uid, None)
         self._evicted.pop(uid, None)
         self._refused.discard(uid)
 
 
-def _nobody(_: Key) -> None:
-    """Nobody looks at pods yet."""
+def _ignore(_: Key) -> None:
+    """Do nothing: pods are not synced yet."""

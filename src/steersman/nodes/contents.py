@@ -1,7 +1,7 @@
-"""Files that the containers of a pod share: what each found when it began, and what their commands have made of them.
+"""Files that the containers of a pod share: snapshots from their starts, and the changes by their commands.
 
-The command of a container that changes or awaits shared files is run beside the kubelet's looks, as far as it has come
-(`Course`). What is found by a container is taken once, when it begins, so that its log and its end follow from that.
+A command that changes or awaits shared files is followed between syncs (`FollowedCommand`). The files that a container finds are
+recorded once, at its start, so that its log and its end stay consistent with them.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ from steersman.machinery.values import times
 from steersman.machinery.values.quantity import nanos
 from steersman.nodes.behaviour import unknown_programs
 from steersman.nodes.container_status import all_statuses
-from steersman.nodes.course import Course, in_order
+from steersman.nodes.context import EMPTY_RECORD, CommandProgress, ContainerRecord, StartSnapshot, exact_time
 from steersman.nodes.env_file import EnvFile, EnvFileError
+from steersman.nodes.followed_command import FollowedCommand, run_in_order
+from steersman.nodes.initial_world import command_of, plain_variables
 from steersman.nodes.mounted_files import Mount, MountedFiles
 from steersman.nodes.naming import hostname_of
-from steersman.nodes.place import NOTHING, Memory, Progress, Start, moment_of
 from steersman.nodes.rehearsal import LONGEST, Printed, Unknown, rehearsed
 from steersman.nodes.shares import Shares, Slices
 from steersman.nodes.shell.effects import NoSpace, World, taken_by
-from steersman.nodes.surroundings import command_of, plain_variables
 from steersman.nodes.variables import ArgumentsTooLong, expanded
 from steersman.nodes.volume_places import SERVER, of_persistent, of_pod, place_of
 from steersman.nodes.volume_store import VolumeFiles, VolumeKey, VolumeStore
@@ -41,39 +41,42 @@ from steersman.nodes.volume_store import VolumeFiles, VolumeKey, VolumeStore
 _CHANGES_FILES: Final = re.compile(
     r">|\b(touch|rm|tar|tee|dd|mkdir|rmdir|cp|ln|mv|sed|truncate|new_file\w*)\b", re.ASCII
 )
-"""Of commands: any other need not be followed."""
+"""Pattern of commands that change files; others need not be followed."""
 _WAITS: Final = re.compile(r"\b(while|until|tail)\b", re.ASCII)
+"""Pattern of commands that may wait for files."""
 _MOST_FOUND: Final = 64 << 10
-"""Bytes of files that are kept of what a container has found."""
+"""Bytes of files in the snapshot of one container."""
 _MOST_FOUND_BY_ALL: Final = 32 << 20
+"""Bytes of files in all snapshots."""
 _KEPT_RUNS: Final = 2
-"""Of a container, whose log may be asked for."""
-SECONDS_IN_LOOK: Final = 0.006
-"""Of processor time for which all commands together that are followed go on in a look, as the loop waits."""
-_TURNS_BETWEEN_LOOKS: Final = 500
-"""For which they go on between two looks, and others have their turn after each."""
+"""Runs of a container whose snapshots and logs are kept."""
+SECONDS_IN_SYNC: Final = 0.006
+"""CPU time of all followed commands together in one sync, which holds the event loop."""
+_STEPS_BETWEEN_SYNCS: Final = 500
+"""Steps of followed commands between two syncs; the event loop may run other tasks after each."""
 MOST_FOLLOWED: Final = 2000
-"""Containers whose commands are followed."""
+"""Containers with followed commands."""
 _MOST_GIVEN: Final = 64 << 10
-"""Bytes of the files, and characters of the variables, that such a container is given."""
+"""Bytes of files, and characters of variables, that a container with a followed command gets."""
 _MOST_ENV_FILES: Final = 128 << 10
-"""Bytes of files of variables that are read in a look at a pod."""
+"""Bytes of files of variables that are read in one sync of a pod."""
 _MOST_VOLUMES: Final = 256
-"""Of a pod; what is in the others is its containers' own."""
+"""Volumes of a pod that are shared; files of further ones are private to each container."""
 _MOST_MOUNTS: Final = 1024
-"""Of a container."""
+"""Mounts of a container."""
 _MOST_EXPRESSIONS: Final = 16 << 10
-"""Characters of all expressions in the mounts of a container."""
+"""Characters of all `subPathExpr` of a container."""
 MOST_SERVERS: Final = 256
-"""Servers of files; the volumes of others live as long as their pods."""
+"""NFS servers with files of their own; volumes of further servers live as long as their pods."""
 _MOST_NAME: Final = 253
 _MOST_WRITERS: Final = 256
-"""Containers that are followed as they share a volume."""
+"""Followed containers that share one volume."""
 _LEAST_WAIT: Final = 1.0
+"""Seconds between two syncs of a pod whose containers write or await files, at least."""
 _LONGEST_WAIT: Final = 60.0
-"""Seconds between two looks at a pod whose containers write or await files."""
+"""Seconds between two syncs of a pod whose containers write or await files, at most."""
 _PART: Final = 10
-"""Of the time that such a container has run, after which it is looked at again."""
+"""Divisor of the time for which a command has run; the quotient is the wait until the pod's next sync."""
 
 
 def changes_files(container: AnyContainer) -> bool:
@@ -82,59 +85,60 @@ def changes_files(container: AnyContainer) -> bool:
 
 
 def _has(pattern: re.Pattern[str], container: AnyContainer) -> bool:
-    """Return True if a word of a command has a pattern; a script that is too long to be run is not read."""
+    """Return True if a word of the command matches; a script that is too long to be rehearsed is not searched."""
     return any(len(each) <= LONGEST and pattern.search(each) for each in (*container.command, *container.args))
 
 
-class _OfPod(Struct):
-    """What is known of a pod's containers; by their IDs, or by their names."""
+class _PodState(Struct):
+    """State of a pod's containers, by container ID or name."""
 
-    starts: dict[str, Start] = field(default_factory=dict)
-    courses: dict[str, Course] = field(default_factory=dict)
-    """Of containers that run."""
-    logs: dict[str, Course] = field(default_factory=dict)
-    """Of all whose start is known."""
+    starts: dict[str, StartSnapshot] = field(default_factory=dict)
+    courses: dict[str, FollowedCommand] = field(default_factory=dict)
+    """Followed commands of running containers, by ID."""
+    logs: dict[str, FollowedCommand] = field(default_factory=dict)
+    """Followed commands of all containers whose snapshot is known, by ID, for logs."""
     worlds: dict[str, World] = field(default_factory=dict)
+    """Environments of containers that are to start, by name."""
     full: set[str] = field(default_factory=set)
-    """Volumes that were told to be full."""
+    """Names of volumes that were reported as full."""
     follows: dict[str, bool] = field(default_factory=dict)
-    """Whether the command of a container is one to follow."""
+    """True for containers whose command is to be followed, by name."""
     is_gone: bool = False
-    """The pod is deleted: nothing more is kept of it."""
+    """True once the pod is deleted, so that nothing more is kept for it."""
 
 
 class Contents:
-    """Shared files of all pods. `volume_of` finds the persistent volume of a claim."""
+    """Shared files of all pods. `volume_of` returns the persistent volume of a claim."""
 
     def __init__(self, own_files: Callable[[str], dict[str, bytes]]) -> None:
-        """`own_files` are those of a container that are in no volume, by its ID."""
+        """`own_files` returns the files of a container, by its ID, that are in no volume."""
         self.own_files = own_files
         self.store: Final = VolumeStore()
         self.shares: Final = Shares()
-        """CPU time and memory of the programs in containers."""
+        """CPU time and records of programs in containers, by namespace."""
         self.lock: Final = threading.RLock()
-        """Held for some milliseconds at most: pods that take long are looked at beside the loop."""
-        self.volume_of: Callable[[Key], PersistentVolume | None] = _none
-        self.unknown_of: Callable[[Pod], Unknown | None] = _unsaid
-        """Gives the fate of programs that are not simulated on a pod's node."""
-        self._pods: dict[str, _OfPod] = {}
-        self.full: Callable[[Pod, str], None] = _nobody
-        """Called once with a pod and the name of a volume of it for whose files there is no room."""
+        """Held for some milliseconds at most, as large pods are synced in worker threads."""
+        self.volume_of: Callable[[Key], PersistentVolume | None] = _no_volume
+        self.unknown_programs_of: Callable[[Pod], Unknown | None] = _default_treatment
+        """Returns the treatment of programs that are not simulated on a pod's node."""
+        self._pods: dict[str, _PodState] = {}
+        self.full: Callable[[Pod, str], None] = _ignore_full_volume
+        """Called once with a pod and the name of its volume that is full."""
         self._found = self._followed = self._servers = 0
-        self._writers: dict[VolumeKey, dict[str, Course]] = {}
+        self._writers: dict[VolumeKey, dict[str, FollowedCommand]] = {}
 
-    def of(self, pod: Pod) -> PodContents | None:
+    def for_pod(self, pod: Pod) -> PodContents | None:
         """Return the shared files of a pod; None if it has no volumes for any."""
         mounts = {}
         for volume in pod.spec.volumes[:_MOST_VOLUMES]:
             place = place_of(pod, volume, self.volume_of)
             if place is not None:
                 mounts[volume.name] = Mount("", self._files(pod, volume, place.key), place.inside, volume.name)
-        return PodContents(self, pod, mounts, self._pods.setdefault(pod.metadata.uid, _OfPod())) if mounts else None
+        return PodContents(self, pod, mounts, self._pods.setdefault(pod.metadata.uid, _PodState())) if mounts else None
 
-    def known(self, pod: Pod) -> PodContents | None:
-        """Return the same of a pod that its node has seen to; None for any other."""
-        return self.of(pod) if pod.metadata.uid in self._pods else None
+    def get(self, pod: Pod) -> PodContents | None:
+        """Return the shared files of a pod that its node has synced; None for any other pod."""
+        return self.for_pod(pod) if pod.metadata.uid in self._pods else None
 
     def _files(self, pod: Pod, volume: Volume, key: VolumeKey) -> VolumeFiles:
         if key.kind == SERVER and not self.store.has(key):
@@ -143,8 +147,8 @@ class Contents:
             self._servers += 1
         return self.store.files(key)
 
-    def end(self, pod: Pod) -> None:
-        """Nothing of a pod runs any more, and nothing will."""
+    def stop_commands(self, pod: Pod) -> None:
+        """Stop the commands of a pod, of which nothing runs any more."""
         found = self._pods.get(pod.metadata.uid)
         if found is None:
             return
@@ -155,8 +159,8 @@ class Contents:
             found.worlds.clear()
 
     def forget(self, pod: Pod) -> None:
-        """The pod is gone, with the volumes that live as long as it does."""
-        self.end(pod)
+        """Forget a deleted pod, and delete the volumes that live as long as it does."""
+        self.stop_commands(pod)
         found = self._pods.pop(pod.metadata.uid, None)
         if found is not None:
             found.is_gone = True
@@ -165,34 +169,34 @@ class Contents:
             self.store.drop(of_pod(pod, volume))
 
     def forget_volume(self, volume: PersistentVolume) -> None:
-        """A persistent volume is gone."""
+        """Delete the files of a deleted persistent volume."""
         self.store.drop(of_persistent(volume))
 
-    def keep_start(self, of_pod: _OfPod, container_id: str, start: Start) -> Start:
-        """Keep what a container has found, as long as there is room for it."""
-        if of_pod.is_gone or self._found + start.size > _MOST_FOUND_BY_ALL:
+    def keep_start(self, state: _PodState, container_id: str, start: StartSnapshot) -> StartSnapshot:
+        """Keep the snapshot from a container's start; without its files if the bound of all snapshots is reached."""
+        if state.is_gone or self._found + start.size > _MOST_FOUND_BY_ALL:
             start = start._replace(files={}, size=0)
         self._found += start.size
-        of_pod.starts[container_id] = start
-        for older in [each for each, other in of_pod.starts.items() if other.name == start.name][:-_KEPT_RUNS]:
-            self._found -= of_pod.starts.pop(older).size
-            of_pod.logs.pop(older, None)
+        state.starts[container_id] = start
+        for older in [each for each, other in state.starts.items() if other.name == start.name][:-_KEPT_RUNS]:
+            self._found -= state.starts.pop(older).size
+            state.logs.pop(older, None)
         return start
 
-    def add_course(self, of_pod: _OfPod, container_id: str, course: Course) -> None:
-        """Follow the command of a container from now on, unless many are followed."""
-        if of_pod.is_gone or self._followed >= MOST_FOLLOWED:
+    def add_course(self, state: _PodState, container_id: str, course: FollowedCommand) -> None:
+        """Follow the command of a container, unless as many are followed as may be."""
+        if state.is_gone or self._followed >= MOST_FOLLOWED:
             return
         self._followed += 1
-        of_pod.courses[container_id] = of_pod.logs[container_id] = course
+        state.courses[container_id] = state.logs[container_id] = course
         for key in course.keys:
             writers = self._writers.setdefault(key, {})
             if len(writers) < _MOST_WRITERS:
                 writers[container_id] = course
 
-    def drop_course(self, of_pod: _OfPod, container_id: str) -> None:
-        """Follow the command of a container no more."""
-        course = of_pod.courses.pop(container_id, None)
+    def drop_course(self, state: _PodState, container_id: str) -> None:
+        """Stop following the command of a container."""
+        course = state.courses.pop(container_id, None)
         if course is not None:
             self._followed -= 1
         for key in () if course is None else course.keys:
@@ -201,31 +205,33 @@ class Contents:
             if not writers:
                 self._writers.pop(key, None)
 
-    def writers(self, keys: Sequence[VolumeKey]) -> list[Course]:
-        """Return the commands that are followed and have one of these volumes."""
+    def writers(self, keys: Sequence[VolumeKey]) -> list[FollowedCommand]:
+        """Return the followed commands that use one of the volumes."""
         with self.lock:
             found = {name: course for key in keys for name, course in self._writers.get(key, {}).items()}
         return list(found.values())
 
 
 class PodContents:
-    """Shared files of one pod. `mounts` are its volumes by name."""
+    """Shared files of one pod in one sync. `mounts` are its volumes by name."""
 
-    def __init__(self, all_: Contents, pod: Pod, mounts: Mapping[str, Mount], known: _OfPod) -> None:
+    def __init__(self, all_: Contents, pod: Pod, mounts: Mapping[str, Mount], state: _PodState) -> None:
         self._all = all_
         self._pod = pod
         self._volumes = mounts
-        self._known = known
-        self._left = SECONDS_IN_LOOK
+        self._state = state
+        self._left = SECONDS_IN_SYNC
         self._env_files: dict[tuple[str, str], tuple[bytes, EnvFile]] = {}
-        """Files of variables that were read in this look, by volume and path."""
+        """Parsed files of variables by volume and path, each with the data it was parsed from."""
         self._env_left = _MOST_ENV_FILES
 
-    # Sight
+    # Mounts
 
     def mounts(self, container: AnyContainer) -> list[Mount]:
-        """Return the mounts of a container; those of volumes that nobody else writes into, and those beyond the bounds
-        of a container's, have no files."""
+        """Return the mounts of a container.
+
+        Mounts of volumes that no other container writes into, and mounts beyond the bounds, have no files.
+        """
         found = []
         variables: Mapping[str, str] | None = None
         left = _MOST_EXPRESSIONS
@@ -238,7 +244,7 @@ class PodContents:
                 continue
             inside = mount.sub_path
             if mount.sub_path_expr:
-                with contextlib.suppress(ArgumentsTooLong):  # a container of which this is true does not start
+                with contextlib.suppress(ArgumentsTooLong):  # then the container does not start anyway
                     variables = plain_variables(self._pod, container) if variables is None else variables
                     inside = expanded(mount.sub_path_expr, variables)
             inside = posixpath.normpath(posixpath.join("/", volume.inside, inside.lstrip("/"))).strip("/")
@@ -246,27 +252,27 @@ class PodContents:
         return found
 
     def view(self, container: AnyContainer, own: dict[str, bytes]) -> MountedFiles:
-        """Return the files in sight of a container that has `own` ones."""
+        """Return the files that a container sees, with its private files `own`."""
         return MountedFiles(own, self.mounts(container), self._is_full)
 
     def _is_full(self, name: str) -> None:
-        if name not in self._known.full:
-            self._known.full.add(name)
+        if name not in self._state.full:
+            self._state.full.add(name)
             self._all.full(self._pod, name)
 
     def shares(self, container: AnyContainer) -> bool:
-        """Return True if a container has a volume whose files it shares."""
+        """Return True if a container mounts a shared volume."""
         return any(each.name in self._volumes for each in container.volume_mounts)
 
     # Starts
 
-    def start_of(self, container: AnyContainer, container_id: str) -> Start:
-        """Return what a running container found when it began: what there is now, if nobody has looked since."""
+    def start_of(self, container: AnyContainer, container_id: str) -> StartSnapshot:
+        """Return the snapshot from the start of a running container; taken now if there is none yet."""
         with self._all.lock:
-            found = self._known.starts.get(container_id)
-            return self._begin(container, container_id) if found is None else found
+            found = self._state.starts.get(container_id)
+            return self._take_snapshot(container, container_id) if found is None else found
 
-    def _begin(self, container: AnyContainer, container_id: str) -> Start:
+    def _take_snapshot(self, container: AnyContainer, container_id: str) -> StartSnapshot:
         mounts = [each for each in self.mounts(container) if each.files is not None]
         files: dict[str, bytes] = {}
         size = 0
@@ -280,59 +286,61 @@ class PodContents:
                 if data is not None:
                     files[path] = data
         variables, _ = self._variables(container)
-        start = Start(container.name, files, variables, min(size, _MOST_FOUND))
-        return self._all.keep_start(self._known, container_id, start)
+        start = StartSnapshot(container.name, files, variables, min(size, _MOST_FOUND))
+        return self._all.keep_start(self._state, container_id, start)
 
-    def begin(self, container: AnyContainer, container_id: str, at: float) -> None:
-        """Have a container begin: it finds what the others have made of the files by then."""
+    def start_container(self, container: AnyContainer, container_id: str, at: float) -> None:
+        """Take the snapshot of a container that starts at `at`, after running other commands up to that time, and
+        follow it.
+        """
         with self._all.lock:
             self.advance(at)
             self._make_folders(container)
-            self._begin(container, container_id)
+            self._take_snapshot(container, container_id)
             self._follow(container, container_id, at)
 
     def _make_folders(self, container: AnyContainer) -> None:
-        """Make the folders of volumes that a container mounts by a path in them, where nothing is there."""
+        """Create the folders that a container mounts by a sub-path, where nothing exists."""
         for each in self.mounts(container):
             if each.files is None or each.inside == self._volumes[each.name].inside:
                 continue
             folder = f"{each.inside}/"
             if each.inside not in each.files and not any(path.startswith(folder) for path in each.files):
-                with contextlib.suppress(NoSpace):  # then the container does not find it either
+                with contextlib.suppress(NoSpace):  # then the container does not find the folder
                     each.files[folder] = b""
 
     def _follow(self, container: AnyContainer, container_id: str, at: float) -> None:
-        if not self._is_followed(container) or self._known.is_gone:
+        if not self._is_followed(container) or self._state.is_gone:
             return
         own = self._all.own_files(container_id)
-        world = self._known.worlds.get(container.name)
+        world = self._state.worlds.get(container.name)
         if world is None:
             try:
                 variables = plain_variables(self._pod, container)
-            except ArgumentsTooLong:  # nor does this one
+            except ArgumentsTooLong:  # such a container does not start
                 return
             folders = frozenset(each.mount_path.rstrip("/") or "/" for each in container.volume_mounts)
-            world = World(hostname_of(self._pod), variables, times.moment, mounts=folders)
+            world = World(hostname_of(self._pod), variables, times.unix_now, mounts=folders)
         given = 0
         for path, data in world.files.items():
             given += len(data)
             own.setdefault(path, data if given <= _MOST_GIVEN else b"")
-        self._known.worlds.pop(container.name, None)
+        self._state.worlds.pop(container.name, None)
         if sum(len(name) + len(value) for name, value in world.environment.items()) > _MOST_GIVEN:
             return
-        found = {**world.environment, **self._known.starts[container_id].variables}
+        found = {**world.environment, **self._state.starts[container_id].variables}
         mounts = self.mounts(container)
         there = world.copy(files=self.view(container, own), environment=found)
         words = command_of(container, found)
         keys = {each.files.key for each in mounts if each.files is not None}
-        unknown = unknown_programs(self._pod, container, self._all.unknown_of(self._pod))
-        rest = rehearsed(words, there, at, times.moment(), unknown)
-        self._all.add_course(self._known, container_id, Course(rest, at, tuple(keys), self._all.lock))
+        unknown = unknown_programs(self._pod, container, self._all.unknown_programs_of(self._pod))
+        rest = rehearsed(words, there, at, times.unix_now(), unknown)
+        self._all.add_course(self._state, container_id, FollowedCommand(rest, at, tuple(keys), self._all.lock))
 
     def _is_followed(self, container: AnyContainer) -> bool:
-        known = self._known.follows.get(container.name)
+        known = self._state.follows.get(container.name)
         if known is None:
-            known = self._known.follows[container.name] = (
+            known = self._state.follows[container.name] = (
                 not container.stdin and self.shares(container) and (changes_files(container) or _has(_WAITS, container))
             )
         return known
@@ -340,77 +348,78 @@ class PodContents:
     # Time
 
     def advance(self, until: float) -> None:
-        """Have all who share these volumes do what is due, as far as that can be done in a look."""
+        """Run the due steps of all commands that share these volumes, within the CPU time of one sync."""
         keys = [each.files.key for each in self._volumes.values() if each.files is not None]
         if self._left <= 0:
             return
         with self._all.lock:
             began = time.thread_time()
-            for _ in in_order(self._all.writers(keys), until, _TURNS_BETWEEN_LOOKS):
+            for _ in run_in_order(self._all.writers(keys), until, _STEPS_BETWEEN_SYNCS):
                 if time.thread_time() - began > self._left:
                     break
             self._left -= time.thread_time() - began
 
-    def progress(self, container_id: str, now: float) -> Progress | None:
-        """Return how far a command has come by now; None for one that is not followed."""
-        course = self._known.courses.get(container_id)
+    def progress(self, container_id: str, now: float) -> CommandProgress | None:
+        """Return the progress of a command at `now`; None if the command is not followed."""
+        course = self._state.courses.get(container_id)
         if course is None:
             return None
         self.advance(now)
-        return Progress(course.next, course.ended, course.exit_code)
+        return CommandProgress(course.next, course.ended, course.exit_code)
 
-    def known_start(self, container_id: str) -> Start | None:
-        """Return what a container found when it began, if that is known."""
-        return self._known.starts.get(container_id)
+    def known_start(self, container_id: str) -> StartSnapshot | None:
+        """Return the snapshot from a container's start, or None."""
+        return self._state.starts.get(container_id)
 
     def log_of(self, container_id: str) -> Iterator[Printed | float] | None:
-        """Return what a container prints whose command is followed, or was; None for any other."""
-        course = self._known.logs.get(container_id)
+        """Return the output of a container whose command is or was followed; None for any other."""
+        course = self._state.logs.get(container_id)
         return None if course is None else course.lines()
 
     def is_followed(self, container_id: str) -> bool:
-        """Return True if the command of a container is followed here."""
-        return container_id in self._known.courses
+        """Return True if the command of a container is followed."""
+        return container_id in self._state.courses
 
-    def has_ended(self, container_id: str, at: float) -> None:
-        """Have the command of a container do what it does before its end, and nothing more."""
-        course = self._known.courses.get(container_id)
+    def end_container(self, container_id: str, at: float) -> None:
+        """Run the command of a container up to its end at `at`, and no further."""
+        course = self._state.courses.get(container_id)
         if course is None:
             return
         with self._all.lock:
             course.last = at
             self.advance(at)
-            self._drop_those_through()
+            self._drop_finished()
 
-    async def catch_up(
-        self, memory: Mapping[str, Memory], world_of: Callable[[AnyContainer], Awaitable[World]], now: float
+    async def start_and_run(
+        self, records: Mapping[str, ContainerRecord], world_of: Callable[[AnyContainer], Awaitable[World]], now: float
     ) -> None:
-        """Have everything done that is due, with the surroundings of containers that are to begin looked up.
+        """Start following running containers, and run all steps that are due at `now`.
 
-        Containers that have begun before this process did are followed from their start on, in the order of these.
+        `world_of` reads the environments of containers that are to start. Containers that started before this process
+        are followed from their start on, in the order of their starts.
         """
         containers = {each.name: each for each in all_containers(self._pod.spec)}
         running = {
             each.name
             for each in all_statuses(self._pod.status)
-            if each.state.running is not None and each.container_id in self._known.starts
+            if each.state.running is not None and each.container_id in self._state.starts
         }
         for name, container in containers.items():
-            if name not in self._known.worlds and name not in running and self._is_followed(container):
-                self._known.worlds[name] = await world_of(container)
-        for status, began, ended in _runs(self._pod, memory):
-            if status.container_id in self._known.starts or status.name not in containers:
+            if name not in self._state.worlds and name not in running and self._is_followed(container):
+                self._state.worlds[name] = await world_of(container)
+        for status, began, ended in _runs(self._pod, records):
+            if status.container_id in self._state.starts or status.name not in containers:
                 continue
-            self.begin(containers[status.name], status.container_id, began)
+            self.start_container(containers[status.name], status.container_id, began)
             if ended is not None:
-                self.has_ended(status.container_id, ended)
-        await self.go_on(now)
+                self.end_container(status.container_id, ended)
+        await self.run_due(now)
 
-    async def go_on(self, now: float) -> None:
-        """Have all who share these volumes do what is due; others have their turn in between."""
+    async def run_due(self, now: float) -> None:
+        """Run the due steps of all commands that share these volumes, with time slices in between."""
         keys = [each.files.key for each in self._volumes.values() if each.files is not None]
-        turns = in_order(self._all.writers(keys), now, _TURNS_BETWEEN_LOOKS)
-        slices = Slices(self._all.shares.of(self._pod.metadata.namespace), waits=False)
+        turns = run_in_order(self._all.writers(keys), now, _STEPS_BETWEEN_SYNCS)
+        slices = Slices(self._all.shares.for_namespace(self._pod.metadata.namespace), waits=False)
         is_over = False
         while not is_over:
             await slices.begin()
@@ -418,33 +427,33 @@ class PodContents:
                 is_over = next(turns, True) is not None
             finally:
                 slices.end()
-        self._drop_those_through()
+        self._drop_finished()
 
-    def _drop_those_through(self) -> None:
-        """Follow no more the commands of containers that have ended, and that have done what they did before."""
+    def _drop_finished(self) -> None:
+        """Stop following the commands of containers that have ended, once all steps up to their end are done."""
         with self._all.lock:
-            for container_id, course in tuple(self._known.courses.items()):
-                if course.last < inf and course.is_through:
+            for container_id, course in tuple(self._state.courses.items()):
+                if course.last < inf and course.is_finished:
                     course.stop()
-                    self._all.drop_course(self._known, container_id)
+                    self._all.drop_course(self._state, container_id)
 
-    def look_again(self, now: float) -> float | None:
-        """Return when containers are to be looked at that may end by what they find in files; None if none does."""
-        courses = [each for each in self._known.courses.values() if each.next is not None]
+    def next_sync(self, now: float) -> float | None:
+        """Return the time of the next sync for containers whose end depends on files; None if there are none."""
+        courses = [each for each in self._state.courses.values() if each.next is not None]
         if not courses:
             return None
         due = min(each.next for each in courses if each.next is not None)
         age = now - max(each.began for each in courses)
         return max(due, now + min(max(age / _PART, _LEAST_WAIT), _LONGEST_WAIT))
 
-    # Variables, bounds
+    # Variables and bounds
 
-    def wrong_with(self, container: AnyContainer) -> str:
-        """Return why the variables of a container cannot be made of files; "" if they can."""
+    def config_error(self, container: AnyContainer) -> str:
+        """Return the error in a container's variables that come from files; "" for none."""
         return self._variables(container)[1]
 
     def _variables(self, container: AnyContainer) -> tuple[dict[str, str], str]:
-        """Return the variables that are in files, or why there are none."""
+        """Return the variables that come from files, and the error that ended the reading, if any."""
         found: dict[str, str] = {}
         for each in container.env:
             if each.value_from is None or each.value_from.file_key_ref is None:
@@ -458,7 +467,7 @@ class PodContents:
         return found, ""
 
     def _value(self, reference: FileKeySelector) -> str | None:
-        """Return the value of a key; None for one that is optional and not there. Raises EnvFileError."""
+        """Return the value of a key; None if the key is optional and missing. Raises EnvFileError."""
         volume = self._volumes.get(reference.volume_name)
         if volume is None or volume.files is None:
             raise EnvFileError(f"cannot find the volume {quote(reference.volume_name)} referenced by FileKeyRef")
@@ -480,7 +489,7 @@ class PodContents:
         )
 
     def _env_file(self, reference: FileKeySelector, data: bytes) -> EnvFile:
-        """Read a file of variables, once in a look. Raises EnvFileError where there is too much to read."""
+        """Parse a file of variables, once in a sync. Raises EnvFileError if there is too much to read."""
         key = (reference.volume_name, reference.path)
         known = self._env_files.get(key)
         if known is not None and known[0] is data:
@@ -492,8 +501,8 @@ class PodContents:
         self._env_files[key] = (data, found)
         return found
 
-    def over_limit(self) -> str:
-        """Return why the pod has to go as it has written more than a volume of it may hold; "" if it has not."""
+    def size_limit_error(self) -> str:
+        """Return the eviction message of a pod whose emptyDir volume exceeds its size limit; "" if none does."""
         for volume in self._pod.spec.volumes:
             source = volume.empty_dir
             if source is None or not source.size_limit:
@@ -504,26 +513,26 @@ class PodContents:
         return ""
 
 
-def _runs(pod: Pod, memory: Mapping[str, Memory]) -> list[tuple[ContainerStatus, float, float | None]]:
-    """Return the last runs of a pod's containers in the order in which they began, with their ends."""
+def _runs(pod: Pod, records: Mapping[str, ContainerRecord]) -> list[tuple[ContainerStatus, float, float | None]]:
+    """Return the last runs of a pod's containers, with start and end, in the order of their starts."""
     found: list[tuple[ContainerStatus, float, float | None]] = []
     for status in all_statuses(pod.status):
-        known = memory.get(status.name, NOTHING)
+        known = records.get(status.name, EMPTY_RECORD)
         running, ended = status.state.running, status.state.terminated
         if running is not None:
-            found.append((status, moment_of(running.started_at, known.began), None))
+            found.append((status, exact_time(running.started_at, known.began), None))
         elif ended is not None and ended.started_at and status.container_id:
-            found.append((status, moment_of(ended.started_at, None), moment_of(ended.finished_at, known.ended)))
+            found.append((status, exact_time(ended.started_at, None), exact_time(ended.finished_at, known.ended)))
     return sorted(found, key=lambda each: each[1])
 
 
-def _nobody(_: Pod, __: str) -> None:
-    """Nobody is told."""
+def _ignore_full_volume(_: Pod, __: str) -> None:
+    """Do nothing."""
 
 
-def _none(_: Key) -> None:
-    """No claim is bound."""
+def _no_volume(_: Key) -> None:
+    """Return None: no claim is bound."""
 
 
-def _unsaid(_: Pod) -> None:
-    """Each container has what suits it."""
+def _default_treatment(_: Pod) -> None:
+    """Return None: each container has its default."""

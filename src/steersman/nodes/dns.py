@@ -1,6 +1,6 @@
-"""A pod's name servers, search domains and options: its /etc/resolv.conf.
+"""DNS configuration of a pod: name servers, search domains and options of its /etc/resolv.conf.
 
-Follows pkg/kubelet/network/dns (GetPodDNS). Nodes ask one name server, and search nothing.
+Follows pkg/kubelet/network/dns (GetPodDNS). Nodes have one name server and no search domain.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ REASON: Final = "DNSConfigForming"
 
 
 class Resolving(NamedTuple):
-    """What is in the file, and what the node tells of as it left it out."""
+    """Content of a resolv.conf, and warnings about what was left out of it."""
 
     servers: list[str]
     searches: list[str]
@@ -29,14 +29,14 @@ class Resolving(NamedTuple):
 
     @property
     def file(self) -> str:
-        """The content of resolv.conf."""
+        """Text of resolv.conf."""
         search = f"search {' '.join(self.searches)}\n" if self.searches else ""
         servers = "".join(f"nameserver {each}\n" for each in self.servers)
         return search + servers + (f"options {' '.join(self.options)}\n" if self.options else "")
 
 
 def resolving_of(pod: Pod) -> Resolving:
-    """Return what a pod resolves names by."""
+    """Return the DNS configuration of a pod."""
     found = _by_policy(pod)
     if pod.spec.dns_config is not None:
         found = _with_config(found, pod.spec.dns_config)

@@ -1,6 +1,6 @@
-"""Files of variables in volumes (`fileKeyRef`): `NAME='value'` by lines.
+"""Files of variables in volumes (`fileKeyRef`), with one `NAME='value'` a line.
 
-Follows pkg/kubelet/util/env (ParseEnv): a small part of the syntax of shells, values in single quotes alone.
+Follows pkg/kubelet/util/env (ParseEnv): a small part of shell syntax, with values in single quotes only.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ _BLANK = " \t"
 
 
 class EnvFileError(ValueError):
-    """A file that is none of variables; the text is the kubelet's."""
+    """The file is no valid file of variables. The text is the kubelet's."""
 
 
 class EnvFile:
-    """A file that has been read: its variables, and what is wrong behind them."""
+    """Parsed file of variables. A syntax error matters only for variables that come after it."""
 
     def __init__(self, text: str) -> None:
         self._values: dict[str, str] = {}
@@ -27,9 +27,9 @@ class EnvFile:
             self._error = error
 
     def value(self, key: str) -> str:
-        """Return the value of the first variable named `key`, "" if there is none. Raises EnvFileError.
+        """Return the value of the first variable named `key`; "" if there is none.
 
-        As in a kubelet, what is wrong behind that variable does not matter.
+        Raises EnvFileError for a syntax error before that variable. As in a kubelet, an error after it does not matter.
         """
         if key not in self._values and self._error is not None:
             raise self._error
@@ -37,12 +37,12 @@ class EnvFile:
 
 
 def value_in(text: str, key: str) -> str:
-    """Return the value of the first variable named `key`, "" if there is none. Raises EnvFileError."""
+    """Return the value of the first variable named `key` in `text`; "" if there is none. Raises EnvFileError."""
     return EnvFile(text).value(key)
 
 
 def _variables(text: str) -> Iterator[tuple[str, str]]:
-    """Raises EnvFileError."""
+    """Yield names and values. Raises EnvFileError."""
     lines = text.split("\n")
     if lines[-1] == "":
         lines.pop()
@@ -63,7 +63,7 @@ def _variables(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _assigned(line: str, number: int) -> tuple[str, str]:
-    """Return the name and what comes behind `=`. Raises EnvFileError."""
+    """Return the name, and the text after `=`. Raises EnvFileError."""
     before, sign, rest = line.partition("=")
     if not sign:
         raise _wrong(number, "missing '='")
@@ -76,7 +76,7 @@ def _assigned(line: str, number: int) -> tuple[str, str]:
 
 
 def _quoted(lines: list[str], rest: str, number: int) -> tuple[str, int]:
-    """Return a value up to its closing quote, and the number of the line that is in. Raises EnvFileError."""
+    """Return a value up to its closing quote, and the number of the last line read. Raises EnvFileError."""
     began, parts = number, []
     while "'" not in rest:
         parts.append(rest)

@@ -1,6 +1,6 @@
-"""Who has to go from a node under pressure, and in which words (pkg/kubelet/eviction).
+"""Eviction of pods from a node under pressure, with the kubelet's messages (pkg/kubelet/eviction).
 
-An annotation of the node says that it is under pressure. Every few seconds one pod goes, until the annotation does.
+An annotation of the node puts it under pressure. Every few seconds one pod is evicted, until the annotation is removed.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from steersman.nodes.behaviour import PREFIX
 from steersman.nodes.usage import usage_of
 
 EVERY: Final = 10.0
-"""Seconds between two pods that go."""
+"""Seconds between two evictions on a node."""
 CONDITIONS: Final[Mapping[str, str]] = {
     MEMORY_PRESSURE: "memory-pressure",
     "DiskPressure": "disk-pressure",
     "PIDPressure": "pid-pressure",
 }
-"""By their annotations."""
+"""Annotation (without prefix) for each pressure condition."""
 _RESOURCES: Final = {MEMORY_PRESSURE: "memory", "DiskPressure": "ephemeral-storage", "PIDPressure": "pids"}
 _TOLD: Final = {
     (MEMORY_PRESSURE, True): "NodeHasInsufficientMemory",
@@ -37,18 +37,22 @@ _WHOLE: Final = 10**9
 
 
 def pressure_of(node: Node) -> tuple[str, ...]:
-    """The conditions that annotations of a node say."""
+    """Return the pressure conditions that the node's annotations set."""
     said = node.metadata.annotations
     return tuple(condition for condition, name in CONDITIONS.items() if said.get(PREFIX + name) == "true")
 
 
 def event_of(condition: str, *, there: bool) -> str:
-    """The reason of the event about a condition that has come or gone."""
+    """Return the reason of the event for a condition that has become true (`there`) or false."""
     return _TOLD[condition, there]
 
 
 def victim(pods: Iterable[Pod], pressure: tuple[str, ...]) -> Pod | None:
-    """The pod that has to go first: one that uses more than it asks for, of low priority, that uses the most."""
+    """Return the pod to be evicted first, or None.
+
+    Pods that use more than they request come first, then pods of low priority, then pods that exceed their request
+    most.
+    """
     candidates = [each for each in pods if not is_critical(each)]
     if not candidates or not pressure:
         return None
@@ -56,7 +60,7 @@ def victim(pods: Iterable[Pod], pressure: tuple[str, ...]) -> Pod | None:
 
 
 def message_of(pod: Pod, pressure: tuple[str, ...]) -> str:
-    """What the pod says then."""
+    """Return the message of an evicted pod."""
     resource = _RESOURCES[pressure[0]]
     text = f"The node was low on resource: {resource}. "
     if pressure[0] != MEMORY_PRESSURE:

@@ -1,4 +1,4 @@
-"""What kubelets of simulated nodes say of these: they register them, renew their leases, report how they are."""
+"""Heartbeats of simulated nodes: registration, renewal of leases, status reports."""
 
 from __future__ import annotations
 
@@ -23,23 +23,28 @@ from steersman.work import upkeep
 logger = logging.getLogger(__name__)
 
 _FEW: Final = 1000
+"""Nodes up to which leases have their usual duration."""
 _LONGEST: Final = 80
-"""Seconds that the leases of very many nodes hold: each is renewed four times in these, as kubelets do, and within half
-of what the node lifecycle's controller waits."""
+"""Duration in seconds of leases of very many nodes. Each is renewed four times in that time, as kubelets do, and within
+half of the grace period of the node lifecycle controller."""
 _REPORT_EVERY: Final = 300.0
+"""Seconds between two status reports of a node."""
 _AT_ONCE: Final = 16
 """Nodes that register at the same time."""
 _TOGETHER: Final = 0.2
-"""Seconds in which leases that are to be renewed wait for each other."""
+"""Seconds for which due renewals wait for each other, to be sent together."""
 
 
 def lease_seconds(nodes: int) -> int:
-    """How long leases hold: what all nodes write together stops growing at some number of them."""
+    """Return the duration of leases in seconds.
+
+    It grows with the number of nodes, so that the write rate stays bounded.
+    """
     return min(_LONGEST, max(LEASE_SECONDS, LEASE_SECONDS * nodes // _FEW))
 
 
 class Heartbeats:
-    """Of all nodes. `node_objects` is an informer of them; without `reports` others say how nodes are."""
+    """Heartbeats of all nodes. Without `reports` something else reports the nodes' conditions."""
 
     def __init__(self, client: Client, node_objects: Informer[Node], nodes: NodeSet, *, reports: bool) -> None:
         self._client = client
@@ -47,10 +52,10 @@ class Heartbeats:
         self._nodes = nodes
         self._reports = reports
         self._reported: dict[str, float] = {}
-        """When nodes have last told how they are, on the clock of the loop."""
+        """Time of the last status report of each node, on the event loop's clock."""
 
     async def register_all(self) -> None:
-        """Makes all nodes, some at once. Raises StatusError, Unreachable."""
+        """Register all nodes, several at a time. Raises StatusError, Unreachable."""
         waiting = iter(tuple(self._nodes.values()))
 
         async def some() -> None:
@@ -65,7 +70,7 @@ class Heartbeats:
                 each.cancel()
 
     async def _register(self, node: SimulatedNode) -> None:
-        """Makes a node, or takes it as it is. Raises StatusError, Unreachable."""
+        """Create the Node object, or use the existing one. Raises StatusError, Unreachable."""
         obj = node.node()
         if not self._reports:
             obj.status.conditions = []
@@ -81,20 +86,24 @@ class Heartbeats:
         await self._renew(node)
 
     async def join(self, node: SimulatedNode, obj: Node) -> None:
-        """Has a node that was made by somebody else be as those that register. Raises StatusError, Unreachable."""
-        await self._client.change(NODES, node.name, "", _missing_in(obj, node))
+        """Complete a Node object that somebody else has created, and begin its heartbeats.
+
+        Raises StatusError, Unreachable.
+        """
+        await self._client.patch_without_result(NODES, node.name, "", _missing_in(obj, node))
         await self._renew(node)
         await self._report(node, uses_volumes=False)
         self._reported[node.name] = asyncio.get_running_loop().time()
 
     def forget(self, name: str) -> None:
-        """A node is simulated no more."""
+        """Forget a node that is no longer simulated."""
         self._reported.pop(name, None)
 
     async def run(self) -> None:
-        """Renews each node's lease in its time, spread evenly; those whose time comes soon after each other together.
+        """Renew the leases of all nodes for ever, spread evenly; renewals that are due soon after each other are sent
+        together.
 
-        Few commits store these, and they cost half of what they do one by one.
+        Together they need few commits of the storage, which costs half as much as one by one.
         """
         loop = asyncio.get_running_loop()
         self._reported = {each: loop.time() for each in self._nodes}
@@ -105,7 +114,7 @@ class Heartbeats:
             at_once = max(1, round(len(nodes) * _TOGETHER / every))
             done = 0
             while done < len(nodes):
-                # Where the loop is slow, all whose time has come go together: waiting for each few would lose more.
+                # On a slow event loop, send all overdue renewals together: waiting for each group would lose more time.
                 late = int((loop.time() - began) / every * len(nodes))
                 until = min(max(done + at_once, late), len(nodes))
                 await upkeep.sleep(began + every * until / len(nodes) - loop.time())
@@ -124,7 +133,7 @@ class Heartbeats:
             self._reported[node.name] = now()
 
     async def send(self, node: SimulatedNode, *, reports: bool) -> bool:
-        """Whether a heartbeat, with a report of how the node is where that is wanted, came through."""
+        """Send a heartbeat of a node, and with `reports` a status report. Return True if it succeeded."""
         try:
             await self._renew(node)
             if reports:
@@ -135,7 +144,7 @@ class Heartbeats:
         return True
 
     def _is_to_report(self, node: SimulatedNode) -> bool:
-        """Return True if others have said that the node is not ready, or have changed its extended resources."""
+        """Return True if others have marked the node as not ready, or have changed its extended resources."""
         found = self._node_objects.get("", node.name)
         return found is not None and (
             any(each.type == "Ready" and each.status != "True" for each in found.status.conditions)
@@ -145,14 +154,14 @@ class Heartbeats:
     async def _renew(self, node: SimulatedNode) -> None:
         patch = {"spec": {"renewTime": times.now_micro()}}
         try:
-            await self._client.change(LEASES, node.name, LEASES_NAMESPACE, patch)
+            await self._client.patch_without_result(LEASES, node.name, LEASES_NAMESPACE, patch)
         except StatusError as error:
             if not is_not_found(error):
                 raise
             await self._client.create(LEASES, node.lease(lease_seconds(len(self._nodes))))
 
     async def _report(self, node: SimulatedNode, *, uses_volumes: bool = True) -> None:
-        """Writes how the node is, unless others say that."""
+        """Write the node's status, unless something else reports it."""
         if not self._reports:
             return
         found = await self._client.get(NODES, node.name)
@@ -161,13 +170,15 @@ class Heartbeats:
         if not uses_volumes:
             status["volumesInUse"] = None
         patch = {"status": status}
-        await self._client.change(NODES, node.name, "", patch, media=STRATEGIC_MERGE_PATCH, subresource="status")
+        await self._client.patch_without_result(
+            NODES, node.name, "", patch, media=STRATEGIC_MERGE_PATCH, subresource="status"
+        )
 
 
 def _extended(obj: Node, node: SimulatedNode) -> dict[str, str | None]:
-    """A patch that makes the extended resources of a node's capacity allocatable, and others no more.
+    """Return a patch that makes extended resources in the node's capacity allocatable and removes others.
 
-    Follows pkg/kubelet/nodestatus, `MachineInfo`: others write the capacity of these.
+    Other programs write the capacity of extended resources. Follows pkg/kubelet/nodestatus, `MachineInfo`.
     """
     capacity, allocatable = obj.status.capacity, obj.status.allocatable
     own = {*node.template.capacity, *node.template.allocatable}
@@ -179,7 +190,7 @@ def _extended(obj: Node, node: SimulatedNode) -> dict[str, str | None]:
 
 
 def _missing_in(obj: Node, node: SimulatedNode) -> dict[str, Any]:
-    """A patch of what a kubelet gives its node, where the object says nothing of it."""
+    """Return a patch with what a kubelet sets on its Node object and the object lacks."""
     labels = {name: value for name, value in node.usual_labels().items() if name not in obj.metadata.labels}
     patch: dict[str, Any] = {"metadata": {"labels": labels, "annotations": {CONTROLLER_ATTACHES: "true"}}}
     if not obj.spec.pod_cidr:

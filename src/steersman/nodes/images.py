@@ -1,7 +1,7 @@
-"""Images on nodes: whether a container has the one that it wants (pkg/kubelet/images).
+"""Images on nodes, and pulls of them (pkg/kubelet/images).
 
-Some cannot be pulled, by annotation of the pod or by their names. How often it was tried is known to this process
-alone, as it is to a kubelet.
+Pulls of some images fail, because of an annotation of the pod or of their names. Failed attempts are counted in memory
+only, as in a kubelet.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from steersman.nodes.container_status import MOST_IMAGE, digest, image_name
 from steersman.work.backoff import Backoff
 
 BACKOFF: Final = Backoff(10.0, 300.0)
-"""Seconds between two tries."""
+"""Seconds between two attempts to pull an image."""
 _SHOWN: Final = 1.0
-"""Seconds that a failed pull is shown as such, before it is said that there will be another."""
+"""Seconds that a failed pull is shown as failed, before its back-off is shown."""
 _IDENTIFIER: Final = re.compile("[a-f0-9]{64}")
 _HOST: Final = r"(?:\[[a-fA-F0-9:]+\]|[A-Za-z0-9](?:[-A-Za-z0-9.]*[A-Za-z0-9])?)(?::[0-9]+)?"
 _PART: Final = r"[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*"
@@ -34,38 +34,40 @@ _TOO_LONG: Final = f"repository name must not be more than {_MOST_PATH} characte
 
 
 class Pulls(NamedTuple):
-    """How often an image was tried in vain, and when last."""
+    """Failed attempts to pull an image: their number and the time of the last."""
 
     failures: int
     at: float
 
     @property
     def next(self) -> float:
-        """When it is tried again."""
+        """Time of the next attempt."""
         return self.at + BACKOFF.wait(self.failures - 1)
 
 
-class Obtained(NamedTuple):
-    """What has come of a look for an image: it is there, or it is being pulled (`again`), or waited for (`reason`)."""
+class ImageState(NamedTuple):
+    """State of a container's image: present (no `reason`, no `next_sync`), being pulled (`next_sync` only), or failed
+    (`reason`).
+    """
 
     reason: str = ""
     message: str = ""
-    happened: tuple[tuple[str, str, str], ...] = ()
-    """Type, reason and message."""
+    events: tuple[tuple[str, str, str], ...] = ()
+    """Events: type, reason and message."""
     pulls: Pulls | None = None
     pulling_since: float | None = None
-    again: float | None = None
-    """When to look again; with a reason and without it: as after everything that fails."""
+    next_sync: float | None = None
+    """Time of the next sync; None with a reason means the usual wait after a failed start."""
 
 
 def is_missing(image: str, patterns: Sequence[str]) -> bool:
-    """Whether an image is one of those that nobody has; a pattern has the full name, or what the pod says."""
+    """Return True if a pattern of missing images matches the image's full name or the name in the pod."""
     full_name, given = image_name(image), image[:MOST_IMAGE]
     return any(fnmatchcase(full_name, each) or fnmatchcase(given, each) for each in patterns)
 
 
-def refused(full_name: str, said: str) -> str:
-    """Why the image cannot be pulled: what the annotation says, or what containerd says of one that is not there."""
+def pull_error_text(full_name: str, said: str) -> str:
+    """Return the error of a pull: the annotation's text `said`, or containerd's for an image that does not exist."""
     if said not in ("", "true"):
         return said
     return (
@@ -74,8 +76,8 @@ def refused(full_name: str, said: str) -> str:
     )
 
 
-def unreadable(image: str) -> str:
-    """Why a name is none of an image, "" if it is one (distribution/reference, ParseNormalizedNamed)."""
+def name_error(image: str) -> str:
+    """Return the error in an image's name; "" for a valid one (distribution/reference, ParseNormalizedNamed)."""
     if len(image) > MOST_IMAGE:
         return _TOO_LONG
     if _IDENTIFIER.fullmatch(image):
@@ -92,10 +94,12 @@ def unreadable(image: str) -> str:
     return _TOO_LONG if len(remote.partition("@")[0]) > _MOST_PATH else ""
 
 
-def never_to_be_had(image: str, policy: str, error: str) -> tuple[str, str, str]:
-    """Reason, message and reason of the event of an image that needs no try, as its name is none or it is not to be
-    pulled; empty for others."""
-    if why := unreadable(image):
+def permanent_error(image: str, policy: str, error: str) -> tuple[str, str, str]:
+    """Return waiting reason, message and event reason of an image that is never pulled; empty strings for others.
+
+    An image is never pulled if its name is invalid, or if the pull policy is Never and it is missing.
+    """
+    if why := name_error(image):
         image = image[:MOST_IMAGE]
         text = f"Failed to apply default image tag {quote(image)}: couldn't parse image name {quote(image)}: {why}"
         return "InvalidImageName", text, "InspectFailed"
@@ -105,7 +109,7 @@ def never_to_be_had(image: str, policy: str, error: str) -> tuple[str, str, str]
     return "", "", ""
 
 
-def obtain(
+def ensure_image(
     image: str,
     policy: str,
     *,
@@ -116,33 +120,40 @@ def obtain(
     since: float | None,
     reason: str,
     now: float,
-) -> Obtained:
-    """Looks for an image as a pull policy says. `error` is why it cannot be pulled, `takes` how many seconds a pull
-    takes, `before` and `since` are what came of the last look, `reason` what the container waits for now."""
-    why, message, event = never_to_be_had(image, policy, error)
+) -> ImageState:
+    """Get an image by its pull policy and return its state.
+
+    Args:
+        error: Error of pulls of the image, "" if they succeed.
+        takes: Duration of a pull in seconds.
+        before: Failed attempts so far.
+        since: Start of the pull that is under way.
+        reason: Reason for which the container waits now.
+    """
+    why, message, event = permanent_error(image, policy, error)
     if why:
-        return Obtained(why, message, (("Warning", event, message), ("Warning", "Failed", f"Error: {why}")))
+        return ImageState(why, message, (("Warning", event, message), ("Warning", "Failed", f"Error: {why}")))
     if not error and (policy == "Never" or (policy != "Always" and is_present)):
         text = f"Container image {quote(image)} already present on machine and can be accessed by the pod"
-        return Obtained(happened=(("Normal", "Pulled", text),))
+        return ImageState(events=(("Normal", "Pulled", text),))
     if error:
-        return _refused(image, error, before, reason, now)
+        return _failed_pull(image, error, before, reason, now)
     told: tuple[tuple[str, str, str], ...] = ()
     if since is None:
         since, told = now, (_pulling(image),)
     due = since + (0.0 if is_present else takes)
     if due > now:
-        return Obtained(happened=told, pulling_since=since, again=due)
+        return ImageState(events=told, pulling_since=since, next_sync=due)
     took = format_duration(int((due - since) * 1000) * 1_000_000)
     text = (
         f"Successfully pulled image {quote(image)} in {took} ({took} including waiting). "
         f"Image size: {size_of(image_name(image))} bytes."
     )
-    return Obtained(happened=(*told, ("Normal", "Pulled", text)))
+    return ImageState(events=(*told, ("Normal", "Pulled", text)))
 
 
 def size_of(full_name: str) -> int:
-    """The bytes of an image, the same for all nodes: between 4 and 260 MB."""
+    """Return the size of an image in bytes, which depends on its name: between 4 and 260 MB."""
     return 4_000_000 + int(digest(full_name)[:7], 16)
 
 
@@ -150,17 +161,17 @@ def _pulling(image: str) -> tuple[str, str, str]:
     return "Normal", "Pulling", f"Pulling image {quote(image)}"
 
 
-def _refused(image: str, error: str, before: Pulls | None, reason: str, now: float) -> Obtained:
+def _failed_pull(image: str, error: str, before: Pulls | None, reason: str, now: float) -> ImageState:
     if before is None or now >= before.next:
         pulls = Pulls(1 if before is None else before.failures + 1, now)
-        happened = (
+        events = (
             _pulling(image),
             ("Warning", "Failed", f"Failed to pull image {quote(image)}: {error}"),
             ("Warning", "Failed", "Error: ErrImagePull"),
         )
-        return Obtained("ErrImagePull", error, happened, pulls, again=now + _SHOWN)
+        return ImageState("ErrImagePull", error, events, pulls, next_sync=now + _SHOWN)
     text = f"Back-off pulling image {quote(image)}"
     told: tuple[tuple[str, str, str], ...] = ()
     if reason != "ImagePullBackOff":
         told = (("Normal", "BackOff", text), ("Warning", "Failed", "Error: ImagePullBackOff"))
-    return Obtained("ImagePullBackOff", f"{text}: ErrImagePull: {error}", told, before, again=before.next)
+    return ImageState("ImagePullBackOff", f"{text}: ErrImagePull: {error}", told, before, next_sync=before.next)

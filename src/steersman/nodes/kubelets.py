@@ -1,4 +1,4 @@
-"""The kubelets of simulated nodes: they register, send heartbeats, and take pods through their lives."""
+"""Kubelets of simulated nodes: they register nodes, send heartbeats, and sync pods."""
 
 from __future__ import annotations
 
@@ -28,25 +28,25 @@ from steersman.machinery.values import times
 from steersman.nodes.admission import refusal
 from steersman.nodes.adoption import Adoption
 from steersman.nodes.behaviour import PREFIX, duration_of
-from steersman.nodes.container.probes import wanted
+from steersman.nodes.container.probes import due_commands
 from steersman.nodes.contents import PodContents
+from steersman.nodes.context import CommandResult, ContainerRecord, PodContext, PodEvent
+from steersman.nodes.current_world import run_command
 from steersman.nodes.eviction import CONDITIONS, EVERY, event_of, message_of, pressure_of, victim
 from steersman.nodes.heartbeats import Heartbeats
-from steersman.nodes.inside import ran
+from steersman.nodes.initial_world import initial_world, variables_of
 from steersman.nodes.needs import Needs, earliest
 from steersman.nodes.node_set import NodeSet
-from steersman.nodes.place import Happened, Memory, Place, Ran
-from steersman.nodes.pod_life import Step, step, takes_long
+from steersman.nodes.pod_life import PodSyncResult, sync_pod, takes_long
 from steersman.nodes.pod_status import rejected
 from steersman.nodes.rehearsal import Unknown
-from steersman.nodes.resize import Room
-from steersman.nodes.secret_makers import ClientOf, made_secrets
+from steersman.nodes.resize import NodeCapacity
+from steersman.nodes.secret_makers import ClientOf, create_secrets
 from steersman.nodes.server.servers import WEBHOOKS, NodeServers
 from steersman.nodes.shell.effects import World
 from steersman.nodes.simulated_node import SimulatedNode
 from steersman.nodes.sources import Sources
-from steersman.nodes.surroundings import surroundings, variables_of
-from steersman.nodes.unsimulated import REASON, fields_without_effect, told
+from steersman.nodes.unsimulated import REASON, event_message, fields_without_effect
 from steersman.nodes.volume_store import MOST_IN_VOLUME
 from steersman.nodes.volumes import NodeVolumes, uses_claims
 from steersman.work.offloading import offload_if
@@ -59,15 +59,15 @@ logger = logging.getLogger(__name__)
 
 _WORKERS: Final = 32
 _LONGEST_WAIT: Final = 86400.0
-"""Seconds between two looks at a pod of which something falls due: a timer of the loop takes no time of any length."""
+"""Seconds between two syncs of a pod at most, as a timer of the event loop cannot be set for any length of time."""
 
 
 class Kubelets:
-    """All simulated nodes: `await start()`, then `await stop()`.
+    """Kubelets of all simulated nodes: `await start()`, then `await stop()`.
 
-    `pods` and `node_objects` are informers of all of them, which others may share; `client` writes for all nodes;
-    `servers` are what the nodes answer, which begin and end with this. `stages` rule the kinds that they are for.
-    `account` gives clients of service accounts, with whose rights containers do what they do.
+    `client` writes for all nodes. `servers` are the HTTP servers of the nodes, which this object starts and stops.
+    `stages` replace the built-in behaviour of the kinds that they are for. `client_of_account` returns a client with the rights
+    of a service account, for work that containers do in the API.
     """
 
     def __init__(
@@ -78,13 +78,13 @@ class Kubelets:
         nodes: NodeSet,
         servers: NodeServers,
         stages: StagePlayers | None = None,
-        account: ClientOf | None = None,
+        client_of_account: ClientOf | None = None,
     ) -> None:
         self._client = client
-        self._account = account
-        self._pods = informers.of(PODS)
-        self._node_objects = informers.of(NODES)
-        self._persistent = informers.of(PERSISTENT_VOLUMES)
+        self._client_of_account = client_of_account
+        self._pods = informers.for_resource(PODS)
+        self._node_objects = informers.for_resource(NODES)
+        self._persistent = informers.for_resource(PERSISTENT_VOLUMES)
         self._events = events
         self._nodes = nodes
         self._volumes = NodeVolumes(client, informers, self._nodes)
@@ -93,49 +93,51 @@ class Kubelets:
         self._stages = stages
         self._stages_rule_pods = stages is not None and stages.rule_pods
         self._heartbeats = Heartbeats(
-            client.beside(), self._node_objects, nodes, reports=stages is None or not stages.rule_nodes
+            client.with_own_limit(), self._node_objects, nodes, reports=stages is None or not stages.rule_nodes
         )
-        self._adoption = Adoption(nodes, servers, self._heartbeats, self._node_objects, self._joined)
+        self._adoption = Adoption(nodes, servers, self._heartbeats, self._node_objects, self._node_adopted)
         self._queue: WorkQueue[Key] = WorkQueue(base_delay=0.05, max_delay=30)
-        self._places: dict[Key, SimulatedNode] = {}
+        self._nodes_of_pods: dict[Key, SimulatedNode] = {}
         self._expected: dict[Key, tuple[Pod, PodStatus]] = {}
-        """Pods as they were looked at, and what is being written of them, where nothing is to be done after that."""
+        """Synced pods and their written statuses, where the watch event of that write needs no sync."""
         self._returned: asyncio.Queue[SimulatedNode] = asyncio.Queue()
-        """Nodes that can be reached again."""
-        self._beside = asyncio.Lock()
-        """Held while a pod that takes long is looked at: more threads would do no more, and keep the loop waiting."""
+        """Nodes that are reachable again or whose pressure has changed."""
+        self._large_sync_lock = asyncio.Lock()
+        """Held while a large pod is synced in a worker thread: more at once would only delay the event loop."""
         self._pressed = asyncio.Event()
-        """Set while nodes are under pressure."""
+        """Set while a node is under pressure."""
         self._tasks: list[asyncio.Task[None]] = []
 
     async def start(self) -> None:
-        """Registers the nodes, then works on their pods. Raises StatusError, Unreachable."""
+        """Register the nodes, then start syncing their pods. Raises StatusError, Unreachable."""
         await self._heartbeats.register_all()
         self._servers.start(self._client, self._pods)
         containers = self._servers.containers
-        containers.look = self._queue.add
-        self._servers.refused = self._tell_of_refusal
+        containers.resync = self._queue.add
+        self._servers.refused = self._record_refusal
         containers.contents.volume_of = self._volumes.volume_of
-        containers.contents.unknown_of = self._unknown_of
+        containers.contents.unknown_programs_of = self._unknown_programs_of
         containers.contents.full = partial(self._volume_is_full, asyncio.get_running_loop())
         self._persistent.on_change(self._volume_changed)
         self._node_objects.on_change(self._node_changed)
         self._pods.on_change(self._changed)
         self._volumes.start(self._queue.add)
         await self._needs.start(self._queue.add)
-        await self._pods.synced()  # the addresses that pods have are known before any is given
+        await (
+            self._pods.wait_until_synced()
+        )  # so that addresses of existing pods are known before new ones are allocated
         if self._stages is not None:
             self._stages.start()
         self._queue.start(self._sync, self._failed, name="kubelets", workers=_WORKERS)
         self._adoption.start()
         self._tasks = [
             asyncio.create_task(self._heartbeats.run(), name="heartbeats of nodes"),
-            asyncio.create_task(self._welcome(), name="nodes that return"),
-            asyncio.create_task(self._relieve(), name="nodes under pressure"),
+            asyncio.create_task(self._resume_returned_nodes(), name="nodes that return"),
+            asyncio.create_task(self._evict_under_pressure(), name="nodes under pressure"),
         ]
 
     async def stop(self) -> None:
-        """Ends; the nodes stay as they are, and count as gone after a while."""
+        """Stop everything. The Node objects stay, and count as unreachable after a while."""
         for task in self._tasks:
             task.cancel()
         if self._tasks:
@@ -149,27 +151,27 @@ class Kubelets:
 
     @property
     def idle(self) -> bool:
-        """Whether nothing is to be done about pods now; some of it may fall due later."""
+        """True if no pod needs a sync now; some may be due later."""
         return self._queue.idle and self._adoption.idle and (self._stages is None or self._stages.idle)
 
     def _volume_changed(self, old: PersistentVolume | None, new: PersistentVolume | None) -> None:
         if new is None and old is not None:
             self._servers.containers.contents.forget_volume(old)
 
-    def _unknown_of(self, pod: Pod) -> Unknown | None:
+    def _unknown_programs_of(self, pod: Pod) -> Unknown | None:
         node = self._nodes.get(pod.spec.node_name)
         return None if node is None else node.template.unknown_programs
 
-    def _joined(self, node: SimulatedNode, obj: Node) -> None:
-        """Sees to a node that is simulated from now on, and to its pods."""
+    def _node_adopted(self, node: SimulatedNode, obj: Node) -> None:
+        """Set up a node that is simulated from now on, and sync its pods."""
         self._node_changed(None, obj)
         if self._stages is not None:
-            self._stages.returned(node)
+            self._stages.resume_node(node)
         for pod in self._pods.indexed(BY_NODE, node.name):
             self._changed(None, pod)
 
     def _node_changed(self, old: Node | None, new: Node | None) -> None:
-        """Takes what annotations say of the node."""
+        """Apply the annotations of a Node object to the simulated node."""
         node = None if new is None else self._nodes.get(new.metadata.name)
         if node is None or new is None:
             return
@@ -179,19 +181,19 @@ class Kubelets:
         pressure, node.pressure = node.pressure, pressure_of(new)
         for condition in CONDITIONS:
             if (condition in pressure) != (condition in node.pressure):
-                self._tell_of_node(new, event_of(condition, there=condition in node.pressure))
+                self._record_node_event(new, event_of(condition, there=condition in node.pressure))
         if node.pressure and not self._stages_rule_pods:
             self._pressed.set()
         if (before or pressure != node.pressure) and not node.unreachable:
             self._returned.put_nowait(node)
 
-    async def _welcome(self) -> None:
-        """Nodes that can be reached again report at once, and see to their pods."""
+    async def _resume_returned_nodes(self) -> None:
+        """Send a report for each node that has become reachable, and sync its pods."""
         while True:
             node = await self._returned.get()
             await self._heartbeats.send(node, reports=True)
             if self._stages is not None:
-                self._stages.returned(node)
+                self._stages.resume_node(node)
             for pod in self._pods.indexed(BY_NODE, node.name):
                 self._queue.add(key_of(pod))
 
@@ -214,12 +216,16 @@ class Kubelets:
                 self._queue.add(key_of(pod))
 
     def _keep_address(self, pod: Pod, node: SimulatedNode) -> None:
-        """Gives no other pod the address that one has, from before this process began maybe."""
-        if pod.status.pod_ip and not pod.spec.host_network and self._places.setdefault(key_of(pod), node) is node:
+        """Reserve the address that a pod already has, perhaps from an earlier process, so that no other pod gets it."""
+        if (
+            pod.status.pod_ip
+            and not pod.spec.host_network
+            and self._nodes_of_pods.setdefault(key_of(pod), node) is node
+        ):
             node.address_of(key_of(pod), pod.status.pod_ip)
 
     def _is_expected(self, key: Key, old: Pod | None, new: Pod | None) -> bool:
-        """Whether all that has changed is the status that was written, after which nothing is to be done."""
+        """Return True if the only change of a pod is the status that its sync wrote, after which no sync is needed."""
         looked_at, status = self._expected.pop(key, (None, None)) if self._expected else (None, None)
         return looked_at is not None and looked_at is old and new is not None and new.status == status
 
@@ -233,88 +239,92 @@ class Kubelets:
     async def _sync(self, key: Key) -> None:
         pod = self._pods.get(*key)
         node = None if pod is None else self._nodes.get(pod.spec.node_name)
-        known = self._places.get(key)
+        known = self._nodes_of_pods.get(key)
         if known is not None and known is not node:
             known.release(key)
             known.allocated.remove(key)
             await self._release_volumes(key, known)
-            self._places.pop(key, None)
+            self._nodes_of_pods.pop(key, None)
         if pod is None or node is None or node.unreachable:
             return
         is_new = not pod.status.start_time and not is_terminal(pod) and pod.metadata.deletion_timestamp is None
         if is_new and not self._stages_rule_pods and await self._is_refused(pod, node):
             return
-        self._places[key] = node
+        self._nodes_of_pods[key] = node
         if self._stages_rule_pods:
             return
         address = node.address if pod.spec.host_network else node.address_of(key, pod.status.pod_ip)
         mounted = await self._mount(pod, node)
         containers, uid = self._servers.containers, pod.metadata.uid
-        found = await self._needs.look(pod)
-        self._tell(node, pod, found.happened)
-        now = times.moment()
-        place = self._place(node, address, uid, mounted=mounted and found.mounted)
-        shared = await self._shared(node, pod, place.memory, now) if place.mounted else None
-        made = await self._made(node, pod) if place.mounted else {}
-        place = replace(place, shared=shared, evicted=containers.evicted(uid), made=made)
-        ran = await self._ran(pod, place.memory, now)
-        done = await self._step(pod, replace(place, wrong_with=found.wrong_with, ran=ran), now)
-        containers.remember(uid, done.memory)
+        found = await self._needs.check(pod)
+        self._record_events(node, pod, found.events)
+        now = times.unix_now()
+        context = self._context(node, address, uid, mounted=mounted and found.mounted)
+        shared = await self._shared(node, pod, context.records, now) if context.mounted else None
+        work_errors = await self._work_errors(node, pod) if context.mounted else {}
+        context = replace(
+            context, shared=shared, eviction_message=containers.eviction_message(uid), work_errors=work_errors
+        )
+        results = await self._run_due_commands(pod, context.records, now)
+        done = await self._sync_pod(pod, replace(context, config_error=found.config_error, results=results), now)
+        containers.set_records(uid, done.records)
         node.has_pulled(done.pulled)
         if done.changed:
             if done.is_settled:
                 self._expected[key] = pod, done.status
             try:
-                await patch_pod_status(self._client, pod, _difference(pod.status, done.status))
+                await patch_pod_status(self._client, pod, _status_patch(pod.status, done.status))
             except BaseException:
                 self._expected.pop(key, None)
                 raise
-        self._tell(node, pod, done.happened)
-        if is_terminal(pod) or done.over:
+        self._record_events(node, pod, done.events)
+        if is_terminal(pod) or done.is_finished:
             node.allocated.remove(key)
             await self._release_volumes(key, node)
         if is_terminal(pod):
             containers.forget(pod, gone=False)
-        if done.over:
+        if done.is_finished:
             await self._delete(pod)
         elif (
-            again := earliest(earliest(done.again, found.again), None if shared is None else shared.look_again(now))
+            next_sync := earliest(
+                earliest(done.next_sync, found.next_sync), None if shared is None else shared.next_sync(now)
+            )
         ) is not None:
-            self._queue.add_after(key, min(max(again - now, 0.001), _LONGEST_WAIT))
+            self._queue.add_after(key, min(max(next_sync - now, 0.001), _LONGEST_WAIT))
 
-    async def _made(self, node: SimulatedNode, pod: Pod) -> dict[str, str]:
-        """Has containers that make Secrets do so; what went wrong with each by name."""
-        if self._account is None or is_terminal(pod):
+    async def _work_errors(self, node: SimulatedNode, pod: Pod) -> dict[str, str]:
+        """Do the work of containers that create Secrets. Return the error of each by container name, "" for success."""
+        if self._client_of_account is None or is_terminal(pod):
             return {}
 
         def variables(container: AnyContainer) -> Awaitable[Mapping[str, str]]:
             return variables_of(self._client, pod, container, node.template.allocatable)
 
-        return await made_secrets(self._account, pod, variables)
+        return await create_secrets(self._client_of_account, pod, variables)
 
-    async def _step(self, pod: Pod, place: Place, now: float) -> Step:
-        """What becomes of a pod; of one that takes long, found out beside the loop."""
+    async def _sync_pod(self, pod: Pod, context: PodContext, now: float) -> PodSyncResult:
+        """Sync a pod, in a worker thread if the pod is large."""
         if not takes_long(pod):
-            return step(pod, place, now)
-        async with self._beside:
-            return await offload_if(True, step, pod, place, now)
+            return sync_pod(pod, context, now)
+        async with self._large_sync_lock:
+            return await offload_if(True, sync_pod, pod, context, now)
 
     async def _is_refused(self, pod: Pod, node: SimulatedNode) -> bool:
-        """Whether a node does not take a pod that is new to it."""
+        """Return True if the node rejects a pod that is new to it, after writing the rejected pod's status."""
         known = self._node_objects.get("", node.name)
         refused = None if known is None else refusal(pod, known, node.allocated, node.pressure)
         if refused is None:
             node.allocated.put(pod)
             if fields := fields_without_effect(pod):
-                self._tell(node, pod, [Happened("Normal", REASON, told(fields))])
+                self._record_events(node, pod, [PodEvent("Normal", REASON, event_message(fields))])
             return False
-        self._tell(node, pod, [Happened("Warning", refused.reason, refused.message)])
+        self._record_events(node, pod, [PodEvent("Warning", refused.reason, refused.message)])
         status = rejected(pod, refused.reason, refused.message, times.now())
-        await patch_pod_status(self._client, pod, _difference(pod.status, status))
+        await patch_pod_status(self._client, pod, _status_patch(pod.status, status))
         return True
 
-    async def _relieve(self) -> None:
-        """Has nodes under pressure be rid of their pods, one after the other."""
+    async def _evict_under_pressure(self) -> None:
+        """Evict pods from nodes under pressure, one pod of each node at a time."""
         containers = self._servers.containers
         while True:
             await self._pressed.wait()
@@ -323,37 +333,43 @@ class Kubelets:
                 if not node.pressure or node.unreachable:
                     continue
                 self._pressed.set()
-                pods = [each for each in self._active_pods(node.name) if not containers.evicted(each.metadata.uid)]
+                pods = [
+                    each for each in self._active_pods(node.name) if not containers.eviction_message(each.metadata.uid)
+                ]
                 if (pod := victim(pods, node.pressure)) is not None:
                     text = message_of(pod, node.pressure)
-                    self._tell(node, pod, [Happened("Warning", "Evicted", text)])
+                    self._record_events(node, pod, [PodEvent("Warning", "Evicted", text)])
                     containers.evict(pod, text)
             await asyncio.sleep(EVERY)
 
-    async def _ran(self, pod: Pod, memory: Mapping[str, Memory], now: float) -> dict[tuple[str, str], Ran]:
-        """Runs the commands of probes and hooks that fall due."""
+    async def _run_due_commands(
+        self, pod: Pod, records: Mapping[str, ContainerRecord], now: float
+    ) -> dict[tuple[str, str], CommandResult]:
+        """Run the commands of probes and hooks that are due."""
         containers = self._servers.containers
         return {
-            (each.status.name, each.kind): await ran(self._client, containers, pod, each)
-            for each in wanted(pod, memory, now)
+            (each.status.name, each.kind): await run_command(self._client, containers, pod, each)
+            for each in due_commands(pod, records, now)
         }
 
     async def _shared(
-        self, node: SimulatedNode, pod: Pod, memory: Mapping[str, Memory], now: float
+        self, node: SimulatedNode, pod: Pod, records: Mapping[str, ContainerRecord], now: float
     ) -> PodContents | None:
-        """Returns the files that a pod's containers share, as they are by now; the pod has to go if they are too many.
-        Raises Unreachable."""
+        """Return the files that a pod's containers share, with the due steps of commands run; None if it shares none.
+
+        Evicts the pod if the files exceed the size limit of a volume. Raises Unreachable.
+        """
         containers = self._servers.containers
-        found = None if is_terminal(pod) or self._is_gone(pod) else containers.contents.of(pod)
+        found = None if is_terminal(pod) or self._is_gone(pod) else containers.contents.for_pod(pod)
         if found is None:
             return None
 
         def world_of(container: AnyContainer) -> Awaitable[World]:
-            return surroundings(self._client, pod, container, allocatable=node.template.allocatable, tokens=False)
+            return initial_world(self._client, pod, container, allocatable=node.template.allocatable, tokens=False)
 
-        await found.catch_up(memory, world_of, now)
-        if (text := found.over_limit()) and not containers.evicted(pod.metadata.uid):
-            self._tell(node, pod, [Happened("Warning", "Evicted", text)])
+        await found.start_and_run(records, world_of, now)
+        if (text := found.size_limit_error()) and not containers.eviction_message(pod.metadata.uid):
+            self._record_events(node, pod, [PodEvent("Warning", "Evicted", text)])
             containers.evict(pod, text)
         return found
 
@@ -362,43 +378,43 @@ class Kubelets:
         return current is None or current.metadata.uid != pod.metadata.uid
 
     def _volume_is_full(self, loop: asyncio.AbstractEventLoop, pod: Pod, volume: str) -> None:
-        """Called beside the loop too, where a pod is looked at there."""
-        loop.call_soon_threadsafe(self._tell_of_full_volume, pod, volume)
+        """Record an event. Called in worker threads, too, where large pods are synced."""
+        loop.call_soon_threadsafe(self._record_full_volume, pod, volume)
 
-    def _tell_of_full_volume(self, pod: Pod, volume: str) -> None:
+    def _record_full_volume(self, pod: Pod, volume: str) -> None:
         node = self._nodes.get(pod.spec.node_name)
         if node is not None:
             text = f'Volume "{volume}" is full: simulated volumes hold {MOST_IN_VOLUME} bytes of files'
-            self._tell(node, pod, [Happened("Warning", "VolumeFull", text)])
+            self._record_events(node, pod, [PodEvent("Warning", "VolumeFull", text)])
 
     async def _mount(self, pod: Pod, node: SimulatedNode) -> bool:
-        """Whether a pod has the volumes of its claims."""
+        """Return True if the volumes of a pod's claims are attached and ready."""
         if not uses_claims(pod) or is_terminal(pod):
             return True
-        resized = await self._volumes.mounted(pod, node.name)
+        resized = await self._volumes.set_up(pod, node.name)
         for name in resized or ():
             text = f'MountVolume.NodeExpandVolume succeeded for volume "{name}" {node.name}'
-            self._tell(node, pod, [Happened("Normal", "FileSystemResizeSuccessful", text)])
-        return resized is not None or bool(pod.status.pod_ip)  # one that has started goes on
+            self._record_events(node, pod, [PodEvent("Normal", "FileSystemResizeSuccessful", text)])
+        return resized is not None or bool(pod.status.pod_ip)  # a pod that has started goes on
 
     async def _release_volumes(self, key: Key, node: SimulatedNode) -> None:
         if self._volumes.has(key):
             await self._volumes.release(key, node.name)
 
-    def _place(self, node: SimulatedNode, address: str, uid: str, *, mounted: bool) -> Place:
+    def _context(self, node: SimulatedNode, address: str, uid: str, *, mounted: bool) -> PodContext:
         containers = self._servers.containers
-        room = Room(node.template.allocatable, partial(self._active_pods, node.name))
-        return Place(
+        capacity = NodeCapacity(node.template.allocatable, partial(self._active_pods, node.name))
+        return PodContext(
             (node.address,),
             (address,),
             mounted,
-            containers.ended(uid),
-            containers.memory(uid),
+            containers.exits(uid),
+            containers.records(uid),
             node.start_delay,
-            room,
+            capacity,
             node.template.missing_images,
             node.images,
-            containers.evicted(uid),
+            containers.eviction_message(uid),
             unknown_programs=node.template.unknown_programs,
         )
 
@@ -410,15 +426,17 @@ class Kubelets:
         with ignoring(is_not_found):
             await self._client.delete(PODS, pod.metadata.name, pod.metadata.namespace, options)
 
-    def _tell_of_refusal(self, pod: Pod) -> None:
-        """Tell once that a pod was asked as a webhook or an API, and what can be done."""
+    def _record_refusal(self, pod: Pod) -> None:
+        """Record once per pod that it refused a request as a webhook or aggregated API server, and the way to allow
+        them.
+        """
         node = self._nodes.get(pod.spec.node_name)
         if node is not None and self._servers.containers.is_first_refusal(pod):
-            self._tell(
+            self._record_events(
                 node,
                 pod,
                 [
-                    Happened(
+                    PodEvent(
                         "Warning",
                         "NotSimulated",
                         (
@@ -430,15 +448,15 @@ class Kubelets:
                 ],
             )
 
-    def _tell_of_node(self, node: Node, reason: str) -> None:
+    def _record_node_event(self, node: Node, reason: str) -> None:
         recorder = self._events.recorder("kubelet", node.metadata.name)
         about = ObjectReference(kind="Node", name=node.metadata.name, uid=node.metadata.name)
         recorder.event(about, "Normal", reason, f"Node {node.metadata.name} status is now: {reason}")
 
-    def _tell(self, node: SimulatedNode, pod: Pod, happened: Sequence[Happened]) -> None:
+    def _record_events(self, node: SimulatedNode, pod: Pod, events: Sequence[PodEvent]) -> None:
         recorder = self._events.recorder("kubelet", node.name)
         about = reference(PODS, pod)
-        for each in happened:
+        for each in events:
             of = _part(about, each.field_path) if each.field_path else about
             recorder.event(of, each.type, each.reason, each.message)
 
@@ -449,8 +467,8 @@ def _part(about: ObjectReference, field_path: str) -> ObjectReference:
     return part
 
 
-def _difference(old: PodStatus, new: PodStatus) -> dict[str, Any]:
-    """A patch of what has changed; of conditions those that have, and those that are gone."""
+def _status_patch(old: PodStatus, new: PodStatus) -> dict[str, Any]:
+    """Return a patch with the changed fields of a status. Of conditions, it has the changed ones and deletions."""
     before, after = to_plain(old), to_plain(new)
     patch = {name: after.get(name) for name in {*before, *after} if before.get(name) != after.get(name)}
     if "conditions" in patch:
@@ -458,7 +476,7 @@ def _difference(old: PodStatus, new: PodStatus) -> dict[str, Any]:
         there = {each["type"]: each for each in after.get("conditions") or ()}
         patch["conditions"] = [
             *(
-                {**dict.fromkeys(known.get(type_, {})), **each}  # what it says no more is taken away
+                {**dict.fromkeys(known.get(type_, {})), **each}  # null removes a member that is gone
                 for type_, each in there.items()
                 if each != known.get(type_)
             ),

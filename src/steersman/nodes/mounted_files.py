@@ -1,4 +1,4 @@
-"""Files in sight of a container: its own, and those of the volumes that are mounted in it."""
+"""Files that a container sees: its own, and the files of the volumes that are mounted in it."""
 
 from __future__ import annotations
 
@@ -10,29 +10,31 @@ from steersman.nodes.shell.effects import MOST_FILE_BYTES, FileSystems, NoSpace,
 from steersman.nodes.volume_store import VolumeFiles
 
 _MOST_MOUNTS: Final = 64
-"""Of a container; what is mounted beside them is not shared."""
+"""Mounts of a container that are shared; further ones are not."""
 _MOST_IN_SIGHT: Final = 16_384
-"""Files that are listed: as many as some containers and volumes hold."""
+"""Files that are listed at most."""
 
 
 class Mount(NamedTuple):
-    """A volume, or what is at `inside` in it, at an absolute path; None for a volume whose files are the container's
-    own."""
+    """A volume, or the folder or file `inside` in it, mounted at the absolute path `at`.
+
+    `files` is None for a volume whose files are the container's own.
+    """
 
     at: str
     files: VolumeFiles | None
     inside: str = ""
     name: str = ""
-    """Of the volume."""
+    """Name of the volume."""
 
 
 class MountedFiles(FileSystems):
-    """By absolute path. What is written below a mount is in its volume, for whoever else has that."""
+    """Files by absolute path. A file below a mount is in its volume, which other containers see, too."""
 
     def __init__(
         self, own: MutableMapping[str, bytes], mounts: Sequence[Mount], full: Callable[[str], None] | None = None
     ) -> None:
-        """`full` is called with the name of a volume for whose files there is no room."""
+        """`full` is called with the name of a volume that has no space left for a write."""
         self._own = own
         self._full = full
         self._mounts = sorted(mounts[:_MOST_MOUNTS], key=lambda each: len(each.at), reverse=True)
@@ -77,24 +79,24 @@ class MountedFiles(FileSystems):
 
     @property
     def about(self) -> int:
-        """The number of files at most."""
+        """Upper bound of the number of files."""
         return len(self._own) + sum(len(each.files) for each in self._mounts if each.files is not None)
 
     def room(self, path: str) -> int:
-        """Return the bytes that are left for files on the file system of `path`."""
+        """Return the bytes that are left on the file system of `path`."""
         files, _ = self._route(path)
         if isinstance(files, VolumeFiles):
             return files.room()
         return MOST_FILE_BYTES - sum(taken_by(each, data) for each, data in self._own.items())
 
     def refused(self, path: str) -> None:
-        """Tell of a write for which there was no room."""
+        """Report a write to `path` for which no space was left."""
         mount = self._mount_of(path)
         if mount is not None and self._full is not None:
             self._full(mount.name)
 
     def _route(self, path: str) -> tuple[MutableMapping[str, bytes], str]:
-        """Return the files that `path` is among, and its name there."""
+        """Return the files that hold `path`, and its key in them."""
         mount = self._mount_of(path)
         if mount is None or mount.files is None:
             return self._own, path
@@ -102,7 +104,7 @@ class MountedFiles(FileSystems):
         return mount.files, f"{mount.inside}/{rest}" if mount.inside and rest else mount.inside or rest
 
     def _mount_of(self, path: str) -> Mount | None:
-        """Return the innermost mount that `path` is in."""
+        """Return the innermost mount that contains `path`, or None."""
         for mount in self._mounts:
             at = mount.at.rstrip("/")
             if path == at or path.startswith(f"{at}/"):
@@ -111,7 +113,7 @@ class MountedFiles(FileSystems):
 
 
 def _in_sight(mount: Mount) -> Iterator[tuple[str, str]]:
-    """Yield the absolute paths of a mount's files with their names in the volume."""
+    """Yield the absolute paths of a mount's files, and their names in the volume."""
     if mount.files is None:
         return
     at, inside = mount.at.rstrip("/"), mount.inside

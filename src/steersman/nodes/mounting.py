@@ -1,7 +1,7 @@
-"""Volumes that are filled from ConfigMaps and Secrets: a pod waits until all that it names is there.
+"""Set-up of volumes from ConfigMaps and Secrets: a pod waits until all of them that it names exist.
 
-Each volume is tried again after a wait that is doubled each time (pkg/volume/util/operationexecutor,
-pkg/util/goroutinemap/exponentialbackoff); it counts as filled as soon as it can be.
+Each volume is retried with a back-off that doubles (pkg/volume/util/operationexecutor,
+pkg/util/goroutinemap/exponentialbackoff).
 """
 
 from __future__ import annotations
@@ -10,50 +10,50 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from steersman.api.core.v1 import Pod
-from steersman.nodes.place import Happened
-from steersman.nodes.references import Find, missing_in
+from steersman.nodes.context import PodEvent
+from steersman.nodes.references import Find, volume_error
 from steersman.work.backoff import Backoff
 
 _BACKOFF: Final = Backoff(0.5, 122.0)
-"""Seconds between two tries."""
+"""Seconds between two attempts."""
 
 
-class Tried(NamedTuple):
-    """When a volume was tried in vain last, in seconds since 1970, and how often in vain before."""
+class FailedSetup(NamedTuple):
+    """Last failed attempt for a volume, in seconds since 1970, and the number of failures before it."""
 
     at: float
     failures: int
 
     @property
     def next(self) -> float:
-        """When it is tried again."""
+        """Time of the next attempt."""
         return self.at + _BACKOFF.wait(self.failures)
 
 
-class Mounting(NamedTuple):
-    """What came of a try."""
+class SetupResult(NamedTuple):
+    """Result of an attempt to set up the volumes of a pod."""
 
-    tried: dict[str, Tried]
-    """Volumes that cannot be filled, by name."""
-    happened: tuple[Happened, ...]
-    again: float | None
-    """When there is to be another."""
+    failed: dict[str, FailedSetup]
+    """Failed attempts by volume name."""
+    events: tuple[PodEvent, ...]
+    next_sync: float | None
+    """Time of the next attempt."""
 
 
-def mount(pod: Pod, before: Mapping[str, Tried], find: Find, now: float) -> Mounting:
-    """Tries the volumes of a pod."""
-    tried: dict[str, Tried] = {}
-    happened: list[Happened] = []
+def set_up_volumes(pod: Pod, before: Mapping[str, FailedSetup], find: Find, now: float) -> SetupResult:
+    """Try to set up the volumes of a pod. `before` are failed attempts so far, by volume name."""
+    failed: dict[str, FailedSetup] = {}
+    events: list[PodEvent] = []
     for volume in pod.spec.volumes:
-        error = missing_in(volume, find)
+        error = volume_error(volume, find)
         if not error:
             continue
         last = before.get(volume.name)
         if last is not None and now < last.next:
-            tried[volume.name] = last
+            failed[volume.name] = last
             continue
-        tried[volume.name] = Tried(now, 0 if last is None else last.failures + 1)
+        failed[volume.name] = FailedSetup(now, 0 if last is None else last.failures + 1)
         text = f'MountVolume.SetUp failed for volume "{volume.name}" : {error}'
-        happened.append(Happened("Warning", "FailedMount", text))
-    again = min((each.next for each in tried.values()), default=None)
-    return Mounting(tried, tuple(happened), again)
+        events.append(PodEvent("Warning", "FailedMount", text))
+    next_sync = min((each.next for each in failed.values()), default=None)
+    return SetupResult(failed, tuple(events), next_sync)

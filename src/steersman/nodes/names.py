@@ -1,4 +1,4 @@
-"""Names of the cluster's DNS, as programs in simulated containers look them up."""
+"""Cluster DNS names, as programs in simulated containers resolve them."""
 
 from __future__ import annotations
 
@@ -9,17 +9,19 @@ from steersman.client.resources import ENDPOINT_SLICES, SERVICES
 
 _DOMAIN: Final = "svc.cluster.local"
 _MOST: Final = 100
-"""Addresses of a name."""
+"""Addresses of one name."""
 _MOST_LABELS: Final = 8
 
 
-async def resolved(client: Client, namespace: str, name: str) -> str:
-    """Return the full name of a Service and its addresses, or those of the pods behind it, with spaces between; "" for
-    a name that there is not. Raises StatusError, Unreachable."""
+async def resolve_name(client: Client, namespace: str, name: str) -> str:
+    """Return the full name of a Service or pod and its addresses, separated by spaces; "" for an unknown name.
+
+    A headless Service has the addresses of the ready pods behind it. Raises StatusError, Unreachable.
+    """
     labels = name.rstrip(".").removesuffix(f".{_DOMAIN}").removesuffix(".svc").split(".")
     if not all(labels) or len(labels) > _MOST_LABELS or len(name) > 253:
         return ""
-    if len(labels) > 2:  # of one pod behind a Service
+    if len(labels) > 2:  # the name of one pod behind a Service
         return await _of_pod(client, labels)
     service, place = labels[0], labels[1] if len(labels) == 2 else namespace
     found = await client.find(SERVICES, service, place)
@@ -43,7 +45,7 @@ async def _of_pod(client: Client, labels: list[str]) -> str:
 
 
 async def _endpoints(client: Client, service: str, namespace: str) -> list[tuple[str, str]]:
-    """Host names and addresses of the pods behind a Service that are ready."""
+    """Return host names and addresses of the ready pods behind a Service."""
     slices = await client.list(
         ENDPOINT_SLICES, namespace, label_selector=f"kubernetes.io/service-name={service}", limit=_MOST
     )

@@ -1,4 +1,4 @@
-"""Names by which a pod knows itself: its hostname, its domain, its hosts file.
+"""Names of a pod inside itself: its hostname, its domain, its hosts file.
 
 Follows pkg/kubelet `kubelet_pods.go` (GeneratePodHostNameAndDomain, managedHostsFileContent) and pkg/kubelet/util
 (GetNodenameForKernel).
@@ -14,7 +14,7 @@ from steersman.api.core.v1 import HostAlias, Pod
 CLUSTER_DOMAIN: Final = "cluster.local"
 _MOST_HOSTNAME: Final = 63
 _MOST_FQDN: Final = 64
-"""Characters of the kernel's name of a machine."""
+"""Characters of the hostname in the kernel."""
 _HEADER: Final = "# Kubernetes-managed hosts file.\n"
 _HEADER_OF_NODE: Final = "# Kubernetes-managed hosts file (host network).\n"
 _LOCAL: Final = (
@@ -24,7 +24,7 @@ _LOCAL: Final = (
 
 
 def hostname_of(pod: Pod) -> str:
-    """Return the name that the kernel gives the pod, without its domain where that makes it too long."""
+    """Return the pod's hostname in the kernel; without its domain if that would make it too long."""
     if pod.spec.host_network:
         return pod.spec.node_name
     name, domain = _name_and_domain(pod)
@@ -33,7 +33,7 @@ def hostname_of(pod: Pod) -> str:
 
 
 def wrong_name(pod: Pod) -> str:
-    """Return why the pod cannot have its name, "" if it can."""
+    """Return the error for a pod whose fully qualified name is too long; "" if it fits."""
     name, domain = _name_and_domain(pod)
     full = f"{name}.{domain}"
     if pod.spec.host_network or not _is_qualified(pod, domain) or len(full) <= _MOST_FQDN:

@@ -1,4 +1,4 @@
-"""What pods need of ConfigMaps and Secrets before something of them starts: files of their volumes, variables."""
+"""ConfigMaps and Secrets that a pod needs before it starts, for its volumes and its variables."""
 
 from __future__ import annotations
 
@@ -12,110 +12,113 @@ from steersman.machinery.built_in.pod_resources import AnyContainer, all_contain
 from steersman.machinery.built_in.pod_state import is_active
 from steersman.machinery.values import times
 from steersman.nodes.container_status import all_statuses
-from steersman.nodes.mounting import Tried, mount
-from steersman.nodes.place import Happened
+from steersman.nodes.context import PodEvent
+from steersman.nodes.mounting import FailedSetup, set_up_volumes
 from steersman.nodes.references import (
     SECRET,
     Find,
     Source,
+    config_error,
     missing_pull_secrets,
     missing_sources,
     sources_of,
-    wrong_with,
 )
 from steersman.nodes.sources import Sources
 from steersman.nodes.unsimulated import REASON
 
 _PATIENCE: Final = 5.0
-"""Seconds after a pod's start until it is told that nobody may make what it waits for."""
+"""Seconds after a pod's start until an event says that perhaps nobody will create what it waits for."""
 _MOST_TOLD: Final = 4
-"""Names and keys that are told."""
+"""Names and keys in that event."""
 
 
-class Needed(NamedTuple):
-    """What a pod's needs come to now."""
+class NeedsState(NamedTuple):
+    """State of a pod's needs. `mounted` is True if its volumes are set up."""
 
     mounted: bool
-    wrong_with: Callable[[AnyContainer], str]
-    """Why the variables of a container cannot be made, "" if they can."""
-    happened: Sequence[Happened]
-    again: float | None
-    """When to look again, in seconds since 1970."""
+    config_error: Callable[[AnyContainer], str]
+    """Returns the error in a container's variables; "" for none."""
+    events: Sequence[PodEvent]
+    next_sync: float | None
+    """Time of the next check, in seconds since 1970."""
 
 
 class Needs:
-    """`start`, then `await stop()`."""
+    """Checks of the ConfigMaps and Secrets that pods need: `start`, then `await stop()`."""
 
     def __init__(self, sources: Sources) -> None:
         self._sources = sources
-        self._tried: dict[Key, dict[str, Tried]] = {}
-        """Volumes of pods that could not be filled, by name."""
-        self._told: set[str] = set()
-        """UIDs of pods that were told that nobody may make what they wait for."""
+        self._failed: dict[Key, dict[str, FailedSetup]] = {}
+        """Failed set-ups of volumes, by pod and volume name."""
+        self._advised: set[str] = set()
+        """UIDs of pods with an event about what they wait for."""
 
     async def start(self, wake: Callable[[Key], None]) -> None:
-        """Begins to follow what pods name; `wake` is called with one for which something has come."""
+        """Start to follow ConfigMaps and Secrets.
+
+        `wake` is called with a pod when something that it waits for has come.
+        """
         await self._sources.start(wake)
 
     async def stop(self) -> None:
-        """Ends."""
+        """Stop following."""
         await self._sources.stop()
 
     def forget(self, pod: Pod) -> None:
-        """The pod is gone."""
-        self._tried.pop(key_of(pod), None)
-        self._told.discard(pod.metadata.uid)
+        """Forget a pod that is deleted."""
+        self._failed.pop(key_of(pod), None)
+        self._advised.discard(pod.metadata.uid)
         self._sources.wait_for(key_of(pod), ())
 
-    async def look(self, pod: Pod) -> Needed:
-        """Raises StatusError, Unreachable."""
+    async def check(self, pod: Pod) -> NeedsState:
+        """Check the needs of a pod and remember what it waits for. Raises StatusError, Unreachable."""
         namespace, key = pod.metadata.namespace, key_of(pod)
         if not _is_to_start(pod):
-            return Needed(True, partial(self._wrong_with, namespace), (), None)
+            return NeedsState(True, partial(self._config_error, namespace), (), None)
         find = await self._sources.finder(pod)
-        wrong = partial(wrong_with, namespace=namespace, find=find)
-        if pod.status.pod_ip:  # its volumes were filled before
+        wrong = partial(config_error, namespace=namespace, find=find)
+        if pod.status.pod_ip:  # its volumes were set up before
             waits = any(map(wrong, all_containers(pod.spec)))
             self._wait(pod, waits=waits)
-            return Needed(True, wrong, self._advice(pod, find) if waits else (), None)
-        found = mount(pod, self._tried.get(key, {}), find, times.moment())
-        happened = list(found.happened)
+            return NeedsState(True, wrong, self._advice(pod, find) if waits else (), None)
+        found = set_up_volumes(pod, self._failed.get(key, {}), find, times.unix_now())
+        events = list(found.events)
         if missing := missing_pull_secrets(pod, find):
             text = (
                 f"Unable to retrieve some image pull secrets ({', '.join(missing)}); attempting to pull the image may "
                 "not succeed."
             )
-            happened.append(Happened("Warning", "FailedToRetrieveImagePullSecret", text))
-        if found.tried:
-            self._tried[key] = found.tried
+            events.append(PodEvent("Warning", "FailedToRetrieveImagePullSecret", text))
+        if found.failed:
+            self._failed[key] = found.failed
         else:
-            self._tried.pop(key, None)
-        waits = bool(found.tried) or any(map(wrong, all_containers(pod.spec)))
+            self._failed.pop(key, None)
+        waits = bool(found.failed) or any(map(wrong, all_containers(pod.spec)))
         self._wait(pod, waits=waits)
         if waits:
-            happened += self._advice(pod, find)
-        return Needed(not found.tried, wrong, happened, found.again)
+            events += self._advice(pod, find)
+        return NeedsState(not found.failed, wrong, events, found.next_sync)
 
-    def _advice(self, pod: Pod, find: Find) -> Sequence[Happened]:
-        """Tell once of what a pod has waited for in vain for a while, and of what can be done."""
+    def _advice(self, pod: Pod, find: Find) -> Sequence[PodEvent]:
+        """Return, once for each pod, an event about what it has waited for in vain for a while, with advice."""
         started, uid = pod.status.start_time, pod.metadata.uid
-        if not started or uid in self._told or times.moment() < times.unix(started) + _PATIENCE:
+        if not started or uid in self._advised or times.unix_now() < times.unix(started) + _PATIENCE:
             return ()
         missing = missing_sources(pod, find)
         if not missing:
             return ()
-        self._told.add(uid)
-        return (Happened("Warning", REASON, _advice_about(missing, pod.metadata.namespace)),)
+        self._advised.add(uid)
+        return (PodEvent("Warning", REASON, _advice_about(missing, pod.metadata.namespace)),)
 
     def _wait(self, pod: Pod, *, waits: bool) -> None:
         self._sources.wait_for(key_of(pod), sources_of(pod) if waits else ())
 
-    def _wrong_with(self, namespace: str, container: AnyContainer) -> str:
-        return wrong_with(container, namespace, partial(self._sources.keys, namespace))
+    def _config_error(self, namespace: str, container: AnyContainer) -> str:
+        return config_error(container, namespace, partial(self._sources.keys, namespace))
 
 
 def earliest(one: float | None, other: float | None) -> float | None:
-    """The first of two times."""
+    """Return the earlier of two times, each of which may be None."""
     if one is None or other is None:
         return other if one is None else one
     return min(one, other)
@@ -134,7 +137,7 @@ def _advice_about(missing: Mapping[Source, set[str]], namespace: str) -> str:
 
 
 def _is_to_start(pod: Pod) -> bool:
-    """Whether something of a pod does not run that may have to start."""
+    """Return True if a pod has a container that does not run and may still have to start."""
     if not is_active(pod):
         return False
     return not pod.status.pod_ip or any(each.state.running is None for each in all_statuses(pod.status))

@@ -1,4 +1,4 @@
-"""The simulated nodes of a cluster: the configured ones, and Node objects made through the API that ask for it."""
+"""Simulated nodes of a cluster: the configured ones, and those that Node objects created through the API ask for."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from ipaddress import AddressValueError, IPv4Network, NetmaskValueError
 from typing import Final, NamedTuple
 
 from steersman.api.core.v1 import Node
-from steersman.machinery.free_numbers import FreeNumbers
+from steersman.machinery.number_allocator import NumberAllocator
 from steersman.nodes.behaviour import PREFIX
 from steersman.nodes.simulated_node import CAPACITY, NodeTemplate, SimulatedNode
 
 OF_KWOK: Final = "kwok.x-k8s.io/node"
-"""The annotation by which kwok takes a node; its value is `fake`."""
+"""Annotation by which kwok manages a node; its value is `fake`."""
 SIMULATED: Final = f"{PREFIX}simulated"
 _NEEDED: Final = ("cpu", "memory", "pods")
-"""Resources without which nothing fits on a node."""
+"""Resources without which no pod fits on a node."""
 _POD_RANGE: Final = 24
-"""Bits of the network part of a node's range of pod addresses."""
+"""Prefix length of a node's range of pod addresses."""
 
 
 class Networks(NamedTuple):
-    """Where nodes and their pods have addresses."""
+    """Address ranges of nodes and of their pods."""
 
     hosts: IPv4Network
     pods: IPv4Network
@@ -31,7 +31,7 @@ class Networks(NamedTuple):
 class NodeSet(Mapping[str, SimulatedNode]):
     """Simulated nodes by name.
 
-    Without `networks` no Node object joins; with `adopts_all` each does, and else those with an annotation.
+    Without `networks` no Node object is adopted. With `adopts_all` every Node object is, otherwise the annotated ones.
     """
 
     def __init__(
@@ -42,13 +42,13 @@ class NodeSet(Mapping[str, SimulatedNode]):
         adopts_all: bool = False,
         usual: NodeTemplate | None = None,
     ) -> None:
-        """`usual` is the template of nodes that join, but for what their objects say."""
+        """`usual` is the template of adopted nodes, which their objects may override."""
         self._usual = usual or NodeTemplate()
         self._nodes = {each.name: each for each in nodes}
         self._networks = networks
         self._adopts_all = adopts_all
         self._adopted: set[str] = set()
-        self._free = FreeNumbers(each.number for each in self._nodes.values())
+        self._free = NumberAllocator(each.number for each in self._nodes.values())
 
     def __getitem__(self, name: str) -> SimulatedNode:
         return self._nodes[name]
@@ -60,18 +60,18 @@ class NodeSet(Mapping[str, SimulatedNode]):
         return len(self._nodes)
 
     def is_adopted(self, name: str) -> bool:
-        """Return True if a node has joined that was made through the API."""
+        """Return True if a node was adopted, so that it is not a configured one."""
         return name in self._adopted
 
     def is_to_join(self, node: Node) -> bool:
-        """Return True if a Node object is to be simulated that is not one of the configured nodes."""
+        """Return True if a Node object should be simulated and is not one of the configured nodes."""
         if self._networks is None or (node.metadata.name in self._nodes and not self.is_adopted(node.metadata.name)):
             return False
         said = node.metadata.annotations
         return self._adopts_all or said.get(OF_KWOK) == "fake" or said.get(SIMULATED) == "true"
 
     def join(self, node: Node) -> SimulatedNode:
-        """Return the simulated node of a Node object that is to join. Raises ValueError if no address is left."""
+        """Adopt a Node object and return its simulated node. Raises ValueError if no address is left."""
         assert self._networks is not None
         number = self._number_of(node)
         found = SimulatedNode(node.metadata.name, number, template_of(node, self._usual), *self._networks)
@@ -82,11 +82,11 @@ class NodeSet(Mapping[str, SimulatedNode]):
         return found
 
     def follow(self, node: Node) -> None:
-        """Have a node that has joined be as its object says by now."""
+        """Update the template of an adopted node from its object."""
         self._nodes[node.metadata.name].template = template_of(node, self._usual)
 
     def leave(self, name: str) -> SimulatedNode | None:
-        """Return the node of this name that had joined, which is simulated no more."""
+        """Remove an adopted node and return it; None if no adopted node has the name."""
         if name not in self._adopted:
             return None
         self._adopted.discard(name)
@@ -95,7 +95,9 @@ class NodeSet(Mapping[str, SimulatedNode]):
         return found
 
     def _number_of(self, node: Node) -> int:
-        """Return the number by whose addresses the node is known already, or the lowest free one."""
+        """Return the number that the node's existing pod range implies, if it is free, otherwise the lowest
+        free one.
+        """
         known = self._number_in(node.spec.pod_cidr)
         return known if known is not None and known in self._free else self._free.lowest()
 
@@ -111,7 +113,7 @@ class NodeSet(Mapping[str, SimulatedNode]):
 
 
 def template_of(node: Node, usual: NodeTemplate) -> NodeTemplate:
-    """Return the template of a Node object: `usual` with what the object says of itself."""
+    """Return the template of a Node object: `usual` with the values of the object."""
     status, labels = node.status, node.metadata.labels
     capacity = dict(status.capacity or status.allocatable)
     for name in _NEEDED:

@@ -1,4 +1,4 @@
-"""Resources of a pod as a whole, as its status tells of them: what it was given, and what is in effect.
+"""Resources of a pod as a whole in its status: those allocated and those in effect.
 
 Follows pkg/kubelet `kubelet_pods.go` (convertToAPIPodLevelResourcesStatus) and pkg/kubelet/cm (ResourceConfigForPod).
 """
@@ -13,13 +13,13 @@ from steersman.machinery.built_in.pod_resources import compute_qos_class, limits
 from steersman.machinery.values.quantity import Quantity, nanos
 
 _SHOWN: Final = ("cpu", "memory")
-"""What control groups say of a pod."""
+"""Resources that the pod's control group shows."""
 _LEAST_CPU: Final = 2 * 10**6
-"""Billionths of a processor, up to which a request is not told of unless the pod as a whole asks for it."""
+"""Billionths of a CPU up to which a request is not reported, unless the pod itself has the request."""
 
 
 def allocated_of(pod: Pod) -> dict[str, str]:
-    """Return what a pod takes of its node when it is given all that it asks for."""
+    """Return the resources that a pod has allocated when it has all that it asks for."""
     return {} if _asks_for_nothing(pod) else _texts(requests_of_spec(pod.spec))
 
 
@@ -53,7 +53,7 @@ def _asks_for_nothing(pod: Pod) -> bool:
 
 
 def differs(pod: Pod, status: PodStatus) -> bool:
-    """Return True if a pod as a whole asks for something else than what is in effect."""
+    """Return True if the resources of the pod as a whole differ from those in effect."""
     wants, has = pod.spec.resources, status.resources
     if wants is None or has is None:
         return False
@@ -66,12 +66,12 @@ def differs(pod: Pod, status: PodStatus) -> bool:
 
 
 def limits_in(pod_level: ResourceRequirements | None, container: ResourceRequirements) -> Mapping[str, str]:
-    """Return the limits that a container is held to: those of the pod where it has none."""
+    """Return the limits of a container, with those of the pod where the container has none."""
     return container.limits if pod_level is None else {**pod_level.limits, **container.limits}
 
 
 def _is_bounded(pod: Pod, name: str) -> bool:
-    """Return True if the pod's control group has a limit: each container has one, or the pod has."""
+    """Return True if the pod's control group has a limit for a resource: by the pod or by each of its containers."""
     if pod.spec.resources is not None and nanos(pod.spec.resources.limits.get(name, "0")):
         return True
     if compute_qos_class(pod.spec) == "Guaranteed":

@@ -1,6 +1,6 @@
-"""The life of a pod on a simulated node: from what its status says, to what it says next, and when to look again.
+"""Life cycle of a pod on a simulated node: from its status to its next status and the time of the next sync.
 
-Hardly anything is remembered beside the status, so a node goes on after a restart as a kubelet does (pkg/kubelet
+Nearly all state is in the pod's status, so a node goes on after a restart as a kubelet does (pkg/kubelet
 `kubelet_pods.go`, `kuberuntime`). Times are seconds since 1970.
 """
 
@@ -25,53 +25,56 @@ from steersman.machinery.codec.serializer import deep_copy
 from steersman.machinery.values import times
 from steersman.nodes import restart_all
 from steersman.nodes.container import life
-from steersman.nodes.container.look import ContainerLook, Look, time_of
 from steersman.nodes.container.restarts import is_restarted
+from steersman.nodes.container.sync import ContainerSync, PodSync, status_time
 from steersman.nodes.container_status import aligned, all_statuses, never_started, wait
+from steersman.nodes.context import ContainerRecord, PodContext, PodEvent
 from steersman.nodes.dns import REASON, resolving_of
 from steersman.nodes.naming import wrong_name
-from steersman.nodes.place import Happened, Memory, Place
 from steersman.nodes.pod_status import phase_of, put_conditions, put_disruption
-from steersman.nodes.resize import resize, tell_of_whole
+from steersman.nodes.resize import put_pod_resources, resize
 
 _RETRY: Final = 12.0
-"""Seconds after which a sandbox that cannot be made is tried again."""
+"""Seconds after which the creation of a sandbox that failed is tried again."""
 
 _FEW_CONTAINERS: Final = 5
+"""Containers of a pod that is synced on the event loop."""
 _FEW: Final = 500
-"""Variables, words of commands or annotations, each of which is looked at a few times."""
+"""Annotations of a pod that is synced on the event loop, and variables and words of commands of its containers."""
 
 
-class Step(Struct):
-    """What became of a pod."""
+class PodSyncResult(Struct):
+    """Result of one sync of a pod."""
 
     status: PodStatus
     changed: bool
-    again: float | None
-    """When to look again, if nothing else happens before."""
-    over: bool
-    """Whether it was to be deleted, and nothing of it runs any more."""
-    happened: list[Happened] = field(default_factory=list)
-    memory: dict[str, Memory] = field(default_factory=dict)
-    """What is to be remembered of its containers, by name."""
+    next_sync: float | None
+    """Time of the next sync, if nothing else causes an earlier one."""
+    is_finished: bool
+    """True if the pod is being deleted and nothing of it runs any more."""
+    events: list[PodEvent] = field(default_factory=list)
+    records: dict[str, ContainerRecord] = field(default_factory=dict)
+    """The kubelet's records of containers, by container name."""
     pulled: list[str] = field(default_factory=list)
-    """Full names of images that the node has by now."""
+    """Full names of images that the sync has made present on the node."""
 
     @property
     def is_settled(self) -> bool:
-        """Whether it runs as it should, and nothing becomes of it by itself."""
+        """True if all containers run and nothing changes without an outside cause."""
         statuses = all_statuses(self.status)
         return (
-            self.again is None
-            and not any(each.is_active for each in self.memory.values())
-            and not self.over
+            self.next_sync is None
+            and not any(each.is_active for each in self.records.values())
+            and not self.is_finished
             and self.status.phase == "Running"
             and all(each.state.running is not None for each in statuses)
         )
 
 
 def takes_long(pod: Pod) -> bool:
-    """Whether a look at a pod may take more than a few milliseconds: each container's command may have to be tried."""
+    """Return True if a sync of a pod may take more than a few milliseconds, as each command may have to be
+    rehearsed.
+    """
     containers = (*(pod.spec.containers or ()), *pod.spec.init_containers)
     return (
         len(containers) + len(pod.spec.ephemeral_containers) > _FEW_CONTAINERS
@@ -80,51 +83,51 @@ def takes_long(pod: Pod) -> bool:
     )
 
 
-def step(pod: Pod, place: Place, now: float) -> Step:
-    """What a pod that is bound to a node becomes at this time."""
+def sync_pod(pod: Pod, context: PodContext, now: float) -> PodSyncResult:
+    """Return the result of a sync, at the time `now`, of a pod that is bound to a node."""
     deleting = pod.metadata.deletion_timestamp is not None
     if is_terminal(pod):
-        return Step(pod.status, changed=False, again=None, over=deleting)
-    return _Life(pod, place, now, deleting=deleting).step()
+        return PodSyncResult(pod.status, changed=False, next_sync=None, is_finished=deleting)
+    return _PodLife(pod, context, now, deleting=deleting).run()
 
 
-class _Life:
-    """One look at a pod."""
+class _PodLife:
+    """One sync of a pod that is not terminal."""
 
-    def __init__(self, pod: Pod, place: Place, now: float, *, deleting: bool) -> None:
+    def __init__(self, pod: Pod, context: PodContext, now: float, *, deleting: bool) -> None:
         self._pod = pod
-        self._wrong_name = wrong_name(pod) if place.mounted and pod.spec.set_hostname_as_fqdn else ""
+        self._wrong_name = wrong_name(pod) if context.mounted and pod.spec.set_hostname_as_fqdn else ""
         if self._wrong_name:
-            place = replace(place, mounted=False)
-        self._place = place
+            context = replace(context, mounted=False)
+        self._context = context
         self._now = now
         self._deleting = deleting
         self._status = deep_copy(pod.status)
-        self._look = Look(pod, self._status, place, now)
+        self._sync = PodSync(pod, self._status, context, now)
 
-    def step(self) -> Step:
-        pod, status, look = self._pod, self._status, self._look
+    def run(self) -> PodSyncResult:
+        pod, status, sync = self._pod, self._status, self._sync
         if not status.start_time:
-            status.start_time = time_of(self._now)
+            status.start_time = status_time(self._now)
         self._put_addresses()
         if self._wrong_name:
             text = f"Failed to create pod sandbox: {self._wrong_name}"
-            look.happened.append(Happened("Warning", "FailedCreatePodSandBox", text))
-            look.again_at(self._now + _RETRY)
+            sync.events.append(PodEvent("Warning", "FailedCreatePodSandBox", text))
+            sync.resync_at(self._now + _RETRY)
         past_deadline = self._is_past_deadline()
-        evicted = self._place.evicted
+        evicted = self._context.eviction_message
         stopping = self._deleting or past_deadline or bool(evicted)
         initialized = self._advance_init_containers(stopping)
         self._advance_containers(initialized, stopping)
-        if self._place.mounted:
+        if self._context.mounted:
             self._advance_ephemeral_containers(stopping)
         restarting = not stopping and restart_all.is_wanted(pod, status)
         if restarting:
             for each in all_statuses(status):
                 if each.state.running is not None:
-                    self._has_ended(each.container_id)
-            look.happened += [Happened("Normal", "Killing", "killing") for _ in restart_all.reset(pod, status)]
-            look.again_at(self._now)
+                    self._end_container(each.container_id)
+            sync.events += [PodEvent("Normal", "Killing", "killing") for _ in restart_all.reset(pod, status)]
+            sync.resync_at(self._now)
         elif not stopping:
             self._resize()
         if self._main_containers_are_over() or (stopping and self._all_are_over()):
@@ -138,23 +141,23 @@ class _Life:
             phase, status.reason, status.message = "Failed", "Evicted", evicted
         status.phase = phase
         status.observed_generation = pod.metadata.generation
-        tell_of_whole(pod, status)
-        put_conditions(pod, status, time_of(self._now), restarting=restarting)
+        put_pod_resources(pod, status)
+        put_conditions(pod, status, status_time(self._now), restarting=restarting)
         if status.reason == "Evicted":
-            put_disruption(pod, status, evicted, time_of(self._now))
+            put_disruption(pod, status, evicted, status_time(self._now))
         over = self._deleting and self._all_are_over()
-        return Step(status, status != pod.status, look.again, over, look.happened, look.memory, look.pulled)
+        return PodSyncResult(status, status != pod.status, sync.next_sync, over, sync.events, sync.records, sync.pulled)
 
     def _put_addresses(self) -> None:
-        status, place = self._status, self._place
-        status.host_ip = place.host_ips[0]
-        status.host_ips = [HostIP(ip=ip) for ip in place.host_ips]
-        if not status.pod_ip and place.mounted:
+        status, context = self._status, self._context
+        status.host_ip = context.host_ips[0]
+        status.host_ips = [HostIP(ip=ip) for ip in context.host_ips]
+        if not status.pod_ip and context.mounted:
             if self._pod.spec.dns_config is not None:
                 warnings = resolving_of(self._pod).warnings
-                self._look.happened += [Happened("Warning", REASON, each) for each in warnings]
-            status.pod_ip = place.pod_ips[0]
-            status.pod_ips = [PodIP(ip=ip) for ip in place.pod_ips]
+                self._sync.events += [PodEvent("Warning", REASON, each) for each in warnings]
+            status.pod_ip = context.pod_ips[0]
+            status.pod_ips = [PodIP(ip=ip) for ip in context.pod_ips]
 
     def _is_past_deadline(self) -> bool:
         seconds = self._pod.spec.active_deadline_seconds
@@ -162,22 +165,22 @@ class _Life:
             return False
         due = times.unix(self._status.start_time) + seconds
         if self._now < due:
-            self._look.again_at(due)
+            self._sync.resync_at(due)
         return self._now >= due
 
     # Containers
 
     def _advance_init_containers(self, stopping: bool) -> bool:
-        """Runs them one after the other; whether all have done what they should."""
+        """Advance the init containers one after the other. Return True if the other containers may start."""
         statuses = aligned(self._pod.spec.init_containers, self._status.init_container_statuses)
         self._status.init_container_statuses = statuses
         begun = not all(map(never_started, self._status.container_statuses))
-        initialized = self._place.mounted
+        initialized = self._context.mounted
         for container, status in zip(self._pod.spec.init_containers, statuses, strict=True):
             if initialized or is_sidecar(container):
                 path = f"spec.initContainers{{{container.name}}}"
                 life.advance(
-                    ContainerLook(self._look, container, status, path), stopping=stopping, may_start=initialized
+                    ContainerSync(self._sync, container, status, path), stopping=stopping, may_start=initialized
                 )
             else:
                 wait(status, "PodInitializing")
@@ -187,7 +190,7 @@ class _Life:
                 terminated = status.state.terminated
                 status.ready = terminated is not None and terminated.exit_code == 0
                 initialized = initialized and status.ready
-        return initialized or begun  # sidecars that start again are not waited for
+        return initialized or begun  # restarting sidecars do not hold up the other containers
 
     def _advance_containers(self, initialized: bool, stopping: bool) -> None:
         containers = self._pod.spec.containers or []
@@ -199,7 +202,7 @@ class _Life:
             else:
                 path = f"spec.containers{{{container.name}}}"
                 life.advance(
-                    ContainerLook(self._look, container, status, path), stopping=stopping, may_start=initialized
+                    ContainerSync(self._sync, container, status, path), stopping=stopping, may_start=initialized
                 )
 
     def _advance_ephemeral_containers(self, stopping: bool) -> None:
@@ -207,29 +210,31 @@ class _Life:
         statuses = aligned(containers, self._status.ephemeral_container_statuses)
         self._status.ephemeral_container_statuses = statuses
         for container, status in zip(containers, statuses, strict=True):
-            one = ContainerLook(self._look, container, status, f"spec.ephemeralContainers{{{container.name}}}")
+            one = ContainerSync(self._sync, container, status, f"spec.ephemeralContainers{{{container.name}}}")
             life.advance(one, stopping=stopping, may_start=True)
             status.started, status.ready = None, False
 
     def _resize(self) -> None:
-        """Gives containers what they ask for by now, if that has changed."""
-        done = resize(self._pod, self._status, self._place.room, time_of(self._now))
+        """Apply changed resources of containers."""
+        done = resize(self._pod, self._status, self._context.capacity, status_time(self._now))
         if done.event is not None:
-            self._look.happened.append(Happened(*done.event))
-        if done.again is not None:
-            self._look.again_at(self._now + done.again)
+            self._sync.events.append(PodEvent(*done.event))
+        if done.retry_after is not None:
+            self._sync.resync_at(self._now + done.retry_after)
         for where, containers, statuses in (
             ("spec.initContainers", self._pod.spec.init_containers, self._status.init_container_statuses),
             ("spec.containers", self._pod.spec.containers or (), self._status.container_statuses),
         ):
             for container, status in zip(containers, statuses, strict=True):
                 if container.name in done.restart:
-                    life.renew(ContainerLook(self._look, container, status, f"{where}{{{container.name}}}"))
+                    life.restart_for_resize(
+                        ContainerSync(self._sync, container, status, f"{where}{{{container.name}}}")
+                    )
 
-    # The whole
+    # The whole pod
 
     def _main_containers_are_over(self) -> bool:
-        """Whether the containers beside which sidecars run have ended for good."""
+        """Return True if the main containers, beside which sidecars run, have ended for good."""
         statuses = self._status.container_statuses
         pairs = zip(self._pod.spec.containers or [], statuses, strict=True)
         return bool(statuses) and all(
@@ -247,18 +252,18 @@ class _Life:
                         exit_code=0,
                         reason="Completed",
                         started_at=running.started_at,
-                        finished_at=time_of(self._now),
+                        finished_at=status_time(self._now),
                         container_id=status.container_id,
                     )
                 )
                 status.ready = status.started = False
-                self._has_ended(status.container_id)
+                self._end_container(status.container_id)
 
-    def _has_ended(self, container_id: str) -> None:
-        """Follows the command of a container no more that is ended without being told."""
-        if self._place.shared is not None:
-            self._place.shared.has_ended(container_id, self._now)
+    def _end_container(self, container_id: str) -> None:
+        """Stop following the command of a container that ends without a termination."""
+        if self._context.shared is not None:
+            self._context.shared.end_container(container_id, self._now)
 
     def _all_are_over(self) -> bool:
-        """Whether nothing runs."""
+        """Return True if no container runs."""
         return all(status.state.running is None for status in all_statuses(self._status))

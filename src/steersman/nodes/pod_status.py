@@ -1,4 +1,4 @@
-"""What a pod's containers say of the pod: its phase and its conditions (pkg/kubelet `kubelet_pods.go`, `status`)."""
+"""Phase and conditions of a pod, computed from its containers (pkg/kubelet `kubelet_pods.go`, `status`)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from steersman.nodes.container_status import never_started
 
 
 def phase_of(pod: Pod, status: PodStatus, *, terminal: bool) -> str:
-    """Return the phase of a pod by its containers. `terminal` says that nothing runs and nothing is started again."""
+    """Return the phase of a pod. `terminal` says that no container runs or will be restarted."""
     initial, failed = _initialization_of(pod, status)
     if failed:
         return "Failed"
@@ -41,22 +41,24 @@ def phase_of(pod: Pod, status: PodStatus, *, terminal: bool) -> str:
 
 
 class _Counts(NamedTuple):
-    """Sidecars and containers that are in some state."""
+    """Numbers of sidecars and containers by state."""
 
     running: int
     waiting: int
-    """They have never begun."""
+    """Not started yet."""
     stopped: int
-    """Containers that have ended; sidecars that have do not count."""
+    """Ended containers, without sidecars."""
     succeeded: int
     restarting: int
-    """Containers that have ended and are started again."""
+    """Ended containers that will be restarted."""
     sidecars_pending: int
-    """Sidecars that have not started."""
+    """Sidecars that are not started."""
 
 
 def _initialization_of(pod: Pod, status: PodStatus) -> tuple[int, int]:
-    """How many init containers have not come to their end, and how many have failed for good; sidecars are none."""
+    """Return the number of init containers that have not ended and the number that failed for good, without
+    sidecars.
+    """
     pending = failed = 0
     for container, each in _pairs(pod.spec.init_containers, status.init_container_statuses):
         if is_sidecar(container):
@@ -93,7 +95,7 @@ def _counts_of(pod: Pod, status: PodStatus) -> _Counts:
 
 
 def _end_of(status: ContainerStatus) -> ContainerStateTerminated | None:
-    """How a container has ended that does not run; None if it has never."""
+    """Return the last termination of a container that does not run; None if there is none."""
     if status.state.running is not None:
         return None
     return status.state.terminated or status.last_state.terminated
@@ -116,7 +118,10 @@ def _pairs(
 
 
 def put_conditions(pod: Pod, status: PodStatus, now: str, *, restarting: bool = False) -> None:
-    """Makes the conditions say how it is; those of others stay. `restarting` is whether all containers start anew."""
+    """Set the conditions that the kubelet owns; others stay.
+
+    `restarting` says that all containers are being restarted.
+    """
     wanted = list(_conditions(pod, status))
     if (of_all := restart_all.condition(pod, status, restarting=restarting)) is not None:
         wanted.append(of_all)
@@ -128,7 +133,7 @@ def put_conditions(pod: Pod, status: PodStatus, now: str, *, restarting: bool = 
 
 
 def put_disruption(pod: Pod, status: PodStatus, message: str, now: str) -> None:
-    """Says that the pod has ended since its node had to be rid of it."""
+    """Set the DisruptionTarget condition of a pod that the kubelet has evicted."""
     others = without_conditions(status.conditions, "DisruptionTarget")
     disruption = _condition("DisruptionTarget", good=True, reason="TerminationByKubelet", message=message)
     disruption.last_transition_time, disruption.observed_generation = now, pod.metadata.generation
@@ -136,7 +141,7 @@ def put_disruption(pod: Pod, status: PodStatus, message: str, now: str) -> None:
 
 
 def rejected(pod: Pod, reason: str, message: str, now: str) -> PodStatus:
-    """The status of a pod that its node does not take."""
+    """Return the status of a pod that its node rejects."""
     return PodStatus(
         phase="Failed",
         reason=reason,

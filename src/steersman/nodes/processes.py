@@ -1,5 +1,4 @@
-"""Processes in a simulated container, as `ps` shows them: its own command, and those of containers whose processes it
-shares."""
+"""Processes that `ps` shows in a simulated container: its own command, and those of containers that share processes."""
 
 from __future__ import annotations
 
@@ -8,18 +7,21 @@ from typing import Final
 from steersman.api.core.v1 import EphemeralContainer, Pod
 from steersman.machinery.built_in.pod_resources import AnyContainer, all_containers
 from steersman.nodes.container_status import MOST_IMAGE, all_statuses
+from steersman.nodes.initial_world import identity_of, unexpanded_command_of
 from steersman.nodes.shell.effects import Process
-from steersman.nodes.surroundings import identity_of, unexpanded_command_of
 
 _STEP: Final = 7
-"""Numbers between two processes."""
+"""Distance between two process IDs."""
 _MOST_COMMAND: Final = 1024
 _MOST: Final = 100
 
 
 def processes_of(pod: Pod, container: AnyContainer) -> tuple[Process, ...]:
-    """Return the processes that a container finds. A container for debugging finds those of its target; where a pod
-    shares its processes, each container finds all of them."""
+    """Return the processes that a container sees.
+
+    An ephemeral container sees the process of its target. In a pod that shares its process namespace, each container
+    sees all processes.
+    """
     running = {each.name for each in all_statuses(pod.status) if each.state.running is not None}
     shown: list[AnyContainer] = []
     found: list[Process] = []
@@ -35,7 +37,7 @@ def processes_of(pod: Pod, container: AnyContainer) -> tuple[Process, ...]:
 
 
 def _command(container: AnyContainer) -> str:
-    """The command of a container; where its image has one of its own, the name of the image."""
+    """Return the command of a container, or the name of its image if the image determines the command."""
     words = unexpanded_command_of(container)
     image = container.image[:MOST_IMAGE].rpartition("/")[2].partition("@")[0].partition(":")[0]
     return (" ".join(words) or image)[:_MOST_COMMAND]

@@ -1,4 +1,4 @@
-"""ConfigMaps and Secrets that pods name, and what a kubelet says where one or a key of it is not there.
+"""ConfigMaps and Secrets that pods reference, and the kubelet's errors where an object or a key is missing.
 
 Follows pkg/kubelet `kubelet_pods.go` (makeEnvironmentVariables) and pkg/volume `configmap`, `secret`, `projected`.
 """
@@ -16,25 +16,25 @@ SECRET: Final = "Secret"
 
 
 class Source(NamedTuple):
-    """A ConfigMap or a Secret of the pod's namespace."""
+    """Identity of a ConfigMap or a Secret in the pod's namespace."""
 
     kind: str
     name: str
 
 
 class Keys(NamedTuple):
-    """Those of one: all, and those that variables may have."""
+    """Keys of a ConfigMap or Secret: all of them, and those that variables may use (not `binaryData`)."""
 
     all: frozenset[str]
     plain: frozenset[str]
 
 
 Find = Callable[[Source], Keys | None]
-"""The keys of one, None if it is not there."""
+"""Returns the keys of a ConfigMap or Secret; None if it does not exist."""
 
 
 class _Reference(NamedTuple):
-    """What a pod wants of one; `keys` none for all that there are."""
+    """Reference of a pod to a ConfigMap or Secret. Empty `keys` means all keys."""
 
     source: Source
     keys: tuple[str, ...]
@@ -42,27 +42,28 @@ class _Reference(NamedTuple):
 
 
 def sources_of(pod: Pod) -> Iterator[Source]:
-    """All that a pod names, some more than once."""
+    """Yield the ConfigMaps and Secrets that a pod references, some more than once."""
     yield from (Source(SECRET, each.name) for each in pod.spec.image_pull_secrets if each.name)
     for container in all_containers(pod.spec):
-        for reference in _of_variables(container):
+        for reference in _variable_references(container):
             yield reference.source
     for volume in pod.spec.volumes:
-        for reference in _of_volume(volume):
+        for reference in _volume_references(volume):
             yield reference.source
 
 
 def missing_pull_secrets(pod: Pod, find: Find) -> list[str]:
-    """Return the names of Secrets for pulling images that are not there."""
+    """Return the names of missing image pull Secrets."""
     names = [each.name for each in pod.spec.image_pull_secrets if each.name]
     return [name for name in names if find(Source(SECRET, name)) is None]
 
 
 def missing_sources(pod: Pod, find: Find) -> dict[Source, set[str]]:
-    """Return the ConfigMaps and Secrets that are not there and without which a pod does not start, with the keys that
-    it names."""
-    wanted = [each for volume in pod.spec.volumes for each in _of_volume(volume)]
-    wanted += [each for container in all_containers(pod.spec) for each in _of_variables(container)]
+    """Return the missing ConfigMaps and Secrets without which a pod does not start, with the keys that it
+    references.
+    """
+    wanted = [each for volume in pod.spec.volumes for each in _volume_references(volume)]
+    wanted += [each for container in all_containers(pod.spec) for each in _variable_references(container)]
     found: dict[Source, set[str]] = {}
     for each in wanted:
         if not each.optional and find(each.source) is None:
@@ -70,9 +71,9 @@ def missing_sources(pod: Pod, find: Find) -> dict[Source, set[str]]:
     return found
 
 
-def wrong_with(container: AnyContainer, namespace: str, find: Find) -> str:
-    """Why the variables of a container cannot be made; "" if they can."""
-    for reference in _of_variables(container):
+def config_error(container: AnyContainer, namespace: str, find: Find) -> str:
+    """Return the error in a container's variables; "" if all references are found."""
+    for reference in _variable_references(container):
         source = reference.source
         keys = find(source)
         if reference.optional and (keys is None or not keys.plain.issuperset(reference.keys)):
@@ -85,11 +86,11 @@ def wrong_with(container: AnyContainer, namespace: str, find: Find) -> str:
     return ""
 
 
-def missing_in(volume: Volume, find: Find) -> str:
-    """Why a volume cannot be filled; "" if it can."""
+def volume_error(volume: Volume, find: Find) -> str:
+    """Return the error of a volume; "" if all references are found."""
     errors: list[str] = []
-    for reference in _of_volume(volume):
-        error = _wrong(reference, find(reference.source))
+    for reference in _volume_references(volume):
+        error = _reference_error(reference, find(reference.source))
         if error and error not in errors:
             errors.append(error)
     if not errors:
@@ -97,7 +98,7 @@ def missing_in(volume: Volume, find: Find) -> str:
     return errors[0] if len(errors) == 1 else f"[{', '.join(errors)}]"
 
 
-def _wrong(reference: _Reference, keys: Keys | None) -> str:
+def _reference_error(reference: _Reference, keys: Keys | None) -> str:
     if reference.optional:
         return ""
     if keys is None:
@@ -114,8 +115,8 @@ def _not_found(source: Source) -> str:
     return f'{"secret" if source.kind == SECRET else "configmap"} "{source.name}" not found'
 
 
-def _of_variables(container: AnyContainer) -> Iterator[_Reference]:
-    """In the order in which a kubelet looks for them."""
+def _variable_references(container: AnyContainer) -> Iterator[_Reference]:
+    """Yield the references of a container's variables, in the order in which a kubelet resolves them."""
     for each in container.env_from:
         if (of_map := each.config_map_ref) is not None:
             yield _Reference(Source(CONFIG_MAP, of_map.name), (), bool(of_map.optional))
@@ -123,17 +124,17 @@ def _of_variables(container: AnyContainer) -> Iterator[_Reference]:
             yield _Reference(Source(SECRET, of_secret.name), (), bool(of_secret.optional))
     for variable in container.env:
         if variable.value_from is not None:
-            yield from _of_variable(variable.value_from)
+            yield from _references_of_variable(variable.value_from)
 
 
-def _of_variable(value: EnvVarSource) -> Iterator[_Reference]:
+def _references_of_variable(value: EnvVarSource) -> Iterator[_Reference]:
     if (of_map := value.config_map_key_ref) is not None:
         yield _Reference(Source(CONFIG_MAP, of_map.name), (of_map.key,), bool(of_map.optional))
     elif (of_secret := value.secret_key_ref) is not None:
         yield _Reference(Source(SECRET, of_secret.name), (of_secret.key,), bool(of_secret.optional))
 
 
-def _of_volume(volume: Volume) -> Iterator[_Reference]:
+def _volume_references(volume: Volume) -> Iterator[_Reference]:
     if (of_map := volume.config_map) is not None:
         yield _Reference(Source(CONFIG_MAP, of_map.name), _keys(of_map.items), bool(of_map.optional))
     if (of_secret := volume.secret) is not None:

@@ -1,5 +1,6 @@
-"""What a container prints and when, and how it ends, found out in no time: its command is run with waits that only
-count."""
+"""Rehearsal of a container's command: it runs at once, with simulated waits, to find out what it prints and how it
+ends.
+"""
 
 from __future__ import annotations
 
@@ -28,47 +29,50 @@ from steersman.nodes.shell.shell import Shell
 ASSUMED: Final = frozenset(
     {"apk", "apt-get", "awk", "curl", "dig", "find", "getent", "nc", "nslookup", "ping", "sed", "timeout", "wget"}
 )
-"""Programs that scripts use on their way, which a rehearsal takes to have ended well; any other runs for ever."""
+"""Programs that scripts often use in passing. They are taken to succeed; any other unknown program runs for ever."""
 _KEPT_REPETITIONS: Final = 1000
-"""Of a loop, before the moment of interest: what came before counts as rotated away."""
+"""Repetitions of a loop before the moment of interest that are run; output from before counts as rotated away."""
 _MOST_REPETITIONS: Final = 40
-"""Of a loop, after which it counts as one that goes on for ever."""
+"""Repetitions after which a loop counts as endless."""
 _MOST_EFFECTS: Final = 300
+"""Effects of a command that are followed to find its outcome."""
 _MOST_WORK: Final = 500
-"""Steps of what is found out at once: some milliseconds of work."""
+"""Steps that are run to find an outcome: some milliseconds of work."""
 _MOST_WORK_BEFORE: Final = 200_000
-"""Steps before the moment of interest; a script that does more until then has its output lost."""
+"""Steps before the moment of interest; the output of a script that needs more is lost."""
 LONGEST: Final = 1 << 12
-"""Characters of a command, and its variables, that is tried: reading a longer one takes too long already."""
+"""Characters of a command with its variables that is rehearsed; parsing a longer one takes too long."""
 MOST_FILES: Final = 1 << 12
-"""Bytes of files in volumes that a command finds, with their names."""
+"""Bytes of files in volumes, with their names, that a rehearsed command finds."""
 _GIVES_WAY: Final = 32
+"""Effects after which the caller may yield to the event loop."""
 _MOST_MESSAGE: Final = 4096
-"""Bytes that a container leaves behind."""
+"""Bytes of a termination message that is read from a file."""
 _MOST_PRINTED_MESSAGE: Final = 2048
+"""Bytes of a termination message that is the end of the output."""
 _MOST_MESSAGE_LINES: Final = 80
-"""Of what it has printed, where that is its message."""
+"""Lines of a termination message that is the end of the output."""
 _MOST_NAME: Final = 100
-"""Characters of a program's name that are told."""
+"""Characters of the name of a missing program in messages."""
 _CANNOT_START: Final = 128
-"""The exit code of a container whose command is not there."""
+"""Exit code of a container whose command is not found."""
 _MOST_PRINTED: Final = 10 << 10
-"""Bytes of a stream that are kept of a command that is run at once."""
+"""Bytes that are kept of each output stream of an `attempt`."""
 
 
 class Unknown(Enum):
     """Treatment of programs that are not simulated."""
 
     RUN = "run"
-    """A container that uses one runs until it is stopped."""
+    """A container that uses such a program runs until it is stopped."""
     SUCCEED = "succeed"
-    """They end with 0 at once."""
+    """Such a program exits with 0 at once."""
     FAIL = "fail"
-    """They are not found, as if the image did not have them."""
+    """Such a program is not found, as if the image did not have it."""
 
 
 class Printed(NamedTuple):
-    """What was written to a stream (1 or 2), at a time in seconds since 1970."""
+    """Data written to a stream (1 or 2) at a time in seconds since 1970."""
 
     at: float
     stream: int
@@ -78,11 +82,11 @@ class Printed(NamedTuple):
 def rehearsed(
     words: Sequence[str], world: World, start: float, now: float, unknown: Unknown = Unknown.RUN
 ) -> Generator[Printed | float, None, int | None]:
-    """What a command that began at `start` prints, in its order; every so often the time that has come, where a caller
-    may give way.
+    """Yield the output of a command that began at `start`, in order, and now and then the simulated time.
 
-    Of loops that repeat themselves only what is near `now` comes. Times go on beyond `now`, for ever if the command
-    does. Ends where the command does, with its exit code, and where it is not known what follows, with None.
+    Callers may yield to the event loop whenever a time is yielded. Of endless loops, only the output near `now` is
+    yielded. Times go on beyond `now`, for ever if the command does. Ends with the command and returns its exit code, or
+    None if it is not known how the command goes on.
     """
     at = start
     world.now = lambda: at
@@ -123,31 +127,33 @@ def rehearsed(
 
 
 def _is_known(name: str, unknown: Unknown) -> bool:
-    """Return True for a program that scripts use on their way, unless programs that are not there fail."""
+    """Return True for a program that scripts use in passing, unless missing programs fail."""
     return unknown is not Unknown.FAIL and name.rpartition("/")[2] in ASSUMED
 
 
 def _answer(name: str, unknown: Unknown) -> int | None:
-    """The exit code of a program that is not simulated, None where it is not found."""
+    """Return the exit code of a program that is not simulated; None if it is not found."""
     return None if unknown is Unknown.FAIL else 0
 
 
 class Attempt(NamedTuple):
-    """What a command does that was run at once, its waits only counted."""
+    """Result of a command that was run at once, with simulated waits."""
 
     seconds: float
-    """That it takes; `inf` for ever."""
+    """Simulated duration; `inf` if it does not end."""
     exit_code: int
     output: str
-    """What it prints, its errors at the end."""
+    """Printed text, with stderr at the end."""
     errors: str
     signal: int | None
-    """Which the container's first process was sent."""
+    """Signal that it sent to the container's first process, or None."""
 
 
 def attempt(words: Sequence[str], world: World) -> Attempt:
-    """Runs a command on the files of a world. Programs that there are not count as done well, and so does a script that
-    cannot be followed to its end."""
+    """Run a command on the files of `world` and return its result.
+
+    Missing programs count as successful, and so does a script that cannot be followed to its end.
+    """
     world.most_work = _MOST_WORK
     world.has_image = True
     course = Shell(world).run(words)
@@ -181,54 +187,54 @@ def attempt(words: Sequence[str], world: World) -> Attempt:
 
 
 class Outcome(NamedTuple):
-    """How a command ends."""
+    """Outcome of a container's command."""
 
     seconds: float | None
-    """After which it ends; None for never."""
+    """Seconds until it ends; None if it does not."""
     exit_code: int = 0
     is_known: bool = True
-    """False where the command uses what there is not: it might do anything."""
+    """False if the command uses something that is not simulated, so that it might do anything."""
     message: str = ""
-    """What it leaves behind: the file that is read for that, or the end of what it printed."""
+    """Termination message: the file for it, or the end of the output."""
     missing: str = ""
-    """The first program that it uses and that is not simulated."""
+    """First program that the command uses and that is not simulated."""
     cannot_start: bool = False
-    """Whether that is the command itself, and is not found."""
+    """True if the missing program is the command itself."""
     stops_after: float = 0.0
-    """Seconds that it takes to end when it is told to, by a trap of its script."""
+    """Seconds that a trap in its script takes to end it after SIGTERM."""
     stop_code: int = TERMINATED
-    """The exit code then."""
+    """Exit code after SIGTERM."""
 
 
 class Setting(NamedTuple):
-    """What a pod says that a command finds, before anything is looked up."""
+    """Part of a command's environment that its pod alone determines, before any object is read."""
 
     variables: tuple[tuple[str, str], ...] = ()
     unread: tuple[str, ...] = ()
-    """Folders that have files: what is in them is taken to be there."""
+    """Folders whose files are not read; any file in them is assumed to exist."""
     mounts: tuple[str, ...] = ()
-    """Folders where volumes are, with files or without."""
+    """Folders where volumes are mounted."""
     identity: Identity = ROOT
     message_path: str = ""
-    """The file whose content it leaves behind."""
+    """File with the termination message."""
     prints_message: bool = False
-    """Whether that is the end of what it printed, where it fails and has written no such file."""
+    """True if the end of the output is the message of a command that fails without such a file."""
     files: tuple[tuple[str, bytes], ...] = ()
-    """What is in its volumes, by absolute path: MOST_FILES at most."""
+    """Files in its volumes by absolute path, MOST_FILES bytes at most."""
     stdin: bool = False
-    """Whether it waits for what it is to read; else there is nothing to read."""
+    """True if it waits for input; otherwise its input is empty."""
     unknown: Unknown = Unknown.RUN
 
     @property
     def length(self) -> int:
-        """Characters, about."""
+        """Approximate number of characters."""
         return sum(map(len, (*self.unread, *self.mounts))) + sum(
             len(name) + len(value) for name, value in self.variables
         )
 
 
 def outcome(words: tuple[str, ...], setting: Setting) -> Outcome:
-    """How long a command runs and its exit code, as far as a bounded rehearsal finds out."""
+    """Return the outcome of a command, as far as a bounded rehearsal finds it."""
     if sum(map(len, words)) + setting.length > LONGEST:
         return Outcome(None, is_known=False)
     return _run(words, setting)
@@ -291,16 +297,15 @@ def _run(words: tuple[str, ...], setting: Setting) -> Outcome:
 
 
 def _going_on(world: World, shell: Shell, missing: str, *, is_known: bool = True) -> Outcome:
-    """The outcome of a command that does not end by itself."""
+    """Return the outcome of a command that does not end by itself."""
     seconds, code = _stopped(world, shell)
     return Outcome(None, is_known=is_known, missing=missing, stops_after=seconds, stop_code=code)
 
 
 def _stopped(world: World, shell: Shell) -> tuple[float, int]:
-    """The seconds that a script which goes on takes to end when it gets SIGTERM, and its exit code then.
+    """Return the seconds that a running script takes to end after SIGTERM, and its exit code.
 
-    A script without a trap for that, or whose trap does not end it, ends at once. So does one whose trap cannot be
-    followed.
+    A script ends at once if it has no trap for SIGTERM, if its trap does not end it, or if its trap cannot be followed.
     """
     at_once = 0.0, TERMINATED
     if shell.inner is None or "TERM" not in shell.inner.traps:
@@ -327,7 +332,7 @@ def _stopped(world: World, shell: Shell) -> tuple[float, int]:
 
 
 def _message(world: World, setting: Setting, code: int, printed: bytes) -> str:
-    """The message of a container that has ended, bounded as a kubelet bounds it (pkg/kubelet/kuberuntime)."""
+    """Return the termination message of a container, bounded as by a kubelet (pkg/kubelet/kuberuntime)."""
     data = (world.read(setting.message_path) or b"")[:_MOST_MESSAGE]
     if not data and setting.prints_message and code:
         data = b"".join(printed.splitlines(keepends=True)[-_MOST_MESSAGE_LINES:])

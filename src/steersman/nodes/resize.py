@@ -1,7 +1,7 @@
-"""Containers that are given more or less while they run (in-place pod resize).
+"""In-place resize: other resources for running containers.
 
-Follows pkg/kubelet `allocation` and `kuberuntime` (computePodResizeAction) and the events of pkg/kubelet/events. What
-was asked for is either given (`PodResizeInProgress`, until it is in effect) or put off (`PodResizePending`).
+Follows pkg/kubelet `allocation` and `kuberuntime` (computePodResizeAction), and the events of pkg/kubelet/events. A
+resize is either allocated (`PodResizeInProgress` until it is in effect) or deferred (`PodResizePending`).
 """
 
 from __future__ import annotations
@@ -22,57 +22,60 @@ from steersman.nodes.pod_level import allocated_of, differs, limits_in, resource
 PENDING: Final = "PodResizePending"
 IN_PROGRESS: Final = "PodResizeInProgress"
 _CHECKED: Final = (("cpu", 10**6), ("memory", 10**9))
-"""What a node may have too little of, and of how many billionths its messages count."""
+"""Resources that a node may lack, and the billionths that make one unit of them in messages."""
 _AGAIN: Final = 30.0
-"""Seconds after which what was put off is looked at again."""
+"""Seconds after which a deferred resize is tried again."""
 
 
-class Room(Struct, frozen=True):
-    """What a node has for its pods, and who the others are."""
+class NodeCapacity(Struct, frozen=True):
+    """Resources of a node, and the other pods on it."""
 
     allocatable: Mapping[str, str]
     others: Callable[[], Iterable[Pod]]
 
 
-class Resized(NamedTuple):
-    """What has become of a resize: an event about the pod (type, reason, message), containers that have to start anew,
-    and after how many seconds it has to be looked at again."""
+class ResizeStep(NamedTuple):
+    """Result of one step of a resize: an event (type, reason, message), the names of containers to restart, and the
+    seconds until the next step.
+    """
 
     event: tuple[str, str, str] | None = None
     restart: frozenset[str] = frozenset()
-    again: float | None = None
+    retry_after: float | None = None
 
 
-def resize(pod: Pod, status: PodStatus, room: Room | None, now: str) -> Resized:
-    """Brings a resize one step on, in the status. Nothing is done while neither the pod nor a container asks for
-    anything else."""
+def resize(pod: Pod, status: PodStatus, capacity: NodeCapacity | None, now: str) -> ResizeStep:
+    """Advance a resize by one step, in `status`. `capacity` is the capacity of the node, None for unlimited.
+
+    Does nothing while the pod and its containers have what they ask for.
+    """
     changed = _changed(pod, status)
     conditions = {each.type: each for each in status.conditions}
     if not changed and not differs(pod, status):
         if PENDING in conditions or IN_PROGRESS in conditions:
             _put(status, PENDING, None)
             _put(status, IN_PROGRESS, None)
-        return Resized()
+        return ResizeStep()
     generation = pod.metadata.generation
     progress = conditions.get(IN_PROGRESS)
     if progress is not None and progress.observed_generation == generation:
         return _actuated(pod, status, changed)
-    lacking = None if room is None else _lacking(pod, room)
+    lacking = None if capacity is None else _lacking(pod, capacity)
     if lacking is not None:
         before = conditions.get(PENDING)
         _put(status, PENDING, _condition(PENDING, "Deferred", lacking, generation, now, before))
         told = before is not None and before.reason == "Deferred" and before.observed_generation == generation
         event = None if told else ("Warning", "ResizeDeferred", _message("Pod resize Deferred", pod, lacking))
-        return Resized(event, again=_AGAIN)
+        return ResizeStep(event, retry_after=_AGAIN)
     _put(status, PENDING, None)
     _put(status, IN_PROGRESS, _condition(IN_PROGRESS, "", "", generation, now, None))
     for container, each in changed:
         each.allocated_resources = dict(container.resources.requests)
     status.allocated_resources = allocated_of(pod)
-    return Resized(("Normal", "ResizeStarted", _message("Pod resize started", pod, "")), again=0.0)
+    return ResizeStep(("Normal", "ResizeStarted", _message("Pod resize started", pod, "")), retry_after=0.0)
 
 
-def _actuated(pod: Pod, status: PodStatus, changed: Sequence[tuple[Container, ContainerStatus]]) -> Resized:
+def _actuated(pod: Pod, status: PodStatus, changed: Sequence[tuple[Container, ContainerStatus]]) -> ResizeStep:
     restart = frozenset(
         container.name for container, each in _running(pod, status) if _needs_restart(pod, status, container, each)
     )
@@ -80,11 +83,11 @@ def _actuated(pod: Pod, status: PodStatus, changed: Sequence[tuple[Container, Co
         each.resources = deep_copy(container.resources)
     status.resources = resources_of(pod, status.phase)
     _put(status, IN_PROGRESS, None)
-    return Resized(("Normal", "ResizeCompleted", _message("Pod resize completed", pod, "")), restart)
+    return ResizeStep(("Normal", "ResizeCompleted", _message("Pod resize completed", pod, "")), restart)
 
 
-def tell_of_whole(pod: Pod, status: PodStatus) -> None:
-    """Has the status tell what the pod as a whole has, unless something else is asked for that it is not given yet."""
+def put_pod_resources(pod: Pod, status: PodStatus) -> None:
+    """Put the resources of the pod as a whole into `status`, unless a resize is pending or in progress."""
     before = pod.status
     if (
         before.resources is not None
@@ -97,7 +100,7 @@ def tell_of_whole(pod: Pod, status: PodStatus) -> None:
 
 
 def _changed(pod: Pod, status: PodStatus) -> list[tuple[Container, ContainerStatus]]:
-    """The running containers that ask for something else than they have."""
+    """Return the running containers whose resources differ from the spec."""
     found = []
     for container, each in _running(pod, status):
         has, wants = each.resources or ResourceRequirements(), container.resources
@@ -107,7 +110,7 @@ def _changed(pod: Pod, status: PodStatus) -> list[tuple[Container, ContainerStat
 
 
 def _running(pod: Pod, status: PodStatus) -> Iterator[tuple[Container, ContainerStatus]]:
-    """The containers that run and may be given something else."""
+    """Yield the running containers that can be resized."""
     known = {each.name: each for each in (*status.init_container_statuses, *status.container_statuses)}
     for container in (*pod.spec.init_containers, *(pod.spec.containers or ())):
         each = known.get(container.name)
@@ -120,7 +123,7 @@ def _same(one: Mapping[str, str], other: Mapping[str, str]) -> bool:
 
 
 def _needs_restart(pod: Pod, status: PodStatus, container: Container, one: ContainerStatus) -> bool:
-    """Whether one of what is changed cannot be changed while it runs, by the container's resize policy."""
+    """Return True if the container's resize policy wants a restart for a resource that changes."""
     has, wants = one.resources or ResourceRequirements(), container.resources
     pairs = ((has.requests, wants.requests), (limits_in(status.resources, has), limits_in(pod.spec.resources, wants)))
     if pod.spec.resources is None:
@@ -135,19 +138,19 @@ def _needs_restart(pod: Pod, status: PodStatus, container: Container, one: Conta
     )
 
 
-def _lacking(pod: Pod, room: Room) -> str | None:
-    """What the node says if it has too little of something."""
+def _lacking(pod: Pod, capacity: NodeCapacity) -> str | None:
+    """Return the node's message if it lacks a resource for the pod; None if it does not."""
     wants = requests_of_spec(pod.spec)
-    others = [pod_requests(each) for each in room.others() if each.metadata.uid != pod.metadata.uid]
+    others = [pod_requests(each) for each in capacity.others() if each.metadata.uid != pod.metadata.uid]
     for name, unit in _CHECKED:
         if name not in wants:
             continue
         used = sum(nanos(str(each[name])) for each in others if name in each)
-        requested, capacity = nanos(str(wants[name])), nanos(room.allocatable.get(name, "0"))
-        if requested + used > capacity:
+        requested, total = nanos(str(wants[name])), nanos(capacity.allocatable.get(name, "0"))
+        if requested + used > total:
             return (
                 f"Node didn't have enough resource: {name}, requested: {requested // unit}, used: {used // unit}, "
-                f"capacity: {capacity // unit}"
+                f"capacity: {total // unit}"
             )
     return None
 

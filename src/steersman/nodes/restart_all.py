@@ -1,4 +1,4 @@
-"""Containers whose end has all containers of their pod start anew, init containers first (RestartAllContainers).
+"""Restart of all containers of a pod, init containers first, after one of them has ended (RestartAllContainers).
 
 Follows pkg/kubelet `kubelet_pods.go`, `status` (GenerateAllContainersRestartingCondition) and `kuberuntime`.
 """
@@ -24,14 +24,14 @@ from steersman.machinery.built_in.pod_state import TERMINAL_PHASES
 
 CONDITION: Final = "AllContainersRestarting"
 RESTARTING: Final = "RestartingAllContainers"
-"""The reason of a container's last end, until it has begun again."""
+"""Reason of a container's last termination, until it has started again."""
 _ACTION: Final = "RestartAllContainers"
 _REMOVED: Final = "The container is removed because RestartAllContainers in place"
 _KILLED: Final = 137
 
 
 def matching_rule(container: AnyContainer, code: int) -> ContainerRestartRule | None:
-    """The first of a container's rules that is about an exit code."""
+    """Return the first restart rule of a container that matches an exit code, or None."""
     for rule in container.restart_policy_rules:
         codes = rule.exit_codes
         if codes is not None and ((code in codes.values) == (codes.operator == "In")):
@@ -40,7 +40,7 @@ def matching_rule(container: AnyContainer, code: int) -> ContainerRestartRule | 
 
 
 def is_wanted(pod: Pod, status: PodStatus) -> bool:
-    """Whether a container has ended in a way that has all of them start anew."""
+    """Return True if a container has ended in a way that restarts all containers."""
     for container, each in _pairs(pod, status):
         ended = each.state.terminated
         rule = None if ended is None else matching_rule(container, ended.exit_code)
@@ -50,7 +50,10 @@ def is_wanted(pod: Pod, status: PodStatus) -> bool:
 
 
 def reset(pod: Pod, status: PodStatus) -> list[str]:
-    """Takes all containers away that have begun; the names of those that were killed for it."""
+    """Reset the statuses of all containers that have started.
+
+    Return the names of the containers that were killed for it.
+    """
     killed: list[str] = []
     for container, each in _pairs(pod, status):
         if each.state.running is not None:
@@ -67,7 +70,7 @@ def reset(pod: Pod, status: PodStatus) -> list[str]:
 
 
 def condition(pod: Pod, status: PodStatus, *, restarting: bool) -> PodCondition | None:
-    """What the pod says of it; nothing if no rule of its containers could have it happen."""
+    """Return the AllContainersRestarting condition; None if no container has a rule for it."""
     containers = (*pod.spec.init_containers, *(pod.spec.containers or ()))
     if not any(rule.action == _ACTION for each in containers for rule in each.restart_policy_rules):
         return None

@@ -1,7 +1,7 @@
-"""Containers by which charts make Secrets that their pods wait for, which do so although no program is run: those of
-kube-webhook-certgen, of Envoy Gateway's certgen, and of Argo CD's first password for Redis.
+"""Simulation of containers by which charts create Secrets that their pods wait for, although no program runs.
 
-A container does so with the rights of its pod's service account.
+These are kube-webhook-certgen, Envoy Gateway's certgen, and the creation of Argo CD's initial password for Redis. Each
+acts with the rights of its pod's service account.
 """
 
 from __future__ import annotations
@@ -19,23 +19,25 @@ from steersman.client.resources import MUTATING_WEBHOOK_CONFIGURATIONS, SECRETS
 from steersman.machinery.built_in.pod_resources import AnyContainer, all_containers
 from steersman.machinery.errors.status import StatusError
 from steersman.nodes.container_status import all_statuses
-from steersman.nodes.surroundings import command_of, unexpanded_command_of
+from steersman.nodes.initial_world import command_of, unexpanded_command_of
 from steersman.nodes.webhook_certificates import is_certificate_maker, make_certificates
 
 ClientOf = Callable[[str, str], Client]
-"""Gives a client of a service account, by its namespace and name."""
+"""Returns a client with the rights of a service account, given its namespace and name."""
 VariablesOf = Callable[[AnyContainer], Awaitable[Mapping[str, str]]]
-"""Gives the variables of a container."""
+"""Returns the variables of a container."""
 _Make = Callable[[Client, str, list[str]], Awaitable[None]]
-"""Makes Secrets in a namespace as the words of a command say. Raises StatusError, ValueError."""
+"""Creates Secrets in a namespace as the words of a command ask. Raises StatusError, ValueError."""
 _MOST_CONTAINERS: Final = 16
 _ENVOY_LABELS: Final = {"control-plane": "envoy-gateway"}
 _PASSWORD_LENGTH: Final = 16
 
 
-async def made_secrets(client_of: ClientOf, pod: Pod, variables_of: VariablesOf) -> dict[str, str]:
-    """Have the containers of a pod that make Secrets do so, unless they have ended. Return the error of each by name,
-    "" for none. Raises Unreachable."""
+async def create_secrets(client_of: ClientOf, pod: Pod, variables_of: VariablesOf) -> dict[str, str]:
+    """Create the Secrets of a pod's containers that would create some and have not ended.
+
+    Returns the error of each such container by name, "" for success. Raises Unreachable.
+    """
     makers = [(each, make) for each in all_containers(pod.spec) if (make := _maker_of(each)) is not None]
     if not makers:
         return {}
@@ -57,7 +59,7 @@ async def made_secrets(client_of: ClientOf, pod: Pod, variables_of: VariablesOf)
 
 
 def _maker_of(container: AnyContainer) -> _Make | None:
-    """Return the function that does the work of a container, None for a container that makes no Secrets."""
+    """Return the function that does the work of a container; None for a container that creates no Secrets."""
     if is_certificate_maker(container):
         return make_certificates
     match unexpanded_command_of(container)[:3]:
@@ -69,9 +71,11 @@ def _maker_of(container: AnyContainer) -> _Make | None:
 
 
 async def _make_certificates_of_envoy(client: Client, namespace: str, words: list[str]) -> None:
-    """Make the Secrets of the controller, the proxies, the rate limits and OIDC, those that are not there, and tell the
-    injector's webhook its authority."""
-    from steersman.nodes.certificates import signed_certificates  # most clusters make none
+    """Create the missing Secrets for the controller, the proxies, rate limits and OIDC.
+
+    Unless it is disabled, also put the certificate authority into the webhook configuration of the topology injector.
+    """
+    from steersman.nodes.certificates import signed_certificates  # imported here, as most clusters never need it
 
     gateway = [
         each.format(namespace)
@@ -80,9 +84,9 @@ async def _make_certificates_of_envoy(client: Client, namespace: str, words: lis
     authority, signed = signed_certificates([gateway, [f"*.{namespace}"], [f"*.{namespace}"]])
     for name, (certificate, key) in zip(("envoy-gateway", "envoy", "envoy-rate-limit"), signed, strict=True):
         data = {"ca.crt": authority, "tls.crt": certificate, "tls.key": key}
-        await _make(client, namespace, name, data, type_="kubernetes.io/tls", labels=_ENVOY_LABELS)
+        await _create_secret(client, namespace, name, data, type_="kubernetes.io/tls", labels=_ENVOY_LABELS)
     hmac = {"hmac-secret": secrets.token_bytes(32)}
-    await _make(client, namespace, "envoy-oidc-hmac", hmac, labels=_ENVOY_LABELS)
+    await _create_secret(client, namespace, "envoy-oidc-hmac", hmac, labels=_ENVOY_LABELS)
     if "--disable-topology-injector" in words:
         return
     authority = (await client.get(SECRETS, "envoy-gateway", namespace)).data.get("ca.crt", b"")
@@ -97,12 +101,12 @@ async def _make_password_of_redis(client: Client, namespace: str, words: list[st
     del words
     letters = string.ascii_letters + string.digits
     password = "".join(secrets.choice(letters) for _ in range(_PASSWORD_LENGTH))
-    await _make(client, namespace, "argocd-redis", {"auth": password.encode()})
+    await _create_secret(client, namespace, "argocd-redis", {"auth": password.encode()})
     if "auth" not in (await client.get(SECRETS, "argocd-redis", namespace)).data:
         raise ValueError("key auth doesn't exist in secret argocd-redis")
 
 
-async def _make(
+async def _create_secret(
     client: Client,
     namespace: str,
     name: str,
@@ -111,7 +115,7 @@ async def _make(
     type_: str = "Opaque",
     labels: Mapping[str, str] | None = None,
 ) -> None:
-    """Make a Secret, unless it is there. Raises StatusError."""
+    """Create a Secret unless it exists. Raises StatusError."""
     metadata = ObjectMeta(name=name, namespace=namespace, labels=dict(labels or {}))
     with ignoring(is_already_exists):
         await client.create(SECRETS, Secret(metadata=metadata, data=dict(data), type=type_))

@@ -1,8 +1,8 @@
-"""CPU time and memory that simulated programs share: those of a namespace have a share, whatever they are run for.
+"""CPU time and memory of simulated programs, shared by namespace whatever the programs are run for.
 
-A program runs for a slice at a time, and one slice at a time is run in a turn of the event loop; namespaces come in
-turn, whatever number of programs each has. A namespace whose programs have used more than its share is slowed down to
-a fraction of a core.
+A program runs for one time slice at a time. One slice runs in each iteration of the event loop, and namespaces are
+served in rotation, however many programs each has. A namespace whose programs have used more than its share is slowed
+down to a fraction of a core.
 """
 
 from __future__ import annotations
@@ -16,54 +16,54 @@ from typing import Final
 from steersman.net.turns import SLICE
 
 _AT_ONCE: Final = 10.0
-"""Seconds of CPU time that programs of a namespace may use at once."""
+"""Seconds of CPU time that the programs of a namespace may use in a burst."""
 _RATE: Final = 0.5
-"""The fraction of a core that they may use all the time."""
+"""Fraction of a core that the programs of a namespace may use continuously."""
 _LONGEST: Final = 1.0
-"""Seconds after which a program that waits for its namespace's share looks again."""
+"""Seconds between two checks of a program that waits for its namespace's share."""
 _MEMORY: Final = 64 << 20
-"""Bytes that programs of a namespace may buffer."""
+"""Bytes that the programs of a namespace may buffer."""
 
 _FEW: Final = 256
-"""Shares after which those that nobody uses are forgotten."""
+"""Shares from which on unused ones are dropped."""
 
 
 class Shares:
-    """Shares of all namespaces; one for all nodes."""
+    """Shares of all namespaces; all nodes use one object."""
 
     def __init__(self, clock: Callable[[], float] = time.perf_counter) -> None:
         self.clock = clock
         self.left = SLICE
-        """Seconds that programs may still run in this turn of the loop."""
+        """Seconds that programs may still run in this iteration of the event loop."""
         self._shares: dict[str, Share] = {}
         self._most = _FEW
         self._waiting: deque[Share] = deque()
-        """Shares of which programs wait for a slice."""
+        """Shares with programs that wait for a slice."""
         self._scheduled = False
 
-    def of(self, namespace: str) -> Share:
-        """The share of a namespace."""
+    def for_namespace(self, namespace: str) -> Share:
+        """Return the share of a namespace."""
         found = self._shares.get(namespace)
         if found is None:
             if len(self._shares) >= self._most:
-                self._shares = {name: each for name, each in self._shares.items() if not each.is_whole}
+                self._shares = {name: each for name, each in self._shares.items() if not each.is_unused}
                 self._most = max(_FEW, 2 * len(self._shares))
             found = self._shares[namespace] = Share(self)
         return found
 
-    def spent(self, seconds: float) -> None:
-        """A program has run in this turn of the loop."""
+    def charge(self, seconds: float) -> None:
+        """Count seconds that a program has run in this iteration of the event loop."""
         self.left -= seconds
         self._schedule()
 
     def wait(self, share: Share) -> None:
-        """A program of a share waits for a slice."""
+        """Queue a share, one of whose programs waits for a slice."""
         self._waiting.append(share)
         self._schedule()
 
     @property
     def is_free(self) -> bool:
-        """Whether a program may run at once."""
+        """True if a program may run at once."""
         return self.left > 0 and not self._waiting
 
     def _schedule(self) -> None:
@@ -72,7 +72,7 @@ class Shares:
             asyncio.get_running_loop().call_soon(self._begin)
 
     def _begin(self) -> None:
-        """A turn of the loop."""
+        """Begin an iteration of the event loop: let the next waiting program run."""
         self._scheduled = False
         self.left = SLICE
         while self._waiting:
@@ -84,7 +84,7 @@ class Shares:
 
 
 class Share:
-    """CPU time and memory of one namespace's programs."""
+    """CPU time and memory of the programs of one namespace."""
 
     def __init__(self, shares: Shares) -> None:
         self._shares = shares
@@ -95,23 +95,24 @@ class Share:
 
     # Memory
 
-    def take(self, size: int) -> bool:
-        """Return False where so many bytes are not left."""
+    def reserve(self, size: int) -> bool:
+        """Reserve `size` bytes. Return False if fewer are left."""
         if size > self._memory:
             return False
         self._memory -= size
         return True
 
-    def give(self, size: int) -> None:
-        """Give back bytes that were taken."""
+    def release(self, size: int) -> None:
+        """Give back reserved bytes."""
         self._memory += size
 
     # Time
 
-    async def turn(self, *, waits: bool = True) -> None:
-        """Return when a program of the namespace may run for a slice.
+    async def wait_for_slice(self, *, waits: bool = True) -> None:
+        """Wait until a program of the namespace may run for a slice.
 
-        Without `waits`, as for a kubelet's own work, that is also while the namespace has used more than its share.
+        With `waits` False, as for a kubelet's own work, that holds even while the namespace has used more than its
+        share.
         """
         if waits and self._debt() > 0:
             await self._recovered()
@@ -124,14 +125,14 @@ class Share:
         await mine
 
     async def _recovered(self) -> None:
-        """Return when the namespace has used no more than its share."""
+        """Wait until the namespace has used no more than its share."""
         debt = self._debt()
         while debt > 0:
             await asyncio.sleep(min(debt / _RATE, _LONGEST))
             debt = self._debt()
 
     def wake(self) -> bool:
-        """Give the first that waits its slice; False where nobody waits any more."""
+        """Give a slice to the first waiting program. Return False if none waits any more."""
         while self._waiting:
             mine = self._waiting.popleft()
             if not mine.done():
@@ -141,19 +142,19 @@ class Share:
                 return True
         return False
 
-    def spent(self, seconds: float) -> None:
-        """A program has run for so long."""
+    def charge(self, seconds: float) -> None:
+        """Charge the namespace with seconds that a program has run."""
         self._credit -= seconds
-        self._shares.spent(seconds)
+        self._shares.charge(seconds)
 
     @property
-    def is_whole(self) -> bool:
-        """Whether nothing of it is used."""
+    def is_unused(self) -> bool:
+        """True if the share is unused, so that it can be dropped."""
         return self._debt() <= -_AT_ONCE and self._memory == _MEMORY and not self._waiting
 
     @property
     def clock(self) -> Callable[[], float]:
-        """Seconds, by which it is measured how long programs run."""
+        """Clock that measures the run time of programs, in seconds."""
         return self._shares.clock
 
     def _debt(self) -> float:
@@ -164,7 +165,7 @@ class Share:
 
 
 class Slices:
-    """Slices of one program: each step of it stands between `await begin()` and `end()`."""
+    """Time slices of one program. Each step of it runs between `await begin()` and `end()`."""
 
     __slots__ = ("_began", "_left", "_share", "_waits")
 
@@ -175,18 +176,18 @@ class Slices:
         self._began = 0.0
 
     async def begin(self) -> None:
-        """Return when the program may run on: at once, while its slice lasts."""
+        """Wait until the program may run on: not at all while its slice lasts."""
         if self._left <= 0:
-            await self._share.turn(waits=self._waits)
+            await self._share.wait_for_slice(waits=self._waits)
             self._left = SLICE
         self._began = self._share.clock()
 
     def end(self) -> None:
-        """A step is over."""
+        """Charge the time of a step."""
         spent = self._share.clock() - self._began
         self._left -= spent
-        self._share.spent(spent)
+        self._share.charge(spent)
 
-    def has_waited(self) -> None:
-        """Something was waited for, after which the program is to have its turn again."""
+    def end_slice(self) -> None:
+        """End the current slice, as the program has waited for something else."""
         self._left = 0.0

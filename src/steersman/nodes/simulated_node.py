@@ -1,4 +1,4 @@
-"""A simulated node: its Node object, its lease, the addresses of its pods."""
+"""A simulated node: its Node object, its lease and the addresses of its pods."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ from steersman.nodes.rehearsal import Unknown
 
 LEASES_NAMESPACE: Final = "kube-node-lease"
 LEASE_SECONDS: Final = 40
-"""How long a lease holds where there are few nodes, and as kubelets have it."""
-"""After which a node that has not renewed its lease counts as gone; it renews it four times as often."""
+"""Duration of a node's lease as kubelets set it; large sets of nodes use a longer one. A node that does not renew its
+lease for so long counts as unreachable; it renews the lease four times as often."""
 
 CAPACITY: Final[Mapping[str, str]] = MappingProxyType(
     {
@@ -59,7 +59,7 @@ GOOD: Final = (
     ("PIDPressure", "False", "KubeletHasSufficientPID", "kubelet has sufficient PID available"),
     ("Ready", "True", "KubeletReady", "kubelet is posting ready status"),
 )
-"""The conditions of a node that is well, in the order of a kubelet's."""
+"""Conditions of a healthy node, in the order of a kubelet's: type, status, reason, message."""
 
 _UNDER_PRESSURE: Final = {
     each[0]: each
@@ -75,13 +75,13 @@ _DECLARED: Final = (
     "InPlacePodVerticalScalingInitContainers",
     "RestartAllContainersOnContainerExits",
 )
-"""Features that API server and scheduler ask for. ExtendWebSocketsToKubelet is none of them: a client's WebSocket is
-translated before it comes here."""
+"""Features that the API server and the scheduler ask for. ExtendWebSocketsToKubelet is absent: the API server
+translates a client's WebSocket before it reaches this server."""
 
 
 @dataclass(frozen=True)
 class NodeTemplate:
-    """What is alike in simulated nodes, but for their names and addresses."""
+    """Properties that simulated nodes have in common, besides names and addresses."""
 
     capacity: Mapping[str, str] = field(default_factory=lambda: CAPACITY)
     labels: Mapping[str, str] = field(default_factory=dict)
@@ -91,20 +91,20 @@ class NodeTemplate:
     kubelet_version: str = "v1.36.3"
     kubelet_port: int = 10250
     missing_images: tuple[str, ...] = ()
-    """Patterns of the names of images that nobody has (`images.is_missing`)."""
+    """Patterns of names of images that no registry has (`images.is_missing`)."""
     unknown_programs: Unknown | None = None
-    """Fate of programs that are not simulated; None for the one that suits each container."""
+    """Treatment of programs that are not simulated; None for the default of each container."""
     given_allocatable: Mapping[str, str] | None = None
-    """The part of the capacity that pods may have; None for all of it."""
+    """Resources for pods; None for the whole capacity."""
 
     @property
     def allocatable(self) -> Mapping[str, str]:
-        """The part of the capacity that pods may have."""
+        """Resources for pods."""
         return self.capacity if self.given_allocatable is None else self.given_allocatable
 
 
 class SimulatedNode:
-    """One node; `number` says which of the addresses are its own."""
+    """One simulated node. `number` determines its address and the range of its pods' addresses."""
 
     def __init__(self, name: str, number: int, template: NodeTemplate, hosts: IPv4Network, pods: IPv4Network) -> None:
         self.name: Final = name
@@ -116,22 +116,22 @@ class SimulatedNode:
             raise ValueError(f"{pods} has no range for node {number}")
         self.pod_cidr: Final = IPv4Network((int(pods.network_address) + (number << (32 - size)), size))
         self.uid = ""
-        self.began: float = times.moment()
+        self.began: float = times.unix_now()
         self.unreachable = False
-        """It sends no heartbeats, sees to no pods and answers nobody."""
+        """True if it sends no heartbeats, syncs no pods and answers no requests."""
         self.start_delay = 0.0
         """Seconds from a pod's start until its containers begin."""
         self.images: dict[str, None] = {}
-        """The full names of images that it has, those last that were used last."""
+        """Full names of images on the node; the most recently used ones come last."""
         self.pressure: tuple[str, ...] = ()
-        """The conditions that say that it has too little of something."""
+        """Types of its pressure conditions that are true."""
         self.allocated: Final = Allocated()
         self._addresses: dict[Key, str] = {}
         self._taken: dict[str, Key] = {}
         self._next = 0
 
     def address_of(self, pod: Key, known: str) -> str:
-        """The address of a pod: the one it has already (`known`), or a free one that is its own from now on."""
+        """Return the address of a pod, after reserving it: `known` if the pod has one already, otherwise a free one."""
         found = self._addresses.get(pod)
         if found is None:
             found = known or self._free()
@@ -140,13 +140,13 @@ class SimulatedNode:
         return found
 
     def release(self, pod: Key) -> None:
-        """The address of a pod is free again."""
+        """Free the address of a pod."""
         found = self._addresses.pop(pod, None)
         if found is not None and self._taken.get(found) == pod:
             del self._taken[found]
 
     def has_pulled(self, names: Iterable[str]) -> None:
-        """It has these images from now on; those that were not used for the longest time go where there are many."""
+        """Add images to the node, and evict the least recently used ones beyond the bound."""
         for name in names:
             self.images.pop(name, None)
             self.images[name] = None
@@ -154,16 +154,16 @@ class SimulatedNode:
             del self.images[next(iter(self.images))]
 
     def _reported_images(self) -> list[ContainerImage]:
-        """The largest ones."""
+        """Return the largest images, for the status."""
         sizes = sorted(((size_of(name), name) for name in self.images), reverse=True)
         return [ContainerImage(names=[name], size_bytes=size) for size, name in sizes[:_MOST_REPORTED_IMAGES]]
 
     def pod_at(self, address: str) -> Key | None:
-        """The pod that has an address."""
+        """Return the pod that has an address, or None."""
         return self._taken.get(address)
 
     def _free(self) -> str:
-        """The next free address; when all are taken, which its capacity rules out, they are given twice."""
+        """Return the next free address. If none is free, which the capacity prevents, return one that is in use."""
         first, size = int(self.pod_cidr.network_address) + 2, self.pod_cidr.num_addresses - 3
         for _ in range(size):
             candidate = str(IPv4Address(first + self._next % size))
@@ -177,7 +177,7 @@ class SimulatedNode:
         return sha256(self.name.encode()).hexdigest()[:32]
 
     def usual_labels(self) -> dict[str, str]:
-        """The labels that a kubelet gives its node."""
+        """Return the labels that a kubelet sets on its node."""
         architecture = self.template.architecture
         return {
             "beta.kubernetes.io/arch": architecture,
@@ -188,7 +188,7 @@ class SimulatedNode:
         }
 
     def node(self) -> Node:
-        """The object that it registers."""
+        """Return the Node object that the kubelet registers."""
         template = self.template
         labels = {**self.usual_labels(), **template.labels}
         cidr = str(self.pod_cidr)
@@ -201,7 +201,10 @@ class SimulatedNode:
         )
 
     def status(self, before: list[NodeCondition]) -> NodeStatus:
-        """What it reports of itself."""
+        """Return the status that the kubelet reports.
+
+        `before` are the current conditions, whose transition times stay.
+        """
         template, now, machine = self.template, times.now(), str(UUID(self._machine_id))
         conditions = [
             time_condition(
@@ -252,7 +255,7 @@ class SimulatedNode:
         )
 
     def lease(self, seconds: int) -> Lease:
-        """The lease that says that it is there, which holds for some seconds."""
+        """Return the node's Lease, with a duration of `seconds`."""
         owner = OwnerReference(api_version="v1", kind="Node", name=self.name, uid=self.uid)
         return Lease(
             metadata=ObjectMeta(name=self.name, namespace=LEASES_NAMESPACE, owner_references=[owner]),

@@ -1,6 +1,6 @@
-"""The ConfigMaps and Secrets that pods on nodes name: which keys they have, and who waits for one.
+"""ConfigMaps and Secrets that pods on nodes reference: their keys, and the pods that wait for them.
 
-All are followed, but of each its keys alone are kept.
+All ConfigMaps and Secrets are watched, but only their keys are kept.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from steersman.nodes.references import CONFIG_MAP, SECRET, Find, Keys, Source, s
 
 
 class Sources:
-    """`start`, then `await stop()`."""
+    """Watched ConfigMaps and Secrets: `start`, then `await stop()`."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
         self._config_maps = Informer(client, CONFIG_MAPS, transform=_without_values)
         self._secrets = Informer(client, SECRETS, transform=_without_secret_values)
         self._waiting: dict[tuple[str, Source], set[Key]] = {}
-        """Pods that wait for one, by its namespace."""
+        """Waiting pods by namespace and ConfigMap or Secret."""
         self._waits_for: dict[Key, set[Source]] = {}
 
     async def start(self, wake: Callable[[Key], None]) -> None:
-        """Begins to follow; `wake` is called with a pod for which something it waits for has come or changed."""
+        """Start to watch. `wake` is called with a pod when something that it waits for was created or changed."""
 
         def told(kind: str) -> Callable[[ConfigMap | Secret | None, ConfigMap | Secret | None], None]:
             def changed(_: ConfigMap | Secret | None, new: ConfigMap | Secret | None) -> None:
@@ -43,17 +43,20 @@ class Sources:
         self._secrets.on_change(told(SECRET))
         self._config_maps.start()
         self._secrets.start()
-        await self._config_maps.synced()
-        await self._secrets.synced()
+        await self._config_maps.wait_until_synced()
+        await self._secrets.wait_until_synced()
 
     async def stop(self) -> None:
-        """Ends."""
+        """Stop watching."""
         await self._config_maps.stop()
         await self._secrets.stop()
 
     async def finder(self, pod: Pod) -> Find:
-        """How what a pod names is found; what seems not to be there was asked for once more. Raises StatusError,
-        Unreachable."""
+        """Return a function that finds the keys of what a pod references; what the cache lacks is requested from the
+        server.
+
+        Raises StatusError, Unreachable.
+        """
         namespace, _ = key_of(pod)
         known = {each: self.keys(namespace, each) for each in set(sources_of(pod))}
         for source, keys in known.items():
@@ -62,7 +65,7 @@ class Sources:
         return known.get
 
     def wait_for(self, pod: Key, sources: Iterable[Source]) -> None:
-        """Has a pod looked at when one of these has come or changed, and for no others any more."""
+        """Replace the ConfigMaps and Secrets that a pod waits for."""
         namespace, _ = pod
         wanted, before = set(sources), self._waits_for.pop(pod, set())
         for each in before - wanted:
@@ -76,7 +79,7 @@ class Sources:
             self._waits_for[pod] = wanted
 
     def keys(self, namespace: str, source: Source) -> Keys | None:
-        """Those of one, None if it is not known to be there."""
+        """Return the keys of a ConfigMap or Secret from the cache; None if it is not there."""
         found: ConfigMap | Secret | None
         if source.kind == SECRET:
             found = self._secrets.get(namespace, source.name)

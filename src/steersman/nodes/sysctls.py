@@ -1,4 +1,4 @@
-"""Parameters of the kernel that a pod may set (pkg/kubelet/sysctl)."""
+"""Kernel parameters that a pod may set (pkg/kubelet/sysctl)."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ _NET: Final = frozenset(
         "tcp_wmem",
     )
 )
-"""Those that are a pod's own and have no influence on others."""
+"""Parameters that are namespaced by pod and do not affect other pods."""
 
 
 def forbidden(pod: Pod) -> str:
-    """Return why a node does not take a pod for a parameter that it sets; "" if it does."""
+    """Return the error for a kernel parameter that a pod may not set; "" if it may set all of them."""
     security = pod.spec.security_context
     for each in () if security is None else security.sysctls:
         name = _normalized(each.name)
@@ -43,7 +43,7 @@ def forbidden(pod: Pod) -> str:
 
 
 def _normalized(name: str) -> str:
-    """Return a name with dots as separators; the separators are those of its first one."""
+    """Return a name with dots as separators; its first separator tells which of both it uses."""
     if "/" not in name or 0 <= name.find(".") < name.find("/"):
         return name
     return name.translate({ord("/"): ".", ord("."): "/"})

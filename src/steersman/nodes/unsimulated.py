@@ -1,6 +1,7 @@
-"""Fields of pods that are accepted and have no effect on simulated nodes, which a pod's node tells of by an event.
+"""Fields of pods that are accepted and have no effect on simulated nodes; an event of the pod names them.
 
-What only a kernel does for programs that run (privileges, profiles, mount flags) is no part of this: no program runs.
+Fields that concern only a kernel and running programs (privileges, profiles, mount flags) are not among them, as no
+program runs.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ _EMPTY_VOLUMES: Final = (
     ("storageos", "storageos"),
     ("vsphereVolume", "vsphere_volume"),
 )
-"""Sources of volumes that are empty folders to begin with."""
+"""Volume sources that are simulated as empty folders: JSON name and attribute."""
 _OF_SPEC: Final[tuple[tuple[str, Callable[[PodSpec], object]], ...]] = (
     ("hostIPC", lambda spec: spec.host_ipc),
     ("hostPID", lambda spec: spec.host_pid),
@@ -50,17 +51,17 @@ _OF_SOURCES: Final[tuple[tuple[str, Callable[[VolumeProjection], object]], ...]]
 
 
 def fields_without_effect(pod: Pod) -> list[str]:
-    """Return the paths of the fields that a pod has and that have no effect, each once."""
+    """Return the paths of the pod's fields that have no effect, each once."""
     return list(dict.fromkeys(_fields(pod.spec)))
 
 
-def told(fields: list[str]) -> str:
-    """Return the message about them."""
+def event_message(fields: list[str]) -> str:
+    """Return the event message for fields without effect."""
     return f"no effect on a simulated node: {', '.join(f'spec.{each}' for each in fields)}"
 
 
 def all_fields() -> list[str]:
-    """Return the paths of all such fields."""
+    """Return the paths of all fields that have no effect."""
     return [
         *(name for name, _ in _OF_SPEC),
         *(f"volumes[].{name}" for name, _ in _EMPTY_VOLUMES),

@@ -1,7 +1,7 @@
-"""How much cpu and memory simulated containers use.
+"""Simulated CPU and memory usage of containers.
 
-Annotations of the pod say it: `simulation.steersman.dev/cpu` and `.../memory`, for all its containers or, with `.NAME`
-behind, for one. Else a container uses a part of what it asks for.
+Annotations of the pod set it: `simulation.steersman.dev/cpu` and `.../memory` for all its containers or, with the
+suffix `.NAME`, for one. Without annotations a container uses a part of its requests.
 """
 
 from __future__ import annotations
@@ -19,13 +19,15 @@ RESOURCES: Final = ("cpu", "memory")
 _NANO: Final = 10**9
 _MOST: Final = (2**63 - 1) * _NANO
 _PART: Final = {"cpu": 10, "memory": 4}
-"""A container uses a tenth of the cpu that it asks for, and a quarter of the memory."""
+"""Divisors of requests: a container uses a tenth of its CPU request and a quarter of its memory request."""
 _WITHOUT_REQUEST: Final = {"cpu": _NANO // 1000, "memory": (16 << 20) * _NANO}
-"""What it uses if it asks for nothing: 1m and 16Mi."""
+"""Usage of a container without a request: 1m of CPU, 16Mi of memory."""
 
 
 class Usage(NamedTuple):
-    """What a container uses: billionths of a cpu, bytes of memory; it has run since `since` (seconds since 1970)."""
+    """Usage of a container: billionths of a CPU and bytes of memory, while running since `since` (seconds
+    since 1970).
+    """
 
     container: str
     cpu: int
@@ -34,7 +36,9 @@ class Usage(NamedTuple):
 
 
 class Total(NamedTuple):
-    """Billionths of a core now, nanoseconds of a core since the start, bytes: of several containers."""
+    """Usage of several containers: billionths of a core now, nanoseconds of a core since their starts,
+    bytes of memory.
+    """
 
     nano_cores: int
     core_nano_seconds: int
@@ -42,7 +46,7 @@ class Total(NamedTuple):
 
 
 def total_of(parts: Iterable[Usage], now: float) -> Total:
-    """What containers use together. `now` is in seconds since 1970."""
+    """Return the sum of usages. `now` is in seconds since 1970."""
     cores = seconds = memory = 0
     for each in parts:
         cores += each.cpu
@@ -52,7 +56,7 @@ def total_of(parts: Iterable[Usage], now: float) -> Total:
 
 
 def usage_of(pod: Pod) -> list[Usage]:
-    """Of each container that runs, sidecars too; nothing of a pod that does not run."""
+    """Return the usage of each running container and sidecar; nothing for a pod that does not run."""
     if pod.status.phase != "Running":
         return []
     statuses = {each.name: each for each in (*pod.status.container_statuses, *pod.status.init_container_statuses)}
@@ -72,7 +76,7 @@ def _running_since(status: ContainerStatus | None) -> int | None:
 
 
 def _used(pod: Pod, container: Container, resource: str) -> int:
-    """In billionths."""
+    """Return the usage of one resource in billionths."""
     annotations = pod.metadata.annotations
     for key in (f"{PREFIX}{resource}.{container.name}", f"{PREFIX}{resource}"):
         said = _nanos(annotations.get(key, ""))
@@ -83,7 +87,7 @@ def _used(pod: Pod, container: Container, resource: str) -> int:
 
 
 def _nanos(text: str) -> int | None:
-    """None for what is no amount."""
+    """Return an amount in billionths; None for text that is no valid amount."""
     try:
         amount = nanos(text)
     except QuantityError:

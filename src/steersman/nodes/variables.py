@@ -1,4 +1,4 @@
-"""Variables of a container and references to them in its command, as long as a process may have them."""
+"""Variables of a container and references to them in its command, bounded as for a process in Linux."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Final
 MOST_ARGUMENT: Final = 128 << 10
 """Bytes of one argument or variable of a process in Linux (MAX_ARG_STRLEN)."""
 MOST_ARGUMENTS: Final = 2 << 20
-"""Bytes of all of them together (ARG_MAX, with the usual stack)."""
+"""Bytes of all arguments and variables together (ARG_MAX, with the usual stack)."""
 _POINTER: Final = 8
 _REFERENCE: Final = re.compile(r"\$\$|\$\(([-._a-zA-Z][-._a-zA-Z0-9]*)\)", re.ASCII)
 
@@ -18,14 +18,14 @@ class ArgumentsTooLong(Exception):
     """No process can be started with these arguments and variables (E2BIG)."""
 
 
-class Room:
-    """What a process may be given as arguments and variables."""
+class ArgumentBudget:
+    """Budget of bytes for the arguments or variables of a process."""
 
     def __init__(self) -> None:
         self._left = MOST_ARGUMENTS
 
-    def take(self, text: str) -> None:
-        """Raises ArgumentsTooLong where there is no room for one more text."""
+    def use(self, text: str) -> None:
+        """Use the bytes of one more argument or variable. Raises ArgumentsTooLong if they exceed the budget."""
         size = len(text) if text.isascii() else len(text.encode(errors="replace"))
         self._left -= size + 1 + _POINTER
         if size >= MOST_ARGUMENT or self._left < 0:
@@ -33,24 +33,24 @@ class Room:
 
 
 class Variables(dict[str, str]):
-    """Variables by name, which are put one after the other; each may refer to those before it."""
+    """Variables by name, added one after the other; each may refer to earlier ones."""
 
     def __init__(self, given: Mapping[str, str]) -> None:
         super().__init__()
-        self._room = Room()
+        self._budget = ArgumentBudget()
         for name, value in given.items():
             self.put(name, value)
 
     def put(self, name: str, value: str) -> None:
-        """Raises ArgumentsTooLong. A variable of the same name that was there before keeps its room."""
-        self._room.take(f"{name}={value}")
+        """Add a variable. A replaced variable still counts against the budget. Raises ArgumentsTooLong."""
+        self._budget.use(f"{name}={value}")
         self[name] = value
 
 
 def expanded(text: str, variables: Mapping[str, str]) -> str:
-    """Return the text with variables in the place of `$(NAME)`, and `$` in that of `$$`; unknown names stay.
+    """Return the text with `$(NAME)` replaced by the variable's value and `$$` by `$`; unknown names stay.
 
-    Raises ArgumentsTooLong before a text is made that no process can be given: variables that name variables grow
+    Raises ArgumentsTooLong before a text grows beyond what a process can get, as variables that refer to variables grow
     exponentially.
     """
     parts: list[str] = []

@@ -1,7 +1,7 @@
-"""What a pod says of the files in its containers' volumes: where there are some, their modes, their file systems.
+"""File properties in a container's volumes, from its pod's spec: folders with content, modes, file systems.
 
 Follows the volume plugins of pkg/volume (configmap, secret, downwardapi, projected, emptydir) and `volume_linux.go`
-(what a pod's `fsGroup` adds). What is in the files `surroundings` looks up.
+(the effect of a pod's `fsGroup`). The content of the files is read in `surroundings`.
 """
 
 from __future__ import annotations
@@ -14,21 +14,23 @@ from steersman.api.core.v1 import Pod, Volume, VolumeMount
 from steersman.machinery.built_in.pod_resources import AnyContainer
 
 _MODE: Final = 0o644
-"""Of files in volumes, unless the volume says something else."""
+"""Mode of files in volumes without a default mode of their own."""
 _EMPTY_DIR: Final = 0o777
 _OF_TOKEN: Final = 0o600
-"""Of a token, where the pod has a group of its own or a user."""
+"""Mode of a token's file, if the pod has a user or a group of its own."""
 _GROUP_READS: Final = 0o440
-"""What a pod's group may do with files that nobody writes."""
+"""Permission bits that `fsGroup` adds to files of read-only volumes."""
 
 
 def folders_with_contents(pod: Pod, container: AnyContainer) -> tuple[str, ...]:
-    """Where a container has files that others have made: of ConfigMaps, Secrets, projections, the downward API."""
+    """Return the folders with files from ConfigMaps, Secrets, projections or the downward API."""
     return tuple(mount.mount_path.rstrip("/") for mount, volume in _mounted(pod, container) if _has_contents(volume))
 
 
 def file_systems(pod: Pod, container: AnyContainer) -> dict[str, str]:
-    """The types of a container's volumes, by the folders where they are mounted: those that are in memory are tmpfs."""
+    """Return the file system types of a container's volumes by mount folder: tmpfs for volumes in memory, otherwise
+    ext4.
+    """
     return {
         mount.mount_path.rstrip("/") or "/": "tmpfs" if _is_in_memory(volume) else "ext4"
         for mount, volume in _mounted(pod, container)
@@ -36,7 +38,7 @@ def file_systems(pod: Pod, container: AnyContainer) -> dict[str, str]:
 
 
 def modes(pod: Pod, container: AnyContainer, paths: Collection[str]) -> dict[str, int]:
-    """The permission bits of those files in a container that are in its volumes, and of the folders these are in."""
+    """Return the permission bits of those of `paths` that are in the container's volumes, and of emptyDir folders."""
     found: dict[str, int] = {}
     security = pod.spec.security_context
     group = security.fs_group if security is not None else None
@@ -75,7 +77,7 @@ def _is_in_memory(volume: Volume) -> bool:
 
 
 def _said(volume: Volume, *, is_owned: bool) -> tuple[int, dict[str, int]]:
-    """The mode of a volume's files, and those of files that have one of their own, by path in the volume."""
+    """Return the default mode of a volume's files, and the modes of files with their own, by path in the volume."""
     special: dict[str, int] = {}
     default: int | None = None
     sources = []

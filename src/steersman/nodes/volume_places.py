@@ -1,4 +1,4 @@
-"""Places of the files of pods' volumes: by pod, by persistent volume, by node and path."""
+"""Location of the files of pods' volumes: by pod, by persistent volume, or by node and path."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from steersman.machinery.built_in.volumes import claim_name
 from steersman.nodes.volume_store import VolumeKey
 
 SERVER: Final = "server"
-"""The kind of keys of file servers."""
+"""Kind of the keys of NFS servers."""
 VolumeOf = Callable[[Key], PersistentVolume | None]
-"""The persistent volume that a claim is bound to."""
+"""Returns the persistent volume that a claim is bound to, or None."""
 
 
 class VolumePlace(NamedTuple):
-    """A volume, and the path in it that is the volume's root for a pod."""
+    """A stored volume, and the path in it that is the root of a pod's volume."""
 
     key: VolumeKey
     inside: str = ""
 
 
 def place_of(pod: Pod, volume: Volume, volume_of: VolumeOf) -> VolumePlace | None:
-    """Return where the files of a volume are that containers write into; None for a volume of any other kind."""
+    """Return the location of a volume that containers write into; None for a volume of any other kind."""
     if volume.empty_dir is not None:
         return VolumePlace(of_pod(pod, volume))
     if volume.host_path is not None:
@@ -39,7 +39,7 @@ def place_of(pod: Pod, volume: Volume, volume_of: VolumeOf) -> VolumePlace | Non
 
 
 def _is_read_only(volume: Volume) -> bool:
-    """Return True for volumes whose files are given."""
+    """Return True for volumes whose content comes from objects or an image."""
     return any((volume.config_map, volume.secret, volume.downward_api, volume.projected, volume.image))
 
 
@@ -49,7 +49,7 @@ def of_pod(pod: Pod, volume: Volume) -> VolumeKey:
 
 
 def of_persistent(volume: PersistentVolume) -> VolumeKey:
-    """Return the key of a persistent volume that is on no node."""
+    """Return the key of a persistent volume that is not on a node."""
     return VolumeKey("persistent", volume.metadata.uid)
 
 

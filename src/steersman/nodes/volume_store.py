@@ -1,6 +1,6 @@
-"""Files that simulated containers write into volumes: of pods, of nodes, of persistent volumes.
+"""Files that simulated containers write into volumes of pods, of nodes and of persistent volumes.
 
-They are kept in memory while their volume lives, within a bound for each volume and one for all.
+The files are kept in memory as long as their volume lives, bounded for each volume and for all together.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from typing import Final, NamedTuple
 from steersman.nodes.shell.effects import NoSpace, taken_by
 
 MOST_IN_VOLUME: Final = 1 << 20
+"""Bytes of the files of one volume, with their names and the overhead of each."""
 MOST_IN_ALL: Final = 64 << 20
-"""Bytes of all files, with their names and what each takes itself."""
+"""Bytes of the files of all volumes, with their names and the overhead of each."""
 
 
 class VolumeKey(NamedTuple):
-    """The identity of a place for files. `owner` is the UID of a pod or a persistent volume, or the name of a node or
-    a server."""
+    """Key of a stored volume. `owner` is the UID of a pod or persistent volume, or the name of a node or a server."""
 
     kind: str
     owner: str
@@ -25,18 +25,18 @@ class VolumeKey(NamedTuple):
 
 
 class VolumeFiles(MutableMapping[str, bytes]):
-    """Files of one volume, by their path in it. Setting raises NoSpace where the volume or the store is full."""
+    """Files of one volume, by their path in it. Setting raises NoSpace if the volume or the store is full."""
 
     def __init__(self, store: VolumeStore, key: VolumeKey) -> None:
         self._store = store
         self._files: dict[str, bytes] = {}
         self.key: Final = key
         self.taken = 0
-        """Bytes of its files, with their names and what each takes itself."""
+        """Bytes of the files, with their names and the overhead of each."""
         self.size = 0
-        """Bytes of its files alone."""
+        """Bytes of the files alone."""
         self.is_gone = False
-        """Deleted: whoever has it still can write nothing into it."""
+        """True once the volume is deleted, after which nothing can be written into it."""
 
     def __getitem__(self, path: str) -> bytes:
         return self._files[path]
@@ -70,21 +70,21 @@ class VolumeFiles(MutableMapping[str, bytes]):
 
 
 class VolumeStore:
-    """Volumes of all nodes."""
+    """Stored volumes of all nodes."""
 
     def __init__(self) -> None:
         self._volumes: dict[VolumeKey, VolumeFiles] = {}
         self.taken = 0
 
     def files(self, key: VolumeKey) -> VolumeFiles:
-        """Return the files of a volume, to be changed."""
+        """Return the files of a volume, for reading and writing. An unknown volume is created."""
         found = self._volumes.get(key)
         if found is None:
             found = self._volumes[key] = VolumeFiles(self, key)
         return found
 
     def has(self, key: VolumeKey) -> bool:
-        """Return True if somebody has asked for a volume."""
+        """Return True if the volume exists."""
         return key in self._volumes
 
     def room(self) -> int:

@@ -1,6 +1,6 @@
-"""The volumes of pods on simulated nodes: a pod waits until its claims are bound and attached to its node.
+"""Volumes of claims of pods on simulated nodes: a pod waits until its claims are bound and attached to its node.
 
-What a kubelet's volume manager tells of is told: which volumes are in use, and that a file system was made larger
+As a kubelet's volume manager does, it reports which volumes are in use, and expands file systems
 (pkg/kubelet/volumemanager).
 """
 
@@ -26,34 +26,34 @@ _RESIZING = ("Resizing", _TO_BE_RESIZED)
 
 
 def uses_claims(pod: Pod) -> bool:
-    """Whether a pod has volumes that it may have to wait for."""
+    """Return True if a pod has volumes of claims, for which it may have to wait."""
     return any(each.persistent_volume_claim is not None or each.ephemeral is not None for each in pod.spec.volumes)
 
 
 class NodeVolumes:
-    """Looks at the volumes of pods that have nodes; `wake` is called with a pod that should be looked at again."""
+    """Volumes of claims of pods on nodes. `wake` is called with a pod that needs a sync."""
 
     def __init__(self, client: Client, informers: Informers, nodes: Mapping[str, object]) -> None:
         self._client = client
         self._nodes = nodes
-        self._claims = informers.of(PERSISTENT_VOLUME_CLAIMS)
-        self._volumes = informers.of(PERSISTENT_VOLUMES)
-        self._drivers = informers.of(CSI_DRIVERS)
-        self._node_objects = informers.of(NODES)
+        self._claims = informers.for_resource(PERSISTENT_VOLUME_CLAIMS)
+        self._volumes = informers.for_resource(PERSISTENT_VOLUMES)
+        self._drivers = informers.for_resource(CSI_DRIVERS)
+        self._node_objects = informers.for_resource(NODES)
         self._users: dict[Key, set[Key]] = {}
-        """The pods on nodes that use a claim."""
+        """Pods on nodes that use a claim, by claim."""
         self._claims_of: dict[Key, set[Key]] = {}
-        """The claims that such a pod uses."""
+        """Claims that a pod uses, by pod."""
         self._in_use: dict[str, dict[str, set[Key]]] = {}
-        """On each node the volumes in use, and by which pods."""
-        self._said: dict[str, list[str]] = {}
-        """What nodes were last made to say of that."""
-        self._telling: dict[str, asyncio.Lock] = {}
+        """Pods that use a volume, by node and unique name of the volume."""
+        self._written: dict[str, list[str]] = {}
+        """Volumes in use as last written, by node."""
+        self._write_locks: dict[str, asyncio.Lock] = {}
         self._waiting: dict[str, set[Key]] = {}
-        """On each node the pods that wait for a volume to be attached."""
+        """Pods that wait for a volume to be attached, by node."""
 
     def start(self, wake: Callable[[Key], None]) -> None:
-        """Begins to follow what pods wait for."""
+        """Start to follow claims, volumes, nodes and drivers that pods wait for."""
 
         def claim_changed(_: PersistentVolumeClaim | None, new: PersistentVolumeClaim | None) -> None:
             for pod in self._users.get(key_of(new), ()) if new is not None else ():
@@ -66,7 +66,7 @@ class NodeVolumes:
 
         def node_changed(old: Node | None, new: Node | None) -> None:
             if new is None and old is not None:
-                self._said.pop(old.metadata.name, None)
+                self._written.pop(old.metadata.name, None)
             if new is not None and (old is None or old.status.volumes_attached != new.status.volumes_attached):
                 for pod in self._waiting.get(new.metadata.name, ()):
                     wake(pod)
@@ -81,9 +81,12 @@ class NodeVolumes:
         self._node_objects.on_change(node_changed)
         self._drivers.on_change(driver_changed)
 
-    async def mounted(self, pod: Pod, node: str) -> Sequence[str] | None:
-        """The names of volumes whose file systems were made larger just now; None if a volume cannot be used yet.
-        Raises StatusError, Unreachable."""
+    async def set_up(self, pod: Pod, node: str) -> Sequence[str] | None:
+        """Return the names of volumes whose file systems were expanded by this call; None if a volume cannot be used
+        yet.
+
+        Raises StatusError, Unreachable.
+        """
         key = key_of(pod)
         claims = self._follow(pod)
         found = [self.volume_of(claim) for claim in claims]
@@ -104,14 +107,14 @@ class NodeVolumes:
         return [each for each in [await self._resized(claim) for claim in claims] if each]
 
     async def release(self, pod: Key, node: str) -> None:
-        """A pod uses nothing any more on a node. Raises StatusError, Unreachable."""
+        """Release the volumes that a pod uses on a node. Raises StatusError, Unreachable."""
         waiting = self._waiting.get(node)
         if waiting is not None:
             waiting.discard(pod)
             if not waiting:
                 del self._waiting[node]
-        if self._said.get(node) or any(pod in users for users in self._in_use.get(node, {}).values()):
-            await self._use(pod, node, set())  # where this fails, it is asked for again
+        if self._written.get(node) or any(pod in users for users in self._in_use.get(node, {}).values()):
+            await self._use(pod, node, set())  # if this fails, the caller calls `release` again
         for claim in self._claims_of.pop(pod, ()):
             users = self._users[claim]
             users.discard(pod)
@@ -119,7 +122,7 @@ class NodeVolumes:
                 del self._users[claim]
 
     def has(self, pod: Key) -> bool:
-        """Whether a pod is known to use claims."""
+        """Return True if a pod is known to use claims."""
         return pod in self._claims_of
 
     def _follow(self, pod: Pod) -> list[Key]:
@@ -132,7 +135,7 @@ class NodeVolumes:
         return claims
 
     def volume_of(self, key: Key) -> PersistentVolume | None:
-        """The volume of a claim, if both are bound to each other."""
+        """Return the volume of a claim, if both are bound to each other; otherwise None."""
         claim = self._claims.get(*key)
         if claim is None or claim.status.phase != "Bound" or not is_fully_bound(claim):
             return None
@@ -141,7 +144,7 @@ class NodeVolumes:
         return volume if ref is not None and ref.uid == claim.metadata.uid else None
 
     async def _use(self, pod: Key, node: str, names: set[str]) -> None:
-        """Has the status of a node say which volumes are in use, with those of a pod."""
+        """Set the volumes that a pod uses on a node, and write them into the node's status."""
         in_use = self._in_use.setdefault(node, {})
         for name in names:
             in_use.setdefault(name, set()).add(pod)
@@ -151,24 +154,27 @@ class NodeVolumes:
                 del in_use[name]
         if not in_use:
             del self._in_use[node]
-        await self._tell(node)
+        await self._write_volumes_in_use(node)
 
-    async def _tell(self, node: str) -> None:
-        """Has the status of a node say which volumes are in use, if that is not what was said last: what is known of
-        the node's object may be older."""
-        async with self._telling.setdefault(node, asyncio.Lock()):
+    async def _write_volumes_in_use(self, node: str) -> None:
+        """Write the volumes in use into the node's status, unless they were written last.
+
+        The cached Node object may be older than the last write, so it is used only before the first one.
+        """
+        async with self._write_locks.setdefault(node, asyncio.Lock()):
             known = self._node_objects.get("", node)
             wanted = sorted(self._in_use.get(node, ()))
-            if known is None or self._said.get(node, sorted(known.status.volumes_in_use)) == wanted:
+            if known is None or self._written.get(node, sorted(known.status.volumes_in_use)) == wanted:
                 return
             patch = {"status": {"volumesInUse": wanted or None}}
             with ignoring(is_not_found):
-                await self._client.change(NODES, node, "", patch, subresource="status")
-                self._said[node] = wanted
+                await self._client.patch_without_result(NODES, node, "", patch, subresource="status")
+                self._written[node] = wanted
 
     async def _resized(self, key: Key) -> str:
-        """Makes the file system of a claim's volume as large as the volume, where that is left to the node. The name
-        of the volume, or ""."""
+        """Expand the file system of a claim's volume, if the node has to, and return the volume's name;
+        otherwise "".
+        """
         claim = self._claims.get(*key)
         volume = None if claim is None else self._volumes.get("", claim.spec.volume_name)
         if claim is None or volume is None:

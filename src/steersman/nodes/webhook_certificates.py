@@ -1,5 +1,7 @@
-"""The work of kube-webhook-certgen, by which charts make the certificates of their webhooks: `create` leaves a Secret
-with a key, its certificate and the authority's, `patch` puts the authority into webhook configurations and APIServices.
+"""Simulation of kube-webhook-certgen, by which charts create the certificates of their webhooks.
+
+`create` creates a Secret with a key, its certificate and the authority's; `patch` puts the authority into webhook
+configurations and APIServices.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ from steersman.client.resources import (
 )
 from steersman.machinery.built_in.pod_resources import AnyContainer
 from steersman.nodes.container_status import MOST_IMAGE
-from steersman.nodes.surroundings import unexpanded_command_of
+from steersman.nodes.initial_world import unexpanded_command_of
 
 _IMAGE: Final = re.compile(r"(^|/)kube-webhook-certgen([:@]|$)")
 _COMMANDS: Final = frozenset({"create", "patch"})
@@ -30,21 +32,23 @@ _MOST_HOSTS: Final = 100
 
 
 def is_certificate_maker(container: AnyContainer) -> bool:
-    """Return True for a container of kube-webhook-certgen that has something to do."""
+    """Return True for a container of kube-webhook-certgen with a known command."""
     is_maker = _IMAGE.search(container.image[:MOST_IMAGE]) is not None
     return is_maker and not _COMMANDS.isdisjoint(unexpanded_command_of(container))
 
 
 async def make_certificates(client: Client, namespace: str, words: list[str]) -> None:
-    """Do as the words of a command say. Raises StatusError, ValueError."""
+    """Do the work of a command. Raises StatusError, ValueError."""
     command, flags = _flags(words)
     flags.setdefault("namespace", namespace)
     await (_create if command == "create" else _patch)(client, flags)
 
 
 def _flags(words: list[str]) -> tuple[str, dict[str, str]]:
-    """Return the command, and the values of flags. A flag is followed by `=` and its value, or the next word is its
-    value; one of the boolean flags alone is true."""
+    """Return the command and the values of flags.
+
+    A flag's value follows after `=`, or as the next word; a boolean flag alone is true.
+    """
     command, found = "", dict[str, str]()
     rest = iter(words)
     for word in rest:
@@ -57,7 +61,7 @@ def _flags(words: list[str]) -> tuple[str, dict[str, str]]:
 
 
 async def _create(client: Client, flags: Mapping[str, str]) -> None:
-    """Make the Secret, unless it is there. Raises StatusError, ValueError."""
+    """Create the Secret unless it exists. Raises StatusError, ValueError."""
     name, namespace = flags.get("secret-name", ""), flags["namespace"]
     hosts = [each for each in flags.get("host", "").split(",") if each]
     if not name or not hosts or len(hosts) > _MOST_HOSTS:
@@ -66,7 +70,7 @@ async def _create(client: Client, flags: Mapping[str, str]) -> None:
         if not (await client.get(SECRETS, name, namespace)).data.get(flags.get("ca-name", "ca")):
             raise ValueError("got secret, but it did not contain a 'ca' key")
         return
-    from steersman.nodes.certificates import certificates_of  # most clusters make none
+    from steersman.nodes.certificates import certificates_of  # imported here, as most clusters never need it
 
     authority, certificate, key = certificates_of(hosts)
     data = {
@@ -82,7 +86,7 @@ async def _create(client: Client, flags: Mapping[str, str]) -> None:
 
 
 async def _patch(client: Client, flags: Mapping[str, str]) -> None:
-    """Put the authority of the Secret into webhook configurations and APIServices. Raises StatusError, ValueError."""
+    """Put the Secret's authority into webhook configurations and APIServices. Raises StatusError, ValueError."""
     name, policy = flags.get("webhook-name", ""), flags.get("patch-failure-policy", "")
     kinds = [each for each in ("validating", "mutating") if flags.get(f"patch-{each}", "true") == "true"]
     api_service = flags.get("apiservice-name", "")

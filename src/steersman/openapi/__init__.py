@@ -1,1 +1,1 @@
-"""OpenAPI: the documents of what is served, made of the catalogue, and the paths that serve them."""
+"""OpenAPI documents of the served resources, built from the catalogue, and the paths that serve them."""

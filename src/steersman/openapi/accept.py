@@ -1,4 +1,4 @@
-"""Which of the encodings of an OpenAPI document an Accept header asks for (follows kube-openapi's handlers)."""
+"""Negotiation of the encoding of an OpenAPI document by the Accept header (follows kube-openapi's handlers)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from steersman.machinery.errors.go_numbers import parse_float
 
 @dataclass(frozen=True, slots=True)
 class Encoding:
-    """An encoding of a document: the media subtypes it is asked for by, and the content type it is answered with."""
+    """An encoding of a document: the media subtypes that request it, and the content type of the response."""
 
     subtypes: tuple[str, ...]
     content_type: str
@@ -29,7 +29,10 @@ PROTOBUF_V3 = Encoding(
 
 @lru_cache(256)
 def accepted(accept: str, offered: tuple[Encoding, ...]) -> Encoding | None:
-    """The offered encoding that the header likes best, None if it accepts none. No header accepts everything."""
+    """Return the offered encoding that the header rates highest, None if it accepts none.
+
+    A missing header accepts every encoding.
+    """
     for _, _, _, major, minor in media_ranges(accept):
         for encoding in offered:
             if major in ("application", "*") and (minor == "*" or minor in encoding.subtypes):
@@ -38,12 +41,12 @@ def accepted(accept: str, offered: tuple[Encoding, ...]) -> Encoding | None:
 
 
 def media_ranges(accept: str) -> list[tuple[float, bool, bool, str, str]]:
-    """What an Accept header has that can be read, the best liked first; type and subtype are the last two items."""
+    """Return the valid media ranges of an Accept header, the best first; type and subtype are the last two items."""
     return sorted(filter(None, map(_media_range, (accept or "*/*").split(","))))
 
 
 def _media_range(text: str) -> tuple[float, bool, bool, str, str] | None:
-    """One media range, as a key that sorts the best liked first; None if it is none."""
+    """Parse a media range into a sort key, the best first; None if it is malformed."""
     media, *parameters = text.strip(" ").split(";")
     major, slash, minor = (part.strip(" ") for part in media.partition("/"))
     if major == "*" and not slash:

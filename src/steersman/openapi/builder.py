@@ -1,6 +1,6 @@
-"""Makes the documents: of a group version from the resources that are served in it, of a group, of other paths.
+"""Builders of the documents of group versions, of groups, and of other paths.
 
-A `Document` knows what it is made of and names its state; nothing is built before somebody asks for it.
+A `Document` has its inputs and an ETag of them. It is only built when it is requested.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ from steersman.endpoints.scope import root_of
 from steersman.kinds.kind import Kind
 from steersman.machinery.codec.serializer import encode
 from steersman.openapi import descriptions, schemas
-from steersman.openapi.descriptions import source_version
 from steersman.openapi.fragments import Fragments, Members, decoded, merged
 from steersman.openapi.names import META, group_tag, tag_of, titled
 from steersman.openapi.operations import Operation, operation_of_path, operations_of
@@ -30,7 +29,7 @@ from steersman.openapi.texts import SECURITY, describe_operations, describe_para
 from steersman.work.threads import give_way
 
 _REVISION: Final = "4"
-"""To be raised when the same inputs make another document."""
+"""A number to be raised when the same inputs give another document."""
 
 _KUBERNETES: Final = {"title": "Kubernetes", "version": "1.36"}
 _CUSTOM: Final = {"title": "Kubernetes CRD Swagger", "version": "v0.1.0"}
@@ -41,13 +40,14 @@ V2_ENDS: Final = {
     "securityDefinitions": {"BearerToken": _BEARER},
     "swagger": "2.0",
 }
-"""What a v2 document has besides paths, definitions and parameters."""
+"""The parts of a v2 document besides paths, definitions and parameters."""
 
 
 class Document:
-    """One v3 document, and what it adds to that of v2.
+    """A v3 document and the corresponding part of the v2 document.
 
-    `group` and `version` are those of a group version, "" for other documents; `extra` are operations on no resource.
+    `group` and `version` are those of a group version, "" for other documents. `extra` are operations that belong to no
+    resource.
     """
 
     def __init__(
@@ -66,22 +66,25 @@ class Document:
 
     @cached_property
     def etag(self) -> str:
-        """Of all that it is made of. Looks through the schemas of its kinds, once for each."""
+        """Return the ETag of all inputs. The first call serializes the schemas of the document's kinds."""
         state = orjson.dumps([_state(each) for each in self._resources]).decode()
-        return etag_of((_REVISION, schemas.digest(), descriptions.digest(), source_version(), self.name, state))
+        return etag_of((_REVISION, schemas.digest(), descriptions.digest(), self.name, state))
 
     @property
     def has_etag(self) -> bool:
-        """Whether the ETag was asked for before."""
+        """Return True if the ETag has been computed already."""
         return "etag" in self.__dict__
 
     @property
     def is_custom(self) -> bool:
-        """Whether it is about no built-in kind at all."""
+        """Return True if the document has only resources whose kinds bring their own schemas."""
         return bool(self._resources) and not self._extra
 
     def _operations(self) -> Iterator[list[Operation]]:
-        """All of them, those of a resource that brings its schema by themselves, with no path in two lists."""
+        """Yield the operations in lists: one list for each resource that brings its schema, one for all others.
+
+        No path is in two lists.
+        """
         yield [
             *self._extra,
             *(operation for each in self._resources if not _is_own(each) for operation in operations_of(each)),
@@ -89,15 +92,18 @@ class Document:
         yield from (list(operations_of(each)) for each in self._resources if _is_own(each))
 
     def operations(self) -> Iterator[Operation]:
-        """All of them, by no order."""
+        """Return an iterator over all operations, in no particular order."""
         return chain.from_iterable(self._operations())
 
     def build(self) -> Tree:
-        """The v3 document."""
+        """Return the v3 document as a decoded object."""
         return decoded(self.members(Schemas()))
 
     def members(self, shared: Schemas) -> Members:
-        """The v3 document, in pieces. Runs in any thread; each is encoded by itself, so that none takes long."""
+        """Return the v3 document in pieces. Runs in any thread.
+
+        Each piece is encoded separately, so that no encoding takes long.
+        """
         names: set[str] = set()
         paths: dict[str, bytes] = {}
         for operations in self._operations():
@@ -112,7 +118,10 @@ class Document:
         return {"components": components, "info": info, "openapi": encode("3.0.0"), "paths": paths}
 
     def fragments(self, shared: Schemas) -> Fragments:
-        """Its part of v2. Runs in any thread; that of a resource that brings its schema is kept until it changes."""
+        """Return the document's part of v2. Runs in any thread.
+
+        The part of a resource that brings its schema is cached until the resource changes.
+        """
         built_in, *_ = self._operations()
         parts = [_fragments(built_in, (), shared)]
         for each in self._resources:
@@ -127,7 +136,7 @@ class Document:
 
 
 def _is_own(served: ServedResource) -> bool:
-    """Whether it is of a kind that brings its schema."""
+    """Return True if the resource's kind brings its own schema."""
     return served.form.brings_openapi
 
 
@@ -145,13 +154,13 @@ def _encoded(paths: dict[str, Tree]) -> dict[str, bytes]:
 
 
 def _names(operations: Iterable[Operation]) -> set[str]:
-    """The schemas that operations refer to."""
+    """Return the names of the schemas to which operations refer."""
     found = {each.answer for each in operations if each.answer}
     return found | {each.body.schema for each in operations if each.body is not None}
 
 
 def _state(served: ServedResource) -> Any:
-    """All that the documents tell of a resource, as JSON has it."""
+    """Return everything in the documents that depends on a resource, as JSON data."""
     resource, kind = served.resource, served.form
     subresources = [
         (
@@ -186,7 +195,7 @@ _SCHEMA_STATES: Final[WeakKeyDictionary[Kind[Any], str]] = WeakKeyDictionary()
 
 
 def _schema_state(kind: Kind[Any]) -> str:
-    """A digest of the schema that a kind brings, made once: it may be large."""
+    """Return a digest of the schema that a kind brings. Cached, because the schema may be large."""
     if not kind.brings_openapi:
         return ""
     known = _SCHEMA_STATES.get(kind)
@@ -196,7 +205,7 @@ def _schema_state(kind: Kind[Any]) -> str:
 
 
 def group_version_document(group: str, version: str, resources: Iterable[ServedResource]) -> Document:
-    """The document of a group version."""
+    """Return the document of a group version."""
     found = tuple(resources)
     root = root_of(group, version)
     extra: tuple[Operation, ...] = ()
@@ -207,7 +216,7 @@ def group_version_document(group: str, version: str, resources: Iterable[ServedR
 
 
 def group_document(group: str) -> Document:
-    """The document of what is told of a group."""
+    """Return the document of a group's discovery path."""
     extra = _discovery(f"/apis/{group}/", f"get{titled(group)}APIGroup", group_tag(group), "APIGroup")
     return Document(f"apis/{group}", extra=(extra,))
 
@@ -217,7 +226,7 @@ def _discovery(path: str, id_: str, tag: str, answer: str) -> Operation:
 
 
 def root_documents() -> tuple[Document, ...]:
-    """Those of /api and /apis."""
+    """Return the documents of the paths /api and /apis."""
     return (
         Document("api", extra=(_discovery("/api/", "getCoreAPIVersions", "core", "APIVersions"),)),
         Document("apis", extra=(_discovery("/apis/", "getAPIVersions", "apis", "APIGroupList"),)),
@@ -225,7 +234,10 @@ def root_documents() -> tuple[Document, ...]:
 
 
 def path_documents() -> tuple[Document, ...]:
-    """Those of paths that are neither of resources nor of discovery: each is served if its path is."""
+    """Return the documents of paths outside of resources and discovery.
+
+    A document is published if its path is served.
+    """
     text = ("application/json",)
     version = operation_of_path(
         "/version/", "getCodeVersion", "version", "io.k8s.apimachinery.pkg.version.Info", text, consumes=text

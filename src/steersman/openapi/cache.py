@@ -1,4 +1,4 @@
-"""Encoded documents: each made once and kept within a bound."""
+"""A bounded cache of encoded documents."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from steersman.work.single_flight import SingleFlight
 
 
 class EncodedDocuments:
-    """Bytes by key, least recently used ones forgotten once all together exceed `limit` bytes.
+    """An LRU cache of bytes by key, whose total size is limited to `limit` bytes.
 
-    The latest is kept whatever its size, so that a document is not made again for every request.
+    The newest entry is kept whatever its size, so that a large document is not built again for every request.
     """
 
     def __init__(self, limit: int) -> None:
@@ -19,12 +19,12 @@ class EncodedDocuments:
         self._kept: OrderedDict[Hashable, bytes] = OrderedDict()
         self._pending: SingleFlight[Hashable, bytes] = SingleFlight()
         self.size = 0
-        """Bytes kept."""
+        """The total size of the entries in bytes."""
 
     async def get(self, key: Hashable, make: Callable[[], Awaitable[bytes]]) -> bytes:
-        """The bytes of `key`; `make` makes them if they are not there, once for all who wait for them.
+        """Return the bytes of `key`, made by `make` if they are not cached, in a single flight for concurrent callers.
 
-        Raises what `make` raises. A waiter that is cancelled does not stop the making.
+        Raises what `make` raises. The cancellation of a caller does not cancel the flight.
         """
         if (data := self._kept.get(key)) is not None:
             self._kept.move_to_end(key)

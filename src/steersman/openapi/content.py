@@ -1,4 +1,4 @@
-"""Serves bytes with HTTP's conditional and range requests (RFC 9110 sections 13 and 14), as Go's http.ServeContent."""
+"""HTTP responses with conditional and range requests (RFC 9110 sections 13 and 14), as Go's http.ServeContent."""
 
 from __future__ import annotations
 
@@ -23,11 +23,14 @@ def serve_content(
     etag: str = "",
     changed: datetime | None = None,
 ) -> Response:
-    """`data` with `headers`, or what the request's conditions call for instead: 304, 412, 206, 416.
+    """Return a response with `data` and `headers`, or 304, 412, 206 or 416 if the request's conditions demand it.
 
-    `modified` is in UTC, in whole seconds. `etag` is quoted; "" is none. A request for several ranges gets everything.
-    `changed` is for content that always says that it is modified now: the second of its last change, in which others
-    may have got it as it was before. They are not told that what they have is still good, unlike by ServeContent.
+    `modified` is in UTC, in whole seconds. `etag` is quoted; "" means none. A request for several ranges gets all of
+    `data`.
+
+    `changed` is for content whose modification time is always the present: it is the second of its last real change. A
+    client may have got the older content within that second. Unlike ServeContent, it is then not told that its copy is
+    still valid.
     """
     tagged = [*headers, ("etag", etag)] if etag else headers
     status = _condition(request, modified, etag, changed)
@@ -54,7 +57,7 @@ def serve_content(
 
 
 def _condition(request: Request, modified: datetime, etag: str, changed: datetime | None) -> int:
-    """304 or 412 if a precondition says so, else 200."""
+    """Return 304 or 412 if a precondition demands it, else 200."""
     headers = request.headers
     reading = request.method in ("GET", "HEAD")
     if "if-match" in headers:
@@ -71,11 +74,11 @@ def _condition(request: Request, modified: datetime, etag: str, changed: datetim
 
 
 _MOST_TAGS: Final = 1000
-"""Entity tags that are read."""
+"""The most entity tags of a header that are examined."""
 
 
 def _matches(header: str, etag: str) -> bool:
-    """Whether a list of entity tags, or "*", has this one."""
+    """Return True if a list of entity tags contains this one, or is "*"."""
     tags = [trim_space(tag).removeprefix("W/") for tag in header.split(",", _MOST_TAGS)[:_MOST_TAGS]]
     return tags == ["*"] or (bool(etag) and etag in tags)
 
@@ -90,14 +93,14 @@ _DATES: Final = tuple(
         rf"[A-Za-z]{{3}} (?P<month>[A-Za-z]{{3}}) (?P<day> ?[0-9]{{1,2}}) {_CLOCK} (?P<year>[0-9]{{4}})",
     )
 )
-"""The forms that HTTP has for a moment (RFC 9110 section 5.6.7), as Go's http.ParseTime tries them."""
+"""HTTP's forms of a date (RFC 9110 section 5.6.7), in the order in which Go's http.ParseTime tries them."""
 _LONGEST_DATE: Final = 64
 _CENTURY: Final = 69
-"""The first year of two digits that is one of the last century."""
+"""The first two-digit year that belongs to the last century."""
 
 
 def _date(value: str | None) -> datetime | None:
-    """The moment that a field names; None for any other text, which is as if it was not there."""
+    """Parse an HTTP date; None for other text, which counts as a missing header."""
     if not value or len(value) > _LONGEST_DATE:
         return None
     found = next((match for form in _DATES if (match := form.fullmatch(value)) is not None), None)
@@ -114,7 +117,7 @@ def _date(value: str | None) -> datetime | None:
 
 
 def _range_applies(request: Request, modified: datetime, etag: str) -> bool:
-    """Whether If-Range, where there is one, names this very content."""
+    """Return True if there is no If-Range header, or it names the present content."""
     condition = request.headers.get("if-range")
     return condition is None or (bool(etag) and condition == etag) or _date(condition) == modified
 
@@ -123,7 +126,7 @@ _MOST_RANGES: Final = 1000
 
 
 class _RangeError(Exception):
-    """A Range header that cannot be served; `beyond` if it can be read."""
+    """The error of a Range header that cannot be satisfied; `beyond` is True if it is well-formed."""
 
     def __init__(self, text: str, *, beyond: bool = False) -> None:
         super().__init__(text)
@@ -131,9 +134,9 @@ class _RangeError(Exception):
 
 
 def _spans(asked: str, size: int) -> list[tuple[int, int]]:
-    """Start and end of each range within `size` bytes, as Go's net/http reads them. Raises _RangeError.
+    """Return start and end of each range within `size` bytes, as Go's net/http parses them. Raises _RangeError.
 
-    More than anybody asks for are not read: as for any that are several, everything is given.
+    A header with excessively many ranges is not parsed: two full ranges stand for it, as several ranges get all data.
     """
     unit, equals, rest = asked.partition("=")
     if unit != "bytes" or not equals:

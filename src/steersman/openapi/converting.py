@@ -1,4 +1,4 @@
-"""A v2 document as one of v3, for servers that have no other; what v3 has no words for is lost.
+"""Conversion of v2 documents to v3, for servers that publish no v3. Parts without a v3 equivalent are lost.
 
 Follows k8s.io/kube-openapi `pkg/openapiconv` (ConvertV2ToV3).
 """
@@ -22,7 +22,7 @@ _SIMPLE: Final = ("type", "format", "uniqueItems")
 
 
 def as_v3(document: Tree) -> Tree:
-    """The v3 document. Runs in any thread; what is no object where one should be counts as none."""
+    """Convert a v2 document to v3. Runs in any thread. A value that should be an object and is not counts as missing."""
     schemas = {name: _schema(each) for name, each in _members(document, "definitions")}
     found: Tree = {"openapi": "3.0.0", "info": document.get("info", {})}
     found["paths"] = {path: _path(item) for path, item in _members(document, "paths")}
@@ -31,7 +31,7 @@ def as_v3(document: Tree) -> Tree:
 
 
 def _members(tree: Tree, name: str) -> list[tuple[str, Tree]]:
-    """Those of an object that are objects."""
+    """Return the members of an object member that are themselves objects."""
     found = tree.get(name)
     return [(key, each) for key, each in found.items() if isinstance(each, dict)] if isinstance(found, dict) else []
 
@@ -99,7 +99,7 @@ def _parameter(parameter: Tree) -> Tree:
 
 
 def _schema(schema: Tree) -> Tree:
-    """References have nothing beside them in v3: where v2 has, they stand in `allOf`."""
+    """Convert a schema. In v3 nothing may stand beside a reference, so a reference with siblings moves into `allOf`."""
     give_way()
     found = dict(schema)
     if isinstance(schema.get("properties"), dict):

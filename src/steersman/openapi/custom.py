@@ -1,7 +1,7 @@
-"""Schemas of kinds that bring their own: those of custom resources, as k8s.io/apiextensions-apiserver publishes them.
+"""Schemas of kinds that bring their own, as k8s.io/apiextensions-apiserver publishes those of custom resources.
 
-Follows its `pkg/controller/openapi/builder`: what every object has is added to a structural schema, and the schema of
-lists is made.
+Follows its `pkg/controller/openapi/builder`: the members of every object are added to the structural schema, and the
+schema of lists is generated.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, Final
 from steersman.kinds.kind import Kind
 from steersman.openapi.derived import GVK, Schema
 from steersman.openapi.names import LIST_META, OBJECT_META, name_of_kind
-from steersman.openapi.structural import PRESERVE, V2_PREFIX, V3_PREFIX, Published, object_meta
+from steersman.openapi.structural import PRESERVE, V2_PREFIX, V3_PREFIX, PublishedSchemas, object_meta
 
 _SELECTABLE: Final = "x-kubernetes-selectable-fields"
 _MORE: Final = "More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md"
@@ -21,7 +21,7 @@ _MORE: Final = "More info: https://git.k8s.io/community/contributors/devel/sig-a
 
 @dataclass(frozen=True, slots=True)
 class ObjectTexts:
-    """How the members are described that every object has, or every list, by name."""
+    """Descriptions of the members that every object has, and that every list has, by name."""
 
     object: dict[str, str]
     list: dict[str, str]
@@ -29,7 +29,7 @@ class ObjectTexts:
 
 @dataclass(frozen=True, slots=True)
 class OwnSchemas:
-    """The schemas of a kind and its list by name, and the full names of the built-in types that they refer to."""
+    """The schemas of a kind and its list by name, and the full names of the built-in types to which they refer."""
 
     schemas: dict[str, Schema]
     references: frozenset[str]
@@ -38,12 +38,12 @@ class OwnSchemas:
 def schemas_of(
     kind: Kind[Any], plural: str, selectable: Iterable[str], texts: ObjectTexts, *, v2: bool = False
 ) -> OwnSchemas:
-    """The schemas of a kind for v3 or v2 documents. `selectable` are paths of fields: `spec.color`."""
+    """Return the schemas of a kind for v3 or v2 documents. `selectable` are paths of fields: `spec.color`."""
     declared = kind.openapi
     assert declared is not None
-    published = Published(v2=v2)
+    published = PublishedSchemas(v2=v2)
     if v2 and declared.get(PRESERVE):
-        whole: Schema = {"type": "object"}  # clients would refuse what is not in it
+        whole: Schema = {"type": "object"}  # v2 clients would refuse members that are not declared
     else:
         whole = published.schema(declared)
         whole["properties"] = whole.get("properties", {}) | _of_every_object(object_meta(v2=v2), texts.object)

@@ -1,6 +1,6 @@
-"""Schemas of built-in types, as kube-openapi's generator makes them of what the Go types alone say.
+"""Schemas of built-in types, as kube-openapi's generator derives them from the Go types.
 
-What it reads from comments (defaults, enumerations, unions, what is optional after all) is recorded; see `schemas`.
+Facts that it reads from comments (defaults, enumerations, unions, optional fields) are recorded; see `schemas`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _ZERO: Final[dict[str, Any]] = {"string": "", "bool": False, "int32": 0, "int64"
 
 
 def type_named(name: str) -> str:
-    """The struct of a schema, "core.v1.Pod" of "io.k8s.api.core.v1.Pod"; "" for one that no table knows."""
+    """Return the Go type of a schema, "core.v1.Pod" for "io.k8s.api.core.v1.Pod"; "" if it is not in the tables."""
     package, _, last = name.rpartition(".")
     module = _modules().get(package)
     return f"{module}.{last}" if module is not None and last in tables.table(module).structs else ""
@@ -29,12 +29,12 @@ def type_named(name: str) -> str:
 
 @cache
 def _modules() -> dict[str, str]:
-    """The modules of built-in types by their packages in OpenAPI."""
+    """Return the modules of built-in types by their packages in OpenAPI."""
     return {schema_name(f"{module}.").rstrip("."): module for module in MODULES.values()}
 
 
 def derive(type_name: str) -> Schema:
-    """The schema of a struct, e.g. "core.v1.Pod"."""
+    """Return the schema of a struct, e.g. "core.v1.Pod"."""
     module, _, name = type_name.rpartition(".")
     table = tables.table(module)
     properties: dict[str, Schema] = {}
@@ -81,13 +81,13 @@ def _member(module: str, field: tables.Field) -> Schema:
     ):
         if value:
             found[name] = value
-    if "$ref" in found:  # the description is to stand beside it
+    if "$ref" in found:  # so that the description can stand beside the reference
         found["allOf"] = [{"$ref": found.pop("$ref")}]
     return found
 
 
 def _value(type_: GoType, *, has_default: bool) -> Schema:
-    """The schema of a value of this type; `has_default`: its zero value is what it is if it is not given."""
+    """Return the schema of a value of this type; with `has_default` its zero value is the default."""
     if type_.kind in ("struct", "own"):
         found = reference_to(type_.name)
         return {"allOf": [found], "default": {}} if has_default and type_.kind == "struct" else found

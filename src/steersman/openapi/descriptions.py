@@ -1,35 +1,24 @@
-"""Descriptions of built-in types and fields, taken from the published package lightkube-models.
+"""Descriptions of built-in types and fields for OpenAPI documents.
 
-Its modules hold one class for every schema, whose docstring describes the type and, under "**parameters**", each field.
-The modules are read as text, not imported: importing would keep some tens of MiB for good. Descriptions there are
-wrapped; line breaks that wrapping made are undone, and `data/layout.json` restores the whitespace that it lost
-(tools/generate_description_layout.py). The values of enumerations are listed behind the description, as kube-openapi
-lists them, but without a comment on each: the package does not have those.
+The files in `data/descriptions` are made when the package is built (`tools/type_descriptions.py`). The possible values of
+an enumeration are listed behind its description, as kube-openapi lists them, but without a comment on each value: the
+source of the descriptions does not have these comments.
 """
 
 from __future__ import annotations
 
-import hashlib
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
 import msgspec
+from msgspec import Struct
 
-_PACKAGE: Final = "lightkube-models"
-_LAYOUTS: Final = Path(__file__).parent / "data" / "layout.json"
+FOLDER: Final = Path(__file__).parent / "data" / "descriptions"
 _VALUES: Final = "Possible enum values:"
-_WRAPPED_AT: Final = 78
-"""Columns of the package's wrapped text."""
-
-_CLASS: Final = re.compile(r'(\w+)\(DictMixin\):\n    r"""(.*?)\n    """$', re.MULTILINE | re.DOTALL | re.ASCII)
-_FIELD: Final = re.compile(r"^      \* \*\*(\S+)\*\* ``.*?`` - ?(.*)$", re.ASCII)
+_MODULE: Final = re.compile(r"[a-z0-9_]+", re.ASCII)
 _VERSION: Final = re.compile(r"v\d+((alpha|beta)\d+)?", re.ASCII)
-_LIST_ITEM: Final = re.compile(r"[-*•] |\d+[.)] ", re.ASCII)
-
 
 _EXTENSIONS: Final = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1"
 _META: Final = "io.k8s.apimachinery.pkg.apis.meta.v1"
@@ -58,70 +47,50 @@ _TYPES_WITHOUT_CLASS: Final = {
     "io.k8s.apimachinery.pkg.runtime.RawExtension": "An object of any kind, kept as it was sent.",
     "io.k8s.apimachinery.pkg.util.intstr.IntOrString": "A 32-bit integer or a string.",
 }
-"""Descriptions of the project's own, of types for which the package has no class."""
-
-Layout = tuple[int, dict[str, str]]
-"""The number of words of a description, and the whitespace behind the n-th of them where wrapping lost it."""
+"""Descriptions by this project, of types that the source of the others does not have."""
 
 
-@dataclass(frozen=True, slots=True)
-class TypeDescription:
-    """What a type is for, and each of its fields by JSON name; "" where nothing is said."""
+class TypeDescription(Struct, frozen=True, array_like=True):
+    """The description of a type, and those of its fields by JSON name; "" where there is none."""
 
     text: str
     fields: dict[str, str]
 
 
-def source_version() -> str:
-    """The installed version of the package the descriptions come from, "" if it is not installed."""
-    return _version_of(_PACKAGE)
-
-
-@cache
-def _version_of(package: str) -> str:
-    from importlib import metadata  # slow to import
-
-    try:
-        return metadata.version(package)
-    except metadata.PackageNotFoundError:
-        return ""
-
-
-@cache
-def _recorded_layouts() -> dict[str, dict[str, Layout]]:
-    return msgspec.json.decode(_LAYOUTS.read_bytes(), type=dict[str, dict[str, Layout]])
+class _Source(Struct, frozen=True):
+    package: str
+    version: str
+    sha256: str
 
 
 @cache
 def digest() -> str:
-    """Return a digest of the recorded layouts."""
-    return hashlib.sha256(_LAYOUTS.read_bytes()).hexdigest()
+    """Return a digest of all descriptions, which changes when one of them does."""
+    return msgspec.json.decode((FOLDER / "SOURCE.json").read_bytes(), type=_Source).sha256
 
 
 class Descriptions:
-    """The descriptions for one document; modules are read as they are needed, and forgotten with this object."""
+    """The descriptions for one OpenAPI document. Files are read when first needed, and freed with this object."""
 
-    def __init__(self, layouts: Mapping[str, Mapping[str, Layout]] | None = None) -> None:
+    def __init__(self) -> None:
         self._modules: dict[str, dict[str, TypeDescription]] = {}
-        self._layouts = _recorded_layouts() if layouts is None else layouts
 
     def describe(self, schemas: dict[str, Any]) -> None:
-        """Adds descriptions, in place, to schemas by full name, e.g. "io.k8s.api.core.v1.Pod"."""
+        """Add descriptions, in place, to schemas by full name, such as "io.k8s.api.core.v1.Pod"."""
         for name, schema in schemas.items():
-            described = self.of(name)
-            layouts = self._layouts.get(name, {})
+            described = self.find(name)
             if name in _TYPES_WITHOUT_CLASS:
                 schema.setdefault("description", _TYPES_WITHOUT_CLASS[name])
             if described is not None and described.text:
-                schema.setdefault("description", _laid_out(described.text, layouts.get("")))
+                schema.setdefault("description", described.text)
             for field, property_schema in schema.get("properties", {}).items():
-                text = "" if described is None else described.fields.get(python_name(field), "")
-                text = _with_values(_laid_out(text, layouts.get(field)), property_schema.get("enum", ()))
+                text = "" if described is None else described.fields.get(field, "")
+                text = _with_values(text, property_schema.get("enum", ()))
                 if text:
                     property_schema.setdefault("description", text)
 
-    def of(self, name: str) -> TypeDescription | None:
-        """The description of a schema, None if the package does not know it."""
+    def find(self, name: str) -> TypeDescription | None:
+        """Return the description of a schema, None if there is none."""
         parts = name.split(".")
         if len(parts) < 2:
             return None
@@ -132,54 +101,14 @@ class Descriptions:
 
 
 def _read(module: str) -> dict[str, TypeDescription]:
-    """The types that a module of the package describes; none if there is no such module."""
-    from importlib import metadata
-
-    try:
-        path = metadata.distribution(_PACKAGE).locate_file(f"lightkube/models/{module}.py")
-        with open(str(path), encoding="utf-8") as file:
-            text = file.read()
-    except (FileNotFoundError, metadata.PackageNotFoundError):
+    """Return the descriptions of a group version by type, none if there is no file of it."""
+    if not _MODULE.fullmatch(module):
         return {}
-    pieces = text.split("\nclass ")  # searched one by one: the interpreter is not held for the whole text
-    found = [match for piece in pieces if (match := _CLASS.match(piece)) is not None]
-    return {match[1]: parse_docstring(match[2]) for match in found}
-
-
-def parse_docstring(docstring: str) -> TypeDescription:
-    """Reads a class docstring of the package, without its quotes."""
-    head, _, parameters = docstring.partition("**parameters**")
-    fields: dict[str, list[str]] = {}
-    lines: list[str] = []
-    for line in parameters.split("\n"):
-        if match := _FIELD.match(line):
-            lines = fields[match[1]] = [match[2]]
-        else:
-            lines.append(line)
-    return TypeDescription(_unwrapped(head.split("\n")), {name: _unwrapped(each) for name, each in fields.items()})
-
-
-def _unwrapped(lines: list[str]) -> str:
-    """Joins lines that were wrapped: those whose next word would have gone over the edge."""
-    text = ""
-    width = 0
-    for line in map(str.strip, lines):
-        if not line:
-            continue
-        if not text:
-            text = line
-        elif width + 1 + len(line.partition(" ")[0]) > _WRAPPED_AT:
-            text += " " + line
-        else:
-            text += ("\n" if _LIST_ITEM.match(line) else "\n\n") + line
-        width = len(line)
-    return text
-
-
-def split_words(text: str) -> tuple[list[str], list[str]]:
-    """Return the words of a text, and the whitespace between them."""
-    pieces = re.split(r"(\s+)", text, flags=re.ASCII)
-    return pieces[::2], pieces[1::2]
+    try:
+        data = (FOLDER / f"{module}.json").read_bytes()
+    except FileNotFoundError:
+        return {}
+    return msgspec.json.decode(data, type=dict[str, TypeDescription])
 
 
 def without_values(text: str) -> str:
@@ -193,25 +122,3 @@ def _with_values(text: str, values: list[str] | tuple[()]) -> str:
         return text
     lines = [_VALUES, *(f' - `"{value}"`' for value in values)]
     return "\n".join([text, "", *lines] if text else lines)
-
-
-def _laid_out(text: str, layout: Layout | None) -> str:
-    """Return a text with the recorded whitespace, unless another version of the package has other words there."""
-    if layout is None:
-        return text
-    words, spaces = split_words(text)
-    if len(words) != layout[0]:
-        return text
-    for place, space in layout[1].items():
-        spaces[int(place)] = space
-    return "".join(piece for pair in zip(words, [*spaces, ""], strict=True) for piece in pair)
-
-
-_KEYWORDS: Final = frozenset({"continue", "except", "from", "not", "import", "class", "global", "in", "is"})
-
-
-def python_name(field: str) -> str:
-    """The package's name for a field: "$ref" is d_ref, "x-kubernetes-map-type" has underscores, "from" is from_."""
-    if field in _KEYWORDS:
-        return field + "_"
-    return field.replace("$", "d_").replace("-", "_")

@@ -1,4 +1,4 @@
-"""Documents out of parts that are encoded already: they are joined, not encoded as a whole."""
+"""Documents joined from parts that are already encoded."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from steersman.work.threads import give_way
 SECTIONS: Final = ("definitions", "parameters", "paths")
 
 Members = Mapping[str, "bytes | Members"]
-"""A JSON object of which members, or members of members, are encoded already."""
+"""A JSON object whose members, or members of members, are already encoded."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fragments:
-    """A part of a v2 document: in each section the members it adds, in JSON, by name."""
+    """A part of a v2 document: the encoded members that it adds to each section, by name."""
 
     definitions: Mapping[str, bytes] = field(default_factory=dict)
     parameters: Mapping[str, bytes] = field(default_factory=dict)
     paths: Mapping[str, bytes] = field(default_factory=dict)
 
 
-def of_document(document: Tree) -> Fragments:
-    """Those of a v2 document; what else is in it counts for nothing."""
+def fragments_of(document: Tree) -> Fragments:
+    """Return the sections of a v2 document; its other parts are dropped."""
     return Fragments(
         **{
             section: {name: encode(member) for name, member in document.get(section, {}).items()}
@@ -36,7 +36,7 @@ def of_document(document: Tree) -> Fragments:
 
 
 def merged(parts: Sequence[Fragments]) -> Fragments:
-    """All of them, by name; the first to have a member of a name wins."""
+    """Return the union of all parts; the first part that has a member of a name wins."""
     found: dict[str, dict[str, bytes]] = {section: {} for section in SECTIONS}
     for part in reversed(parts):
         for section, members in found.items():
@@ -45,12 +45,12 @@ def merged(parts: Sequence[Fragments]) -> Fragments:
 
 
 def members_v2(whole: Fragments, rest: Tree) -> Members:
-    """The document: its sections and what else it has."""
+    """Return a v2 document from its sections and the encoded rest."""
     return {**{name: getattr(whole, name) for name in SECTIONS}, **{name: encode(rest[name]) for name in rest}}
 
 
 def members_of(tree: Tree, levels: int = 2) -> Members:
-    """An object in JSON, cut to pieces this far down: no schema of a document is encoded with others."""
+    """Return a JSON object split into encoded members `levels` deep, so that each schema is encoded separately."""
     return {
         name: members_of(value, levels - 1) if levels and isinstance(value, dict) else encode(value)
         for name, value in tree.items()
@@ -58,7 +58,7 @@ def members_of(tree: Tree, levels: int = 2) -> Members:
 
 
 def joined(members: Members) -> bytes:
-    """The object in JSON with its keys in order. Everything is copied once."""
+    """Return the object as JSON with sorted keys. Everything is copied once."""
     pieces: list[bytes] = []
     _add(pieces, members)
     return b"".join(pieces)
@@ -79,7 +79,7 @@ def _add(pieces: list[bytes], members: Members) -> None:
 
 
 def decoded(members: Members) -> Tree:
-    """The object, with its keys in order."""
+    """Return the decoded object, with its keys sorted."""
     return {name: _decoded(members[name]) for name in sorted(members)}
 
 

@@ -1,7 +1,7 @@
-"""The schema of one kind with those that it refers to, as clients find it in OpenAPI v3 (`cel/openapi/resolver`).
+"""The schema of a single kind and the schemas to which it refers, as published in OpenAPI v3 (`cel/openapi/resolver`).
 
-That of a built-in kind is known without a document; kinds that bring their schemas, and those of other servers, are
-looked for in what is published of their group version.
+The schema of a built-in kind is known without a document. Those of kinds that bring their schemas, and those of other
+servers, are looked up in the documents of their group version.
 """
 
 from __future__ import annotations
@@ -23,23 +23,26 @@ from steersman.openapi.schemas import recorded, references
 from steersman.openapi.structural import V3_PREFIX
 
 SchemaOf = Callable[[str], Mapping[str, Any]]
-"""Gives the schema that a reference is to. Raises LookupError."""
+"""A function that returns the schema of a reference. Raises LookupError."""
 
 _NO_TEXTS = ObjectTexts({}, {})
 
 
 @dataclass(frozen=True, slots=True)
 class KindSchema:
-    """The schema of a kind. `reference` is what other schemas refer to it by, if they may be met within it: upstream
-    does not know it again in a document."""
+    """The schema of a kind.
+
+    `reference` is the reference of other schemas to this one, if it may occur within itself; "" for kinds from
+    documents, where upstream does not recognize the recursion.
+    """
 
     schema: Mapping[str, Any]
     schema_of: SchemaOf
     reference: str = ""
 
 
-def of_built_in(gvk: GroupVersionKind) -> KindSchema | None:
-    """The schema of a kind of Kubernetes, its lists and options too; None of another kind."""
+def built_in_schema(gvk: GroupVersionKind) -> KindSchema | None:
+    """Return the schema of a built-in kind, also of lists and options; None for other kinds."""
     module = MODULES.get((gvk.group, gvk.version))
     names = (schema_name(f"{module}.{gvk.kind}") if module else "", f"{META}{gvk.kind}")
     schema_of = cache(_built_in)
@@ -63,8 +66,8 @@ def _is_of(schema: Any, gvk: GroupVersionKind) -> bool:
     return isinstance(said, list) and wanted in said
 
 
-def of_served(served: ServedResource, gvk: GroupVersionKind) -> KindSchema | None:
-    """The schema of the kind of a resource that brings it, or of the list of that; None if `gvk` is neither."""
+def served_schema(served: ServedResource, gvk: GroupVersionKind) -> KindSchema | None:
+    """Return the schema of a kind that brings its own, or of its list; None if `gvk` is neither."""
     kind = served.form
     if not kind.brings_openapi or gvk.kind not in (kind.name, kind.list_name):
         return None
@@ -78,8 +81,8 @@ def of_served(served: ServedResource, gvk: GroupVersionKind) -> KindSchema | Non
     return KindSchema(own[name_of_kind(kind, gvk.kind)], schema_of)
 
 
-def of_document(data: bytes, gvk: GroupVersionKind) -> KindSchema | None:
-    """The schema of a kind in a v3 document of another server; None if it has none, or one that refers to nothing."""
+def document_schema(data: bytes, gvk: GroupVersionKind) -> KindSchema | None:
+    """Return the schema of a kind in another server's v3 document; None if it is missing or has a dangling reference."""
     schemas = _schemas(data)
     found = next((each for each in schemas.values() if _is_of(each, gvk)), None)
     if found is None:
@@ -97,7 +100,7 @@ def of_document(data: bytes, gvk: GroupVersionKind) -> KindSchema | None:
 
 
 def _schemas(data: bytes) -> dict[str, Any]:
-    """The schemas of a document, none if it cannot be read."""
+    """Return the schemas of a document, {} if it is malformed."""
     try:
         document = decode_plain(data)
     except ValueError:

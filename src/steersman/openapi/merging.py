@@ -1,7 +1,6 @@
-"""A v2 document of another server as a part of ours: of its group version alone, with names of its own where it means
-something else by them.
+"""Merging of another server's v2 document: restricted to its group version, with conflicting names changed.
 
-Follows k8s.io/kube-openapi `pkg/aggregator` (FilterSpecByPaths, MergeSpecs and what stands beside it).
+Follows k8s.io/kube-openapi `pkg/aggregator` (FilterSpecByPaths, MergeSpecs and related functions).
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ _GVK: Final = "x-kubernetes-group-version-kind"
 
 
 def below(document: Tree, prefix: str) -> Tree:
-    """A document of the paths with this prefix alone, without the definitions that other paths need."""
+    """Return a document with only the paths of this prefix, without the definitions that only other paths use."""
     paths = document.get("paths")
     if not isinstance(paths, dict):
         return {**document, "paths": {}, "definitions": {}}
@@ -31,8 +30,8 @@ def below(document: Tree, prefix: str) -> Tree:
     return {**document, "paths": kept, "definitions": found}
 
 
-def joined_with(whole: Fragments, document: Tree) -> Fragments:
-    """Both; of a path that both have that of the `whole` is taken."""
+def merge_document(whole: Fragments, document: Tree) -> Fragments:
+    """Return the union of both; if both have a path, that of `whole` is taken."""
     paths = {path: item for path, item in document.get("paths", {}).items() if path not in whole.paths}
     if not paths:
         return whole
@@ -57,7 +56,7 @@ def _encoded(members: Tree, renames: Mapping[str, str], prefix: str) -> dict[str
 
 
 def _renames(taken: Mapping[str, bytes], members: Tree, *, modulo_kind: bool) -> dict[str, str]:
-    """New names for members that mean something else than those that are there under their names."""
+    """Return new names for the members that differ from present members of the same name."""
     found: dict[str, str] = {}
     used = set(taken)
     for name in sorted(members):
@@ -75,7 +74,7 @@ def _renames(taken: Mapping[str, bytes], members: Tree, *, modulo_kind: bool) ->
 
 
 def _is_same(one: bytes, other: Any, *, modulo_kind: bool) -> bool:
-    """Whether both mean the same, in whatever words."""
+    """Return True if both are equal, apart from descriptions."""
     there = decode_plain(one)
     if modulo_kind and isinstance(there, dict) and isinstance(other, dict):
         there, other = ({key: value for key, value in each.items() if key != _GVK} for each in (there, other))
@@ -83,7 +82,7 @@ def _is_same(one: bytes, other: Any, *, modulo_kind: bool) -> bool:
 
 
 def _without_texts(value: Any) -> Any:
-    """A schema or parameter without descriptions, which are texts: a property may be called that too."""
+    """Return a schema or parameter without descriptions. A property called "description" is not text and stays."""
     if isinstance(value, dict):
         return {
             key: _without_texts(each)
@@ -96,7 +95,7 @@ def _without_texts(value: Any) -> Any:
 
 
 def _used(paths: Tree, definitions: Tree) -> set[str]:
-    """The definitions that paths refer to, and those that these refer to."""
+    """Return the names of the definitions to which paths refer, directly or through other definitions."""
     found: set[str] = set()
     waiting: list[Any] = [paths]
     while waiting:

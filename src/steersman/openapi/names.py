@@ -1,4 +1,4 @@
-"""The names of OpenAPI documents: of schemas, operations and tags, as k8s.io/apiserver and kube-openapi make them."""
+"""Names of schemas, operations and tags in OpenAPI documents, as k8s.io/apiserver and kube-openapi build them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _LETTERS: Final = f"{ascii_letters}_"
 
 
 def name_of_kind(kind: Kind[Any], name: str = "") -> str:
-    """The schema of a kind, or of another kind of its group version, as that of its list."""
+    """Return the schema name of a kind, or of another kind of its group version, such as its list."""
     module = MODULES.get((kind.group, kind.version))
     if not kind.brings_openapi and module is not None:
         return schema_name(f"{module}.{name or kind.name}")
@@ -27,17 +27,17 @@ def name_of_kind(kind: Kind[Any], name: str = "") -> str:
 
 
 def tag_of(group: str, version: str) -> str:
-    """The tag of a group version's operations: "core_v1", "internalApiserver_v1alpha1"."""
+    """Return the tag of a group version's operations: "core_v1", "internalApiserver_v1alpha1"."""
     return f"{_identifier(_short(group), capital=False)}_{_identifier(version, capital=False)}"
 
 
 def titled(group: str, version: str = "") -> str:
-    """A group version in operation ids: "CoreV1", "InternalApiserverV1alpha1"."""
+    """Return a group version as in operation ids: "CoreV1", "InternalApiserverV1alpha1"."""
     return _identifier(_short(group), capital=True) + _identifier(version, capital=True)
 
 
 def group_tag(group: str) -> str:
-    """The tag of what is told of a whole group."""
+    """Return the tag of a group's discovery operation."""
     return _identifier(_short(group), capital=False)
 
 
@@ -46,7 +46,7 @@ def _short(group: str) -> str:
 
 
 def _identifier(text: str, *, capital: bool) -> str:
-    """The letters and digits of a text; a letter behind anything else becomes a capital one."""
+    """Return the letters and digits of a text; a letter after another character is capitalized."""
     found = ""
     for position, char in enumerate(text):
         if char in _LETTERS or (char in digits and position):

@@ -1,7 +1,6 @@
-"""What can be asked of a resource, as operations of OpenAPI: the routes as k8s.io/apiserver's installer describes them.
+"""OpenAPI operations of resources: the routes as k8s.io/apiserver's installer describes them.
 
-Built-in kinds are described as that installer does, kinds that bring their schema as the builder of
-k8s.io/apiextensions-apiserver describes custom resources.
+Kinds that bring their schema are described as the builder of k8s.io/apiextensions-apiserver describes custom resources.
 """
 
 from __future__ import annotations
@@ -48,7 +47,7 @@ _WATCHED: Final = ("allowWatchBookmarks", "watch")
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """What is sent: the name of its schema, and whether it may be left out."""
+    """A request body: the name of its schema, and True if it is required."""
 
     schema: str
     required: bool = True
@@ -56,9 +55,9 @@ class Body:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operation:
-    """One method of one path. `answer` is the schema of what comes with each of `codes`, "" for text.
+    """A method of a path. `answer` is the schema of the response for each of `codes`, "" for text.
 
-    `method` is in small letters. `kind` is None for what is about no kind.
+    `method` is in lower case. `kind` is None for operations without a kind.
     """
 
     path: str
@@ -76,7 +75,7 @@ class Operation:
 
 
 def operations_of(served: ServedResource) -> Iterator[Operation]:
-    """Every operation on a resource and its subresources in one version."""
+    """Yield all operations on a resource and its subresources in one version."""
     described = (_Described if not served.form.brings_openapi else _DescribedAsCustom)(served)
     yield from described.on_objects()
     yield from described.on_collections()
@@ -85,7 +84,7 @@ def operations_of(served: ServedResource) -> Iterator[Operation]:
 
 
 class _Described:
-    """Describes a resource of a built-in kind."""
+    """A description of a resource of a built-in kind."""
 
     consumes: tuple[str, ...] = ANY
     produces: tuple[str, ...] = MEDIA
@@ -94,7 +93,7 @@ class _Described:
     read: tuple[Parameter, ...] = (PRETTY,)
     old_watches = True
     deletes_watched = False
-    """Whether a deletecollection has the parameters of a watch, and none of a delete."""
+    """True if a deletecollection has the parameters of a watch and none of a delete."""
     delete_collection_body: Body | None = Body(f"{META}DeleteOptions", required=False)
 
     def __init__(self, served: ServedResource) -> None:
@@ -122,7 +121,9 @@ class _Described:
         watch: bool = False,
         **more: Any,
     ) -> Operation:
-        """An operation at `place`, which follows the plural; `prefix` is before the kind in its id, `suffix` behind."""
+        """Return an operation at `place`, the path after the plural; `prefix` and `suffix` are around the kind in its
+        id.
+        """
         in_namespace = self.namespaced and not everywhere
         scope = f"{'watch/' if watch else ''}{'namespaces/{namespace}/' if in_namespace else ''}"
         around = (NAMESPACE,) if in_namespace else ()
@@ -141,12 +142,12 @@ class _Described:
         )
 
     def on_objects(self) -> Iterator[Operation]:
-        """Get, put, patch and delete of one."""
+        """Yield get, put, patch and delete of a single object."""
         for verb in ("get", "update", "patch"):
             if verb in self.verbs:
                 yield self._on_object(verb, "", self.schema)
         if "delete" in self.verbs:
-            # upstream's storage of namespaces answers with them, too, and does not say so: it has no deletecollection
+            # upstream's storage of namespaces returns them, too, but does not declare it: it has no deletecollection
             whole = self.served.resource.returns_deleted_object and "deletecollection" in self.verbs
             yield self._make(
                 "delete",
@@ -196,7 +197,7 @@ class _Described:
         )
 
     def on_collections(self) -> Iterator[Operation]:
-        """List, create, deletecollection, and the old paths of watches."""
+        """Yield list, create, deletecollection, and the deprecated watch paths."""
         everywhere = (False, True) if self.namespaced else (False,)
         listing = (PRETTY, *options(_LIST))
         if "list" in self.verbs:
@@ -242,7 +243,7 @@ class _Described:
             yield self._make("get", "watch", "watch", "", *listing, named=True, **more)
 
     def on_subresource(self, subresource: Subresource) -> Iterator[Operation]:
-        """What can be done to a subresource."""
+        """Yield the operations on a subresource."""
         place = f"/{subresource.name}"
         kind = subresource.kind or self.kind
         gvk = self.kind_of_view(kind)
@@ -270,7 +271,7 @@ class _Described:
                     yield self._on_object(verb, place, name_of_kind(kind), kind=gvk)
 
     def kind_of_view(self, kind: Kind[Any]) -> GroupVersionKind:
-        """The kind that operations on another kind's view of the object are about."""
+        """Return the kind of operations on a subresource with another kind."""
         return kind.gvk
 
     def _connects(self, subresource: Subresource, place: str) -> Iterator[Operation]:
@@ -310,12 +311,12 @@ class _Described:
 
 
 def _title(place: str) -> str:
-    """What follows the kind in the ids of operations at "/log"."""
+    """Return the part of operation ids after the kind for a place such as "/log"."""
     return to_upper(place[1:2]) + place[2:]
 
 
 class _DescribedAsCustom(_Described):
-    """Describes a resource of a kind that brings its schema, as upstream describes custom resources."""
+    """A description of a resource whose kind brings its schema, as upstream describes custom resources."""
 
     consumes = produces = JSON
     streams = ()
@@ -332,5 +333,5 @@ class _DescribedAsCustom(_Described):
 def operation_of_path(
     path: str, id_: str, tag: str, answer: str, produces: tuple[str, ...] = MEDIA, consumes: tuple[str, ...] = MEDIA
 ) -> Operation:
-    """A GET of something that is no resource."""
+    """Return a GET operation outside of resources."""
     return Operation(path=path, method="get", id=id_, tag=tag, answer=answer, produces=produces, consumes=consumes)

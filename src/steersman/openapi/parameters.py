@@ -1,4 +1,4 @@
-"""The parameters of operations, from the types of the options that they are read into."""
+"""Parameters of operations, derived from the types of request options."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _TYPE_META: Final = ("kind", "apiVersion")
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """A parameter of a path or of the query. `options` is the type it is of, e.g. "meta.v1.ListOptions"."""
+    """A parameter of a path or query. `options` is the options type that has it, e.g. "meta.v1.ListOptions"."""
 
     name: str
     type: str = "string"
@@ -24,7 +24,7 @@ class Parameter:
 
     @property
     def order(self) -> tuple[str, str]:
-        """Where it stands among others."""
+        """Return the sort key: name and place."""
         return self.name, self.place
 
 
@@ -37,9 +37,9 @@ VERSION: Final = Parameter("resourceVersion", options="meta.v1.ListOptions")
 
 @cache
 def options(*types: str) -> tuple[Parameter, ...]:
-    """The query parameters of option types, those that say more than a query can hold left out.
+    """Return the query parameters of option types, leaving out members that a query cannot express.
 
-    Of a parameter that several types have, the first counts.
+    If several types have a parameter, the first counts.
     """
     found: dict[str, Parameter] = {}
     for type_name in types:
@@ -57,7 +57,7 @@ def _type(type_: GoType) -> str:
 
 
 def in_order(parameters: Iterable[Parameter]) -> list[Parameter]:
-    """By name."""
+    """Return the parameters sorted by name."""
     return sorted(parameters, key=_order)
 
 
@@ -66,7 +66,7 @@ def _order(parameter: Parameter) -> tuple[str, str]:
 
 
 def head(parameter: Parameter) -> dict[str, Any]:
-    """What v2 and v3 say alike, in order, before the type."""
+    """Return the members that v2 and v3 share, in order, up to the type."""
     found: dict[str, Any] = {"in": parameter.place, "name": parameter.name}
     if parameter.place == "path":
         found["required"] = True

@@ -1,6 +1,7 @@
-"""Path items of OpenAPI documents, v3 and v2, from operations.
+"""Path items of v3 and v2 documents, built from operations.
 
-What all operations of a path have in common stands once, as kube-openapi's builders have it. Keys are in order.
+Parameters that all operations of a path share stand once in the path item, as kube-openapi's builders do. Keys are
+sorted.
 """
 
 from __future__ import annotations
@@ -24,12 +25,12 @@ _V2: Final = "#/definitions/"
 
 
 def paths_v3(operations: Iterable[Operation]) -> Tree:
-    """The path items of a v3 document."""
+    """Return the path items of a v3 document."""
     return _paths(operations, _operation_v3, _parameter_v3)
 
 
 def paths_v2(operations: Iterable[Operation]) -> Tree:
-    """The path items of a v2 document; what they share is in `parameters_v2`."""
+    """Return the path items of a v2 document; the parameters to which they refer are in `parameters_v2`."""
     return _paths(operations, _operation_v2, _parameter_v2)
 
 
@@ -139,7 +140,7 @@ def _whole_body_v2(body: Body) -> Tree:
 
 
 def parameters_v2(operations: Iterable[Operation]) -> dict[str, Tree]:
-    """The parameters that these operations share with others, by their names."""
+    """Return the parameters that these operations share with others, by name."""
     found: dict[str, Tree] = {}
     shared = _shared()
     for operation in operations:
@@ -153,12 +154,12 @@ def parameters_v2(operations: Iterable[Operation]) -> dict[str, Tree]:
 
 
 def key_of(parameter: Parameter) -> str:
-    """What a parameter is recorded under: "meta.v1.ListOptions limit", "path namespace"."""
+    """Return the key under which a parameter's name is recorded: "meta.v1.ListOptions limit", "path namespace"."""
     return f"{parameter.options or parameter.place} {parameter.name}"
 
 
 @cache
 def _shared() -> dict[str, str]:
-    """The names that upstream's v2 document has for parameters: they end in a digest of upstream's own text."""
+    """Return the names of shared parameters in upstream's v2 document, which end in a digest of upstream's text."""
     names: dict[str, str] = orjson.loads(_SHARED.read_bytes())
     return names

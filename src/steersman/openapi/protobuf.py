@@ -1,7 +1,7 @@
-"""Protobuf of OpenAPI documents: the building blocks of the message tables, and the encoder.
+"""Protobuf encoding of OpenAPI documents: building blocks of message tables, and the encoder.
 
-Follows gnostic's messages (github.com/google/gnostic-models). A table says, for each JSON member of an object, the
-field it becomes; `v2_messages` and `v3_messages` are the tables. Values are what JSON decodes to.
+Follows gnostic's messages (github.com/google/gnostic-models). A table maps each JSON member of an object to a field;
+the tables are in `v2_messages` and `v3_messages`. Values are decoded JSON.
 """
 
 from __future__ import annotations
@@ -16,26 +16,28 @@ from steersman.net.protobuf_fields import varint
 from steersman.work.threads import give_way
 
 Body = Callable[[Any], bytes]
-"""Encodes a value as the inside of a message."""
+"""A function that encodes a value as the content of a message."""
 
 Encode = Callable[[Any], bytes]
-"""Encodes a value as one or more whole fields, tags included; as nothing if it is the type's default."""
+"""A function that encodes a value as whole fields including tags, or as b"" for the default of its type."""
 
 Field = tuple[int, Encode]
-"""A field's number and how it is encoded."""
+"""The number of a field, and its encoder."""
 
 _VARINT, _FIXED64, _LENGTH = 0, 1, 2
 _DOUBLE: Final = struct.Struct("<d")
 
 
 def encode_document(body: Body, document: dict[str, Any]) -> bytes:
-    """The message of a whole document."""
+    """Return the message of a whole document."""
     return body(document)
 
 
 def check_document(body: Body, document: dict[str, Any]) -> None:
-    """Raises ValueError for a document that no message can be made of, as somebody else has written it: a member is of
-    another type than OpenAPI says, or too large a number."""
+    """Raise ValueError if another server's document has no protobuf form.
+
+    This is so if a member has a wrong type, or a number is too large.
+    """
     try:
         encode_document(body, document)
     except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError, struct.error) as error:
@@ -52,13 +54,13 @@ def _sized(tag: bytes, data: bytes) -> bytes:
 
 
 def string(number: int) -> Field:
-    """A string; "" is not written."""
+    """Return a string field; "" is not written."""
     tag = _tag(number, _LENGTH)
     return number, lambda value: _sized(tag, value.encode()) if value else b""
 
 
 def strings(number: int) -> Field:
-    """A repeated string; a lone string counts as a list of one."""
+    """Return a repeated string field; a single string counts as a list of one."""
     tag = _tag(number, _LENGTH)
 
     def encode(value: Any) -> bytes:
@@ -69,37 +71,37 @@ def strings(number: int) -> Field:
 
 
 def boolean(number: int) -> Field:
-    """A bool; false is not written."""
+    """Return a bool field; false is not written."""
     true = _tag(number, _VARINT) + b"\x01"
     return number, lambda value: true if value else b""
 
 
 def integer(number: int) -> Field:
-    """An int64; 0 is not written."""
+    """Return an int64 field; 0 is not written."""
     tag = _tag(number, _VARINT)
     return number, lambda value: tag + varint(int(value)) if value else b""
 
 
 def double(number: int) -> Field:
-    """A double; 0 is not written."""
+    """Return a double field; 0 is not written."""
     tag = _tag(number, _FIXED64)
     return number, lambda value: tag + _DOUBLE.pack(value) if value else b""
 
 
 def message(number: int, body: Body) -> Field:
-    """A message."""
+    """Return a message field."""
     tag = _tag(number, _LENGTH)
     return number, lambda value: _sized(tag, body(value))
 
 
 def messages(number: int, body: Body) -> Field:
-    """A repeated message, from a JSON array."""
+    """Return a repeated message field, encoded from a JSON array."""
     tag = _tag(number, _LENGTH)
     return number, lambda value: b"".join([_sized(tag, body(item)) for item in value])
 
 
 def named(number: int, body: Body) -> Field:
-    """A JSON object as a repeated pair message: name = 1, value = 2."""
+    """Return a field that encodes a JSON object as repeated pair messages: name = 1, value = 2."""
     tag = _tag(number, _LENGTH)
     pair = _pair(body)
     return number, lambda value: b"".join([_sized(tag, pair(name, item)) for name, item in value.items()])
@@ -113,21 +115,21 @@ def _pair(body: Body) -> Callable[[str, Any], bytes]:
 
 
 def alone(field: Field) -> Body:
-    """The body of a message that has just this field."""
+    """Return the body of a message with a single field."""
     return field[1]
 
 
 def choice(choose: Callable[[Any], Body]) -> Body:
-    """The body of a message with a oneof: `choose` says, for a value, which of its fields is set."""
+    """Return the body of a message with a oneof: `choose` returns, for a value, the body of the field to be set."""
     return lambda value: choose(value)(value)
 
 
 class Message:
-    """The body of a message made from a JSON object.
+    """The body of a message encoded from a JSON object.
 
-    Members are looked up in `fields`; those that start with "x-" become pairs of name and Any in the field numbered
-    `extension`; all others that start with `other[0]` become pairs in the field `other[1]`. What has no place in the
-    message is left out. Fields are given by `define` when messages refer to each other.
+    Members are looked up in `fields`. Members that start with "x-" become pairs of name and Any in the field
+    `extension`. Other members that start with `other[0]` become pairs in the field `other[1]`. All remaining members
+    are dropped. Messages that refer to each other get their fields by `define`.
     """
 
     def __init__(
@@ -142,11 +144,11 @@ class Message:
         self._other = (other[0], named(other[1], other[2])) if other else None
 
     def define(self, fields: Mapping[str, Field]) -> None:
-        """Adds fields."""
+        """Add fields."""
         self._fields.update(fields)
 
     def __call__(self, value: dict[str, Any]) -> bytes:
-        """Encodes `value`, its fields in the order of their numbers."""
+        """Encode `value`, with its fields in the order of their numbers."""
         give_way()
         pieces: list[tuple[int, bytes]] = []
         extra: dict[str, Any] = {}
@@ -173,18 +175,18 @@ def _number(piece: tuple[int, bytes]) -> int:
 
 
 def any_value(value: Any) -> bytes:
-    """gnostic's Any: the value as YAML, in field 2."""
+    """Return a value as gnostic's Any: YAML in field 2."""
     data = encode_sorted(value)
     return _any_of_few(data) if len(data) <= _FEW else _any(data)
 
 
 _FEW: Final = 256
-"""Bytes of values that are remembered at most."""
+"""Bytes of the longest value whose encoding is cached."""
 
 
 @lru_cache(4096)
 def _any_of_few(data: bytes) -> bytes:
-    """Documents repeat the same few values thousands of times."""
+    """Return the Any of a short value. Cached, because documents repeat a few values thousands of times."""
     return _any(data)
 
 

@@ -1,4 +1,4 @@
-"""What other servers publish of OpenAPI: v2 documents, which are joined with ours, v3 documents, which they answer."""
+"""OpenAPI documents of other servers: v2 documents are merged with ours, v3 documents are proxied."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from steersman.server.server import PathHandler
 
 @dataclass(frozen=True, slots=True)
 class RemoteDocument:
-    """A v2 document of another server, encoded."""
+    """An encoded v2 document of another server."""
 
     etag: str
     data: bytes
 
     def build(self) -> Tree:
-        """Decodes it."""
+        """Decode the document."""
         found = decode_plain(self.data)
         assert isinstance(found, dict)
         return found
@@ -26,9 +26,9 @@ class RemoteDocument:
 
 @dataclass(frozen=True, slots=True)
 class RemoteIndex:
-    """The v3 documents of another server: where each is, by name, and what answers for them.
+    """The v3 documents of another server: their URLs by name, and the handler that proxies them.
 
-    `fetch` gives one by its name, as JSON; None if the server does not answer with it.
+    `fetch` returns a document by its name, as JSON; None if the server does not return it.
     """
 
     urls: Mapping[str, str]
@@ -38,11 +38,11 @@ class RemoteIndex:
 
 @dataclass(slots=True)
 class RemoteDocuments:
-    """By name of the APIService. v2 documents are joined in the order they stand in."""
+    """Documents by the name of their APIService. v2 documents are merged in the order of the dict."""
 
     v2: dict[str, RemoteDocument] = field(default_factory=dict)
     converted: dict[str, RemoteDocument] = field(default_factory=dict)
-    """v3 documents made of v2, by their own names, of servers that have no others."""
+    """v3 documents converted from v2, by document name, of servers that publish no v3."""
     v3: dict[str, RemoteIndex] = field(default_factory=dict)
     changes: int = 0
-    """How often anything has changed."""
+    """The number of changes so far."""

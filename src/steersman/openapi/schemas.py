@@ -1,7 +1,7 @@
-"""The schemas of documents: what the types say, what is recorded besides, and descriptions.
+"""Schemas of documents: derived from the Go types, changed by recorded facts, and described.
 
-`data/schemas.json` holds for each schema what kube-openapi reads from comments: a merge patch (RFC 7386) on what
-`derived` makes of the Go type; a whole schema where there is no type.
+`data/schemas.json` has, for each schema, the facts that kube-openapi reads from comments: a merge patch (RFC 7386) to
+the schema that `derived` derives from the Go type, or a whole schema where there is no Go type.
 """
 
 from __future__ import annotations
@@ -22,39 +22,41 @@ from steersman.machinery.patch import merge_patch
 from steersman.openapi.custom import ObjectTexts, schemas_of
 from steersman.openapi.derived import GVK, Schema, derive, type_named
 from steersman.openapi.descriptions import Descriptions
-from steersman.openapi.kept import Kept
 from steersman.openapi.names import META
+from steersman.openapi.part_cache import PartCache
 from steersman.work.threads import give_way
 
 _FILE: Final = Path(__file__).parent / "data" / "schemas.json"
 _PREFIX: Final = "#/components/schemas/"
 _OF_EVERY_GROUP: Final = (f"{META}DeleteOptions", f"{META}WatchEvent")
-"""Kinds that every group version has; what is recorded of them is all of those."""
+"""Kinds that every group version has. The record of such a kind lists the group versions of all."""
 _NOT_IN_CLIENTS: Final = ("admission.k8s.io", "apiextensions.k8s.io", "apiregistration.k8s.io", "imagepolicy.k8s.io")
-"""Groups that the scheme of k8s.io/client-go, by which custom resources are described, does not have."""
+"""Groups missing from the scheme of k8s.io/client-go, from which custom resources are described."""
 _POD: Final = "io.k8s.api.core.v1.Pod"
 _OF_EVERY_OBJECT: Final = ("apiVersion", "kind", "metadata")
 
 
 class _Own(NamedTuple):
-    """A schema that a kind brings, in JSON, and the built-in types that it refers to."""
+    """An encoded schema that a kind brings, and the built-in types to which it refers."""
 
     encoded: bytes
     references: frozenset[str]
 
 
 class Schemas:
-    """The schemas for documents that are made one after the other: each is made and described once."""
+    """The schemas for documents that are built in sequence; each schema is built and described once."""
 
-    def __init__(self, kept: Kept | None = None) -> None:
-        self.kept: Final = kept or Kept()
+    def __init__(self, kept: PartCache | None = None) -> None:
+        self.kept: Final = kept or PartCache()
         self._descriptions = Descriptions()
         self._reached: dict[str, frozenset[str]] = {}
 
     def v3(
         self, names: Iterable[str], resources: Iterable[ServedResource], group: str, version: str
     ) -> dict[str, bytes]:
-        """The described schemas of a v3 document of a group version in JSON: those named, and those they lead to."""
+        """Return the described, encoded schemas of a group version's v3 document: the named ones and all that they
+        refer to.
+        """
         kept = {} if (group, version) in MODULES else self.kept.of_custom
 
         def built_in(name: str) -> bytes:
@@ -66,7 +68,7 @@ class Schemas:
         return self._found(names, self._own(resources, v2=False), kept, built_in)
 
     def v2(self, names: Iterable[str], resources: Iterable[ServedResource]) -> dict[str, bytes]:
-        """The described definitions for v2 in JSON, by name."""
+        """Return the described, encoded definitions for v2, by name."""
 
         def built_in(name: str) -> bytes:
             return encode(self._described(name, _as_v2(recorded(name))))
@@ -76,7 +78,7 @@ class Schemas:
     def _found(
         self, names: Iterable[str], own: Mapping[str, _Own], kept: dict[str, bytes], built_in: Callable[[str], bytes]
     ) -> dict[str, bytes]:
-        """Those named and those they lead to; what is made of built-in types is put to what is kept."""
+        """Return the named schemas and all that they refer to; new schemas of built-in types are added to `kept`."""
         found = {}
         for name in self._closure(names, own):
             give_way()
@@ -89,9 +91,9 @@ class Schemas:
         return found
 
     def _own(self, resources: Iterable[ServedResource], *, v2: bool) -> dict[str, _Own]:
-        """The schemas that kinds of resources and of their subresources bring, by name.
+        """Return the schemas that kinds of resources and subresources bring, by name.
 
-        Each is encoded before the next is made: to free many trees at once would hold the interpreter.
+        Each is encoded before the next is built, because freeing many trees at once would hold the interpreter.
         """
         found: dict[str, _Own] = {}
         for each in resources:
@@ -105,10 +107,11 @@ class Schemas:
         return found
 
     def _object_texts(self) -> ObjectTexts:
-        """What every object has is described as that of any other."""
+        """Return the descriptions of the members that every object has, taken from those of pods."""
         if self.kept.texts is None:
             objects, lists = (
-                {} if (known := self._descriptions.of(name)) is None else known.fields for name in (_POD, f"{_POD}List")
+                {} if (known := self._descriptions.find(name)) is None else known.fields
+                for name in (_POD, f"{_POD}List")
             )
             self.kept.texts = ObjectTexts(
                 *({name: fields.get(name, "") for name in _OF_EVERY_OBJECT} for fields in (objects, lists))
@@ -116,7 +119,7 @@ class Schemas:
         return self.kept.texts
 
     def _closure(self, names: Iterable[str], own: Mapping[str, _Own]) -> set[str]:
-        """These and all schemas that they lead to."""
+        """Return the names and those of all schemas to which they lead."""
         found: set[str] = set()
         pending = list(names)
         while pending:
@@ -139,19 +142,19 @@ class Schemas:
 
 
 def _gvks(every: list[Schema], group: str, version: str) -> list[Schema]:
-    """Of the kinds of this name that there are, those that the document of a group version tells of."""
+    """Return, from the kinds of this name, those that belong into the document of a group version."""
     if (group, version) in MODULES:
         return [each for each in every if (each["group"], each["version"]) in (("", "v1"), (group, version))]
     return [each for each in every if each["group"] not in _NOT_IN_CLIENTS]
 
 
 def _is_known(name: str) -> bool:
-    """Whether there is such a schema: somebody's own may refer to anything."""
+    """Return True if the schema exists, because a schema that a kind brings may refer to anything."""
     return bool(type_named(name)) or name in _facts()
 
 
 def references(schema: Any) -> Iterator[str]:
-    """The names of all schemas that a v3 schema refers to."""
+    """Yield the names of all schemas to which a v3 schema refers."""
     pending = [schema]
     while pending:
         each = pending.pop()
@@ -165,7 +168,7 @@ def references(schema: Any) -> Iterator[str]:
 
 
 def recorded(name: str) -> Schema:
-    """The v3 schema of a built-in type, the caller's own, without descriptions. Raises LookupError."""
+    """Return a new copy of the v3 schema of a built-in type, without descriptions. Raises LookupError."""
     type_name = type_named(name)
     facts = _facts().get(name)
     if not type_name and facts is None:
@@ -184,21 +187,21 @@ def _facts() -> dict[str, msgspec.Raw]:
 
 @cache
 def digest() -> str:
-    """Of all that is recorded."""
+    """Return a digest of the recorded facts."""
     return hashlib.sha256(_FILE.read_bytes()).hexdigest()
 
 
 def in_order(value: Any) -> Any:
-    """A copy with the keys of all objects in order."""
+    """Return a copy with the keys of all objects sorted."""
     if isinstance(value, dict):
         return {key: in_order(value[key]) for key in sorted(value)}
     return [in_order(each) for each in value] if isinstance(value, list) else value
 
 
 def _as_v2(schema: Schema, *, is_named: bool = False) -> Schema:
-    """A schema as kube-openapi's v2 builder makes it: references stand alone, nothing has a default.
+    """Return a schema as kube-openapi's v2 builder makes it: references have no siblings, and there are no defaults.
 
-    `is_named`: the keys are names of properties.
+    `is_named` means that the keys are names of properties.
     """
     found: Schema = {}
     for key, value in schema.items():

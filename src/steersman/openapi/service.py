@@ -1,6 +1,6 @@
-"""OpenAPI: /openapi/v2 and /openapi/v3, as kube-openapi's and the aggregator's handlers serve them.
+"""The handlers of /openapi/v2 and /openapi/v3, as in kube-openapi and the aggregator.
 
-Documents are built, encoded and compressed in the worker threads, when they are first asked for; see `builder`.
+Documents are built, encoded and compressed in worker threads at their first request; see `builder`.
 """
 
 from __future__ import annotations
@@ -11,15 +11,16 @@ from functools import partial
 from typing import Final
 
 import orjson
-from isal import isal_zlib
 
 from steersman.endpoints.accept_encoding import rates_gzip
 from steersman.endpoints.request import Request
+from steersman.machinery.deflate import gzipped
 from steersman.net.message import Response
 from steersman.openapi.accept import JSON, PROTOBUF_V2, PROTOBUF_V3, Encoding, accepted, media_ranges
 from steersman.openapi.builder import V2_ENDS, Document
 from steersman.openapi.cache import EncodedDocuments
 from steersman.openapi.content import serve_content
+from steersman.openapi.documents import Documents, Parts, compute_etags
 from steersman.openapi.fragments import (
     Fragments,
     Members,
@@ -29,10 +30,9 @@ from steersman.openapi.fragments import (
     members_v2,
     merged,
 )
-from steersman.openapi.kept import Kept
-from steersman.openapi.merging import joined_with
+from steersman.openapi.merging import merge_document
+from steersman.openapi.part_cache import PartCache
 from steersman.openapi.protobuf import encode_document
-from steersman.openapi.published import Documents, Parts, name_states
 from steersman.openapi.remote import RemoteDocuments
 from steersman.openapi.schemas import Schemas
 from steersman.openapi.sources import Source, etag_of
@@ -50,10 +50,9 @@ _MESSAGES: Final = {PROTOBUF_V2: V2_DOCUMENT, PROTOBUF_V3: V3_DOCUMENT}
 
 
 class OpenAPIService:
-    """The documents of a server. Its methods run on the event loop.
+    """The OpenAPI documents of a server. Its methods run on the event loop.
 
-    What the catalogue does not know is published here: a v3 document under its name, and what it adds to the v2
-    document.
+    Documents outside of the catalogue are published here: v3 documents by name, and additions to the v2 document.
     """
 
     def __init__(self, server: Server, remote: RemoteDocuments | None = None) -> None:
@@ -66,27 +65,27 @@ class OpenAPIService:
         self._published_v3: dict[str, Source] = {}
         self._published_v2: dict[str, Source] = {}
         self._documents = Documents(server)
-        self._kept = Kept()
+        self._kept = PartCache()
         self._parts = Parts(self._kept)
         server.catalogue.subscribe(self._touch)
 
     def publish_v3(self, name: str, source: Source) -> None:
-        """Serves a v3 document, e.g. under "apis/example.com/v1", instead of any other of that name."""
+        """Serve a v3 document, e.g. as "apis/example.com/v1", in the place of any other of that name."""
         self._published_v3[name] = source
         self._touch()
 
     def withdraw_v3(self, name: str) -> None:
-        """Ends what `publish_v3` began; nothing happens if it did not."""
+        """Stop serving a document of `publish_v3`, if there is one."""
         if self._published_v3.pop(name, None) is not None:
             self._touch()
 
     def publish_v2(self, name: str, source: Source) -> None:
-        """Adds the paths, definitions and parameters of another v2 document, known by `name`, to the one served."""
+        """Merge another v2 document, identified by `name`, into the served one."""
         self._published_v2[name] = source
         self._touch()
 
     def withdraw_v2(self, name: str) -> None:
-        """Ends what `publish_v2` began; nothing happens if it did not."""
+        """Remove a document of `publish_v2`, if there is one."""
         if self._published_v2.pop(name, None) is not None:
             self._touch()
 
@@ -98,15 +97,15 @@ class OpenAPIService:
 
     async def _index(self) -> bytes:
         sources: dict[str, Source] = {**self._remote.converted, **self._documents.all(), **self._published_v3}
-        await name_states(sources.values())
+        await compute_etags(sources.values())
         urls = {name: url for index in self._remote.v3.values() for name, url in index.urls.items()}
         urls |= {name: _relative_url(name, source.etag) for name, source in sources.items()}
         return orjson.dumps({"paths": {name: {"serverRelativeURL": urls[name]} for name in sorted(urls)}})
 
     async def answer_index(self, request: Request) -> Response:
-        """/openapi/v3: every document with the URL of its present state.
+        """Answer /openapi/v3: the URL of every document, with a hash of its present state.
 
-        kubectl keeps it with its second, without an ETag, and asks whether it has changed since.
+        kubectl caches the index by the second, without an ETag, and asks whether it has changed since.
         """
         headers = [("content-type", "text/plain; charset=utf-8")]
         data = await self._index()
@@ -114,9 +113,9 @@ class OpenAPIService:
         return serve_content(request, headers, data, now, changed=self._changed)
 
     async def answer_v3(self, request: Request) -> Response:
-        """/openapi/v3/NAME, to be cached for good if `hash` names its present state.
+        """Answer /openapi/v3/NAME, cacheable forever if `hash` is the present state.
 
-        Upstream answers nothing, with 200, to an Accept header in which there is no media type at all.
+        Like upstream, an Accept header without any media type gets an empty 200 response.
         """
         name = request.info.path.removeprefix(_V3_PREFIX)
         source = self._v3(name)
@@ -129,7 +128,7 @@ class OpenAPIService:
         if encoding is None:
             return Response(406, [vary]) if media_ranges(accept) else Response(200)
         headers = [("content-type", encoding.content_type), vary]
-        await name_states((source,))
+        await compute_etags((source,))
         etag = source.etag
         if wanted := request.query.get("hash"):
             if wanted != etag:
@@ -141,7 +140,7 @@ class OpenAPIService:
         return serve_content(request, headers, data, self._modified, f'"{etag}"')
 
     async def answer_v2(self, request: Request) -> Response:
-        """/openapi/v2: one document for everything, compressed for those who accept that."""
+        """Answer /openapi/v2: one document for everything, compressed if the client accepts gzip."""
         vary = [("vary", "Accept-Encoding"), ("vary", "Accept")]
         encoding = accepted(request.headers.get("accept", ""), (JSON, PROTOBUF_V2))
         if encoding is None:
@@ -150,7 +149,7 @@ class OpenAPIService:
             self._remote_changes = self._remote.changes
             self._touch()
         documents, others = self._documents.all(), (*self._published_v2.values(), *self._remote.v2.values())
-        await name_states(documents.values())
+        await compute_etags(documents.values())
         etag = etag_of(each.etag for each in (*documents.values(), *others))
         headers = [("content-type", encoding.content_type), *vary]
         make = partial(self._encode_v2, documents, others, encoding)
@@ -159,10 +158,10 @@ class OpenAPIService:
         body = response.body
         if type(body) is bytes and len(body) >= _COMPRESS_FROM and rates_gzip(request.headers):
             if body is data:
-                zipped = partial(offload_if, True, _gzip, data)
+                zipped = partial(offload_if, True, gzipped, data)
                 response.body = await self._encoded.get(("", etag, encoding, "gzip"), zipped)
             else:
-                response.body = await offload_if(True, _gzip, body)
+                response.body = await offload_if(True, gzipped, body)
             response.headers.append(("content-encoding", "gzip"))
         return response
 
@@ -174,11 +173,11 @@ class OpenAPIService:
 def _joined(parts: list[Fragments], others: tuple[Source, ...], encoding: Encoding) -> bytes:
     whole = merged(parts)
     for each in others:
-        whole = joined_with(whole, each.build())
+        whole = merge_document(whole, each.build())
     return _in_encoding(members_v2(whole, V2_ENDS), encoding)
 
 
-def _encode(source: Source, encoding: Encoding, kept: Kept) -> bytes:
+def _encode(source: Source, encoding: Encoding, kept: PartCache) -> bytes:
     members = source.members(Schemas(kept)) if isinstance(source, Document) else members_of(source.build())
     return _in_encoding(members, encoding)
 
@@ -186,10 +185,6 @@ def _encode(source: Source, encoding: Encoding, kept: Kept) -> bytes:
 def _in_encoding(members: Members, encoding: Encoding) -> bytes:
     message = _MESSAGES.get(encoding)
     return joined(members) if message is None else encode_document(message, decoded(members))
-
-
-def _gzip(data: bytes) -> bytes:
-    return isal_zlib.compress(data, 1, isal_zlib.MAX_WBITS + 16)
 
 
 def _relative_url(name: str, etag: str) -> str:

@@ -1,4 +1,4 @@
-"""Where OpenAPI documents come from: something that names its state (ETag) and builds the document when asked."""
+"""The interface of OpenAPI documents: an ETag of their state, and a method that builds them."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ Tree = dict[str, Any]
 
 
 class Source(Protocol):
-    """A document to be. `build` may run in any thread, and returns a tree that is the caller's own."""
+    """A document that can be built. `build` may run in any thread and returns a new tree."""
 
     @property
     def etag(self) -> str:
-        """Changes whenever the document does. Hexadecimal, without quotes."""
+        """Return the ETag, which changes whenever the document does: hexadecimal, without quotes."""
         ...
 
     def build(self) -> Tree:
-        """Makes the document."""
+        """Build the document."""
         ...
 
 
 def etag_of(parts: Iterable[str]) -> str:
-    """An ETag over strings that name a state: SHA-512 in upper-case hexadecimal, the form upstream's have."""
+    """Return an ETag of texts that describe a state: SHA-512 in upper-case hexadecimal, like upstream's ETags."""
     digest = hashlib.sha512()
     for part in parts:
         digest.update(part.encode())

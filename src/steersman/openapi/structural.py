@@ -1,9 +1,9 @@
-"""What documents say of a structural schema (apiextensions.k8s.io/v1): members that say nothing are left out.
+"""The published form of structural schemas (apiextensions.k8s.io/v1); insignificant members are left out.
 
 Follows k8s.io/apiextensions-apiserver: `pkg/apiserver/schema` (NewStructural, Unfold, ToKubeOpenAPI) and
-`pkg/controller/openapi/v2` (ToStructuralOpenAPIV2), and what kube-openapi leaves out when it encodes.
+`pkg/controller/openapi/v2` (ToStructuralOpenAPIV2), and the omissions of kube-openapi's encoder.
 
-Schemas are walked without recursion, however deeply they are nested.
+Schemas are walked without recursion, so they may be nested to any depth.
 """
 
 from __future__ import annotations
@@ -75,11 +75,11 @@ _OF_EMBEDDED: Final = {
         " https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds"
     ),
 }
-"""How upstream describes members that whole objects within others have."""
+"""Upstream's descriptions of the members of embedded resources."""
 
 
 def object_meta(*, v2: bool) -> Schema:
-    """A reference to the metadata of objects, beside which a description may stand."""
+    """Return a reference to the metadata of objects, with room for a description beside it."""
     return _reference(V3_PREFIX + OBJECT_META, "", v2=v2)
 
 
@@ -90,10 +90,10 @@ def _reference(to: str, description: str, *, v2: bool) -> Schema:
     return found | {"allOf": [{"$ref": to}]}
 
 
-class Published:
-    """Makes of structural schemas what v2 or v3 documents say of them.
+class PublishedSchemas:
+    """A converter of structural schemas to their form in v2 or v3 documents.
 
-    `references` are the full names of the built-in types that these refer to, as far as they are about built-in types.
+    `references` collects the full names of the built-in types to which the schemas refer.
     """
 
     def __init__(self, *, v2: bool) -> None:
@@ -102,7 +102,7 @@ class Published:
         self.references: set[str] = set()
 
     def schema(self, structural: Mapping[str, Any]) -> Schema:
-        """What is published of a schema, the caller's own."""
+        """Return the published form of a schema as a new object."""
         root = self._below(structural)
         while self._pending:
             give_way()
@@ -116,13 +116,15 @@ class Published:
         return root
 
     def _below(self, source: Mapping[str, Any], *, is_nested: bool = False) -> Schema:
-        """Where a part of a schema is going to be. `is_nested`: it is one of alternatives, and declares nothing."""
+        """Return the target of a subschema, which is filled later. `is_nested` is True within allOf, anyOf, oneOf and
+        not.
+        """
         target: Schema = {}
         self._pending.append((source, target, is_nested))
         return target
 
     def _refer(self, source: Mapping[str, Any], target: Schema) -> None:
-        """Kinds of Structs refer to built-in types."""
+        """Convert a reference; kinds declared by Structs refer to built-in types."""
         to = source["$ref"]
         self.references.add(to.removeprefix(V3_PREFIX))
         if source.get("description"):
@@ -142,7 +144,7 @@ class Published:
             _unfold(source, target)
 
     def _parts(self, source: Mapping[str, Any], target: Schema, *, is_nested: bool) -> None:
-        """Adds what is below, and what follows from that for the schema itself."""
+        """Add the subschemas, and changes of the schema itself that follow from them."""
         properties, items = source.get("properties") or {}, source.get("items")
         additional = None if is_nested else source.get("additionalProperties")
         if self._v2:
@@ -161,7 +163,7 @@ class Published:
             self._embed(target)
 
     def _embed(self, target: Schema) -> None:
-        """Adds the members of whole objects."""
+        """Add the members of an embedded resource."""
         self.references.add(OBJECT_META)
         whole = target.setdefault("properties", {})
         for name, text in _OF_EMBEDDED.items():
@@ -172,7 +174,7 @@ class Published:
 
 
 def _own_members(source: Mapping[str, Any]) -> Schema:
-    """Those that are no schemas."""
+    """Return the members that are not schemas."""
     found: Schema = {}
     for name in _IF_NOT_EMPTY:
         if value := source.get(name):
@@ -196,14 +198,14 @@ def _rule(declared: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _as_go_prints(value: Any) -> Any:
-    """A value with its numbers as Go prints them, the caller's own."""
+    """Return a copy of a value with its numbers as Go prints them."""
     if value.__class__ in (str, bool) or (value.__class__ is int and -(2**63) <= value < 2**63):
         return value
     return decode_plain(encode(value))
 
 
 def _unfold(source: Mapping[str, Any], target: Schema) -> None:
-    """Says that an int-or-string is either, where the schema does not say so itself."""
+    """Add the two types of an int-or-string as alternatives, unless the schema has them already."""
     all_of = source.get("allOf") or ()
     if says_int_or_string(source) or (all_of and says_int_or_string(all_of[0])):
         return
@@ -217,7 +219,7 @@ def _unfold(source: Mapping[str, Any], target: Schema) -> None:
 def _loosen(
     target: Schema, source: Mapping[str, Any], properties: Mapping[str, Any], items: Any, additional: Any
 ) -> None:
-    """Takes out of a v2 schema what v2 cannot say, or what its clients would take for more than it is."""
+    """Remove from a v2 schema the parts that v2 cannot express, or that its clients would interpret too strictly."""
     target.pop("default", None)
     type_ = target.get("type")
     if target.pop("nullable", False) or (type_ == "array" and items is None):

@@ -1,4 +1,4 @@
-"""What operations of OpenAPI documents do, in the words of kube-apiserver's, and their parameters, in our own."""
+"""Descriptions of operations, in kube-apiserver's words, and of parameters, in the project's own words."""
 
 from __future__ import annotations
 
@@ -74,13 +74,13 @@ _QUERY: Final = {
     "tty": "whether the process has a terminal",
     "watch": "whether changes are sent as they happen, instead of a list",
 }
-"""Parameters of the query by name."""
+"""Descriptions of query parameters by name."""
 
 
 def describe_operations(paths: dict[str, Tree]) -> None:
-    """Adds descriptions, in place, to the operations of path items of OpenAPI v2 or v3 and to their parameters.
+    """Add descriptions, in place, to the operations and parameters of path items of OpenAPI v2 or v3.
 
-    What has a description keeps it.
+    Existing descriptions are kept.
     """
     for path, item in paths.items():
         kind = ""
@@ -98,7 +98,7 @@ def describe_operations(paths: dict[str, Tree]) -> None:
 
 
 def describe_parameter(parameter: Tree, kind: str) -> None:
-    """Adds a description, in place, to a parameter of operations on a kind, unless it is a reference."""
+    """Add a description, in place, to a parameter of operations on a kind, unless it is a reference."""
     match parameter.get("name"), parameter.get("in"):
         case "name", "path":
             parameter.setdefault("description", f"name of the {kind}")
@@ -139,7 +139,7 @@ def _of_subresource(action: str, method: str, name: str, owner: str) -> str:
 
 
 def _of_discovery(path: str) -> str:
-    """Of `/apis/GROUP/`, `/apis/GROUP/VERSION/` and `/api/VERSION/`."""
+    """Return the description of `/apis/GROUP/`, `/apis/GROUP/VERSION/` or `/api/VERSION/`, "" for other paths."""
     parts = path.strip("/").split("/")
     if parts[0] not in ("api", "apis"):
         return ""
@@ -152,19 +152,19 @@ def _kind(operation: Tree) -> str:
 
 
 def _owner(paths: dict[str, Tree], path: str) -> str:
-    """The kind of the objects at a path."""
+    """Return the kind of the objects at a path."""
     return _kind(paths.get(path, {}).get("get", {}))
 
 
 def _is_watchable(paths: dict[str, Tree], path: str) -> bool:
-    """Whether a list has its twin among the deprecated watch paths."""
+    """Return True if a list has a counterpart among the deprecated watch paths."""
     parts = path.split("/")
     prefix = 3 if parts[1] == "api" else 4
     return "/".join([*parts[:prefix], "watch", *parts[prefix:]]) in paths
 
 
 def _with_article(kind: str) -> str:
-    """A kind as one of many; one that is a plural already, such as Endpoints, has no article."""
+    """Return a kind with an indefinite article; a plural such as Endpoints gets none."""
     if kind.endswith("s") and not kind.endswith("ss"):
         return kind
     return f"{'an' if kind[:1] in 'AEIOU' else 'a'} {kind}"

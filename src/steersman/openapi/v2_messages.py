@@ -1,6 +1,6 @@
-"""The OpenAPI v2 messages of gnostic (package openapi.v2) as tables: which member is which field.
+"""Tables of gnostic's OpenAPI v2 messages (package openapi.v2): the field of each JSON member.
 
-Only what Kubernetes documents use: no headers of responses, examples, file schemas or OAuth.
+Only the parts that Kubernetes documents use: no headers of responses, examples, file schemas or OAuth.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _ADDITIONAL_SCHEMA: Final = alone(message(1, _SCHEMA))
 
 
 def _additional_properties(value: Any) -> bytes:
-    """A oneof, which has presence: false is written."""
+    """Encode additionalProperties, a oneof: such a field is written even if it is false."""
     if isinstance(value, bool):
         return b"\x10\x01" if value else b"\x10\x00"
     return _ADDITIONAL_SCHEMA(value)
@@ -72,7 +72,7 @@ _SCHEMA.define(
 
 
 def _value_fields(first: int) -> dict[str, Field]:
-    """What all simple parameters say about their value; the fields come in the same order, from number `first`."""
+    """Return the fields about values that all simple parameters share, numbered from `first`."""
     return {
         "type": string(first),
         "format": string(first + 1),
@@ -94,7 +94,7 @@ def _value_fields(first: int) -> dict[str, Field]:
 
 
 def _simple_parameter(*, empty_value: bool) -> Message:
-    """A parameter that is no body; those in a query or form may be empty."""
+    """Return the message of a parameter that is not a body; parameters of a query or form may be empty."""
     head = {"required": boolean(1), "in": string(2), "description": string(3), "name": string(4)}
     if not empty_value:
         return Message({**head, **_value_fields(5)}, extension=22)
@@ -114,7 +114,10 @@ _BODY_PARAMETER: Final = Message(
 
 
 def _kinds_of_parameter() -> dict[str, Body]:
-    """By `in`: the body of Parameter, a oneof of body parameters (1) and all others (2), themselves a oneof."""
+    """Return the bodies of Parameter messages by `in`.
+
+    A Parameter is a oneof of body parameters (1) and all others (2), which are themselves a oneof.
+    """
     kinds = {"body": alone(message(1, _BODY_PARAMETER))}
     for place, number, empty_value in (
         ("header", 1, False),
@@ -131,7 +134,7 @@ _PARAMETER: Final = choice(lambda value: _PARAMETER_KINDS[value["in"]])
 
 
 def _or_reference(body: Body) -> Body:
-    """A oneof of something (1) and a reference to it (2)."""
+    """Return a oneof of a message (1) and a reference to it (2)."""
     own = alone(message(1, body))
     reference = alone(message(2, _REFERENCE))
     return choice(lambda value: reference if "$ref" in value else own)
@@ -209,4 +212,4 @@ DOCUMENT: Final = Message(
     },
     extension=16,
 )
-"""openapi.v2.Document."""
+"""The message openapi.v2.Document."""

@@ -1,6 +1,6 @@
-"""The OpenAPI v3 messages of gnostic (package openapi.v3) as tables: which member is which field.
+"""Tables of gnostic's OpenAPI v3 messages (package openapi.v3): the field of each JSON member.
 
-Only what Kubernetes documents use: no callbacks, links, examples, servers or OAuth.
+Only the parts that Kubernetes documents use: no callbacks, links, examples, servers or OAuth.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _REFERENCE: Final = Message({"$ref": string(1), "summary": string(2), "descripti
 
 
 def _or_reference(body: Body) -> Body:
-    """A oneof of something (1) and a reference to it (2)."""
+    """Return a oneof of a message (1) and a reference to it (2)."""
     own = alone(message(1, body))
     reference = alone(message(2, _REFERENCE))
     return choice(lambda value: reference if isinstance(value.get("$ref"), str) else own)
@@ -36,7 +36,7 @@ def _or_reference(body: Body) -> Body:
 _SCHEMA: Final = Message(extension=36)
 _SCHEMA_OR_REFERENCE: Final = _or_reference(_SCHEMA)
 
-# A oneof has presence: false, 0 and "" are written.
+# Fields of a oneof are written even if they are false, 0 or "".
 _ONE_DOUBLE: Final = (b"\x09", double(1)[1])
 _ADDITIONAL_SCHEMA: Final = alone(message(1, _SCHEMA_OR_REFERENCE))
 
@@ -48,7 +48,7 @@ def _additional_properties(value: Any) -> bytes:
 
 
 def _default(value: Any) -> bytes:
-    """DefaultType: a number, a boolean or a string; empty for what is neither, e.g. {}."""
+    """Encode a DefaultType: a number, a boolean or a string; b"" for other values such as {}."""
     match value:
         case bool():
             return b"\x10\x01" if value else b"\x10\x00"
@@ -208,4 +208,4 @@ DOCUMENT: Final = Message(
     },
     extension=9,
 )
-"""openapi.v3.Document."""
+"""The message openapi.v3.Document."""

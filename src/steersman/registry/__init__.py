@@ -1,1 +1,1 @@
-"""The built-in resources: one file each, GROUP/RESOURCE.py, holding one `Resource` declaration."""
+"""The built-in resources: one file each, GROUP/RESOURCE.py, with one `Resource` declaration."""

@@ -1,4 +1,4 @@
-"""The fact sheet of an API group: its resources and versions, and where they stand in lists."""
+"""The fact sheet of an API group: its resources, its versions, and its position in lists."""
 
 from __future__ import annotations
 
@@ -12,30 +12,30 @@ from steersman.rest.resource import OtherVersion, Resource
 
 
 class Version(Struct, frozen=True):
-    """A version of a group; of one group's the one of the highest priority comes first, as its APIService has it."""
+    """A version of a group. The version with the highest priority is listed first, as with an APIService."""
 
     name: str
     priority: int = 15
 
 
 class OnRequest(Struct, frozen=True, kw_only=True):
-    """What `--runtime-config` can turn on in a group."""
+    """Versions and resources of a group that only `--runtime-config` turns on."""
 
     older_versions: Mapping[str, tuple[OtherVersion, ...]] = field(default_factory=dict)
-    """Other versions of the group's resources, by resource."""
+    """Additional versions of the group's resources, by plural."""
     resources: tuple[Resource[Any, Services], ...] = ()
-    """Those of which no version is served by default."""
+    """Resources that have no version which is served by default."""
 
 
 class APIGroup(Struct, frozen=True, kw_only=True):
-    """A group as this server serves it; higher priorities come first. Alpha and beta versions are off by default."""
+    """A group as this server serves it. Groups of higher priority are listed first. Alpha and beta are off by default."""
 
     name: str
     priority: int
     versions: tuple[Version, ...]
-    """All that can be served, the preferred one first."""
+    """All versions that can be served, the preferred version first."""
     empty_versions: tuple[str, ...] = ()
-    """Those that upstream knows, and serves nothing in with the default feature gates."""
+    """Versions that upstream knows, but serves no resource in with the default feature gates."""
     resources: tuple[Resource[Any, Services], ...] = ()
     on_request: Callable[[], OnRequest] = OnRequest
-    """Imports what is off by default, and only then."""
+    """Imports and returns the parts that are off by default; called only if one of them is turned on."""

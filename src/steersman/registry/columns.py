@@ -1,4 +1,4 @@
-"""Columns and cells that Tables of several kinds share."""
+"""Columns and cells that the Tables of several kinds share."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from steersman.machinery.selectors.labels import SelectorError, from_label_selec
 from steersman.rest.resource import Column
 
 CREATED_AT: Final = Column("Created At", lambda obj: obj.metadata.creation_timestamp, type="date")
-"""What kinds without columns of their own show beside the name."""
+"""The column after Name of kinds that have no columns of their own."""
 
 
 def label_selector_text(selector: LabelSelector | None) -> str:
-    """A selector as `kubectl get -l` takes it, `<none>` if it selects everything or nothing."""
+    """Return a selector as `kubectl get -l` takes it, `<none>` if it selects everything or nothing."""
     try:
         return str(from_label_selector(selector)) or "<none>"
     except SelectorError:
@@ -21,5 +21,5 @@ def label_selector_text(selector: LabelSelector | None) -> str:
 
 
 def labels_text(labels: dict[str, str]) -> str:
-    """Labels as `key=value,...`, `<none>` without any."""
+    """Return labels as `key=value,...`, `<none>` if there are none."""
     return str(selector_from_set(labels)) or "<none>"

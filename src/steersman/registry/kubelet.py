@@ -1,4 +1,4 @@
-"""How this server connects to kubelets: which address and port of a node, and with which TLS.
+"""Connections of this server to kubelets: address, port and TLS.
 
 Follows pkg/kubelet/client (NodeConnectionInfoGetter) and the --kubelet-* flags.
 """
@@ -18,7 +18,7 @@ from steersman.machinery.go.strings import to_lower
 from steersman.net.client.tls import HTTP2, Protocols, client_context
 from steersman.work.followed_files import FollowedFiles
 
-if TYPE_CHECKING:  # a server without nodes and pods asks nobody
+if TYPE_CHECKING:  # a server without nodes and pods never connects to a kubelet
     from steersman.net.client.egress import Dial
     from steersman.net.client.transport import Nearby, Transport, Way
 
@@ -30,24 +30,27 @@ KUBELET_PORT: Final = 10250
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KubeletConnection:
-    """The files are PEM, read anew when they have changed. Without a CA kubelets' certificates are not verified."""
+    """Settings of connections to kubelets. The files are PEM and are read again when they change.
+
+    Without a certificate authority the certificates of kubelets are not verified.
+    """
 
     address_types: tuple[str, ...] = ADDRESS_TYPES
-    """In which order the addresses of a node are tried; the first that it has is taken."""
+    """The address types of a node in order of preference; the first type that the node has is used."""
     default_port: int = KUBELET_PORT
-    """For a node that tells none."""
+    """The port for a node that reports none."""
     client_certificate: str = ""
     client_key: str = ""
     certificate_authority: str = ""
     nearby: Nearby | None = None
-    """How kubelets are reached that are not on the network."""
+    """Resolves kubelets that are in this process and not on the network."""
     leave: Dial | None = None
-    """How connections to the others leave, where that is not as usual."""
+    """Dials connections to all other kubelets; None for a direct connection."""
     _contexts: dict[tuple[bool, Protocols], FollowedFiles[ssl.SSLContext]] = field(default_factory=dict, repr=False)
     _transports: dict[bool, Transport] = field(default_factory=dict, repr=False)
 
     def host(self, node: Node) -> str:
-        """Where the node's kubelet is reached. Raises StatusError 500 if the node has no address."""
+        """Return the host at which the node's kubelet is reached. Raises StatusError 500 if the node has no address."""
         addresses = node.status.addresses
         for type_ in self.address_types:
             for address in addresses:
@@ -57,12 +60,12 @@ class KubeletConnection:
         raise plain_internal(f"no preferred addresses found; known addresses: [{known}]")
 
     def port(self, node: Node) -> int:
-        """Which port the node's kubelet listens on."""
-        told = node.status.daemon_endpoints.kubelet_endpoint.port
-        return told if told > 0 else self.default_port
+        """Return the port on which the node's kubelet listens."""
+        reported = node.status.daemon_endpoints.kubelet_endpoint.port
+        return reported if reported > 0 else self.default_port
 
     def transport(self, *, verify: bool = True) -> Transport:
-        """What requests to kubelets are sent with. Raises StatusError 500 if a file cannot be used."""
+        """Return the transport for requests to kubelets. Raises StatusError 500 if a file cannot be used."""
         from steersman.net.client.transport import Transport
 
         verify = verify and bool(self.certificate_authority)
@@ -74,7 +77,7 @@ class KubeletConnection:
         return self._transports[verify]
 
     def close(self) -> None:
-        """Closes the connections that are kept."""
+        """Close the idle connections."""
         for each in self._transports.values():
             each.close()
 
@@ -112,17 +115,19 @@ def _any_server(protocols: Protocols) -> ssl.SSLContext:
 
 
 class ProxyConnection:
-    """How pods, services and other ports of nodes are reached: no certificate is shown, and any is taken, as they are
-    reached by address."""
+    """Connections to pods, services and other ports of nodes.
+
+    No client certificate is sent, and any server certificate is accepted, as the targets are reached by IP address.
+    """
 
     def __init__(self, nearby: Nearby | None = None, leave: Dial | None = None) -> None:
-        """See KubeletConnection."""
+        """Create the settings; for both arguments see KubeletConnection."""
         self._nearby = nearby
         self._leave = leave
         self._transport: Transport | None = None
 
     def transport(self) -> Transport:
-        """What requests to them are sent with."""
+        """Return the transport for requests to these targets."""
         from steersman.net.client.transport import Transport
 
         if self._transport is None:
@@ -130,12 +135,12 @@ class ProxyConnection:
         return self._transport
 
     def way(self, host: str, port: int) -> Way | None:
-        """How an address is reached that is not on the network; None for those that are."""
+        """Return the route to an address that is not on the network; None for an address that is."""
         from steersman.net.client.transport import Address
 
         return None if self._nearby is None else self._nearby(Address(host, port))
 
     def close(self) -> None:
-        """Closes the connections that are kept."""
+        """Close the idle connections."""
         if self._transport is not None:
             self._transport.close()

@@ -1,4 +1,4 @@
-"""Versions of a resource beside the one it is stored in, which --runtime-config turns on."""
+"""Versions of a resource other than the stored version, which --runtime-config turns on."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Any
 import msgspec
 
 from steersman.kinds.built_in import built_in, gvk_of
-from steersman.machinery.conversion.alike import alike
 from steersman.machinery.conversion.conversion import Conversion
+from steersman.machinery.conversion.derived import derive_conversion
 from steersman.rest.resource import OtherVersion
 
 
 def deprecated(kind: type[msgspec.Struct], since: str, until: str, replacement: str = "") -> str:
-    """The warning about a kind that is deprecated `since` a release and gone with `until` ("1.37").
+    """Return the warning about a kind that is deprecated `since` a release and removed in `until` ("1.37").
 
     `replacement` is the version and kind to use instead ("storage.k8s.io/v1 VolumeAttributesClass").
     """
@@ -31,14 +31,14 @@ def older_version(
     default: Callable[[Any], None] | None = None,
     conversions: Iterable[Conversion] = (),
 ) -> OtherVersion:
-    """`kind` as another version of `hub`, which is stored; `default` fills in its defaults.
+    """Return `kind` as another version of `hub`, which is stored; `default` fills in the defaults of `kind`.
 
-    Their types are alike, unless `conversions` has the two ways between them.
+    Both types must be alike, unless `conversions` has the conversions in both directions.
     """
     known = {(each.source, each.target): each.convert for each in conversions}
     return OtherVersion(
         built_in(kind, default=default),
-        known.get((kind, hub)) or alike(kind, hub),
-        known.get((hub, kind)) or alike(hub, kind),
+        known.get((kind, hub)) or derive_conversion(kind, hub),
+        known.get((hub, kind)) or derive_conversion(hub, kind),
         deprecation_warning=warning,
     )

@@ -1,4 +1,4 @@
-"""What kinds whose own storage deletes them say of objects that are not what the client means."""
+"""Preconditions of deletes, for kinds that upstream deletes in a storage of their own."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from steersman.machinery.identity.schema import GroupResource
 
 
 def check_preconditions(options: DeleteOptions, metadata: ObjectMeta, resource: GroupResource) -> None:
-    """Raises StatusError 409 where the UID or the version is another (namespaces and CustomResourceDefinitions)."""
+    """Raise StatusError 409 if the UID or resourceVersion differs (namespaces and CustomResourceDefinitions)."""
     wanted = options.preconditions
     if wanted is None:
         return

@@ -1,4 +1,4 @@
-"""`/scale`: how many replicas a workload is to have and has, the same way for all kinds (autoscaling/v1 Scale)."""
+"""The `/scale` subresource: desired and current replicas of any workload, as autoscaling/v1 Scale."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SCALE_COLUMNS: Final = (
     Column("Available", lambda scale: scale.status.replicas, type="integer"),
     AGE,
 )
-"""The columns of a Table of it."""
+"""Columns of a Table of Scale."""
 
 
 class ScaleView:
@@ -38,7 +38,7 @@ class ScaleView:
     replicas = ("f:spec", "f:replicas")
 
     def read(self, obj: Any) -> Scale:
-        """The Scale of `obj`."""
+        """Return the Scale of `obj`."""
         metadata: ObjectMeta = obj.metadata
         return Scale(
             metadata=ObjectMeta(
@@ -53,12 +53,15 @@ class ScaleView:
         )
 
     def read_to_change(self, obj: Any) -> Scale:
-        """The same."""
+        """Return the Scale of `obj`."""
         return self.read(obj)
 
     def write(self, obj: Any, view: Scale) -> None:
-        """Puts the wanted number into `obj`. Raises StatusError 422 if it is negative, or the metadata are wrong, of
-        which nothing is stored (autoscaling validation `ValidateScale`)."""
+        """Write the desired replicas into `obj`.
+
+        Raises StatusError 422 if they are negative or the Scale's metadata, which are not stored, are invalid
+        (autoscaling validation `ValidateScale`).
+        """
         if faults := list(_faults(view)):
             raise invalid_object(_KIND, obj.metadata.name, faults)
         obj.spec.replicas = view.spec.replicas
@@ -74,7 +77,7 @@ def _faults(view: Scale) -> Iterator[FieldError]:
 
 
 def selector_text(selector: LabelSelector | dict[str, str] | None) -> str:
-    """A selector as a query parameter holds it; empty for one that cannot be read."""
+    """Return a selector in the form of a query parameter; "" if it cannot be parsed."""
     if isinstance(selector, dict):
         return str(selector_from_set(selector))
     try:

@@ -1,4 +1,4 @@
-"""What a resource may use of the rest of the server; the composition root makes one for all resources."""
+"""The services of a server that its resources use; the composition root makes one `Services` for all resources."""
 
 from __future__ import annotations
 
@@ -20,47 +20,49 @@ from steersman.storage.interface import Storage
 T = TypeVar("T")
 
 EXTENDED_SECONDS: Final = 365 * 24 * 3600
-"""Of the life of tokens in pods, where it is extended."""
+"""Lifetime of extended tokens of pods, in seconds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Services:
-    """See the fields. `objects` raises KeyError for a resource that is not served."""
+    """Services that resources use; see the fields. `objects` raises KeyError for a resource that is not served."""
 
     objects: Callable[[str, str], Objects]
-    """(group, plural) -> its objects."""
+    """(group, plural) -> access to the objects of the resource."""
     storage_of: Callable[[GroupResource], Storage]
-    """Where the values of a resource are stored, and what is stored beside its objects."""
+    """Returns the storage that holds the values of a resource, for data that is stored beside its objects."""
     authorizer: Authorizer
     rule_resolver: RuleResolver
-    """Lists what a user may do (for SelfSubjectRulesReview)."""
+    """Lists the rules that apply to a user (for SelfSubjectRulesReview)."""
     roles: RbacAuthorizer = field(default_factory=RbacAuthorizer)
-    """The stored roles and bindings, also where RBAC judges no requests."""
+    """The stored roles and bindings, also if RBAC is no authorization mode."""
     service_cluster_ip_ranges: tuple[IPv4Network | IPv6Network, ...]
     service_node_ports: range
     allow_privileged: bool
     service_account_issuer: str
     api_audiences: tuple[str, ...]
     sign_token: Callable[[dict[str, Any]], str | Awaitable[str]]
-    """Claims -> a signed service-account token."""
+    """Claims -> a signed service account token."""
     max_token_expiration: int = 0
-    """Seconds; a token for longer is shortened to this. 0 is no limit."""
+    """The longest lifetime of a token in seconds, to which longer requests are shortened; 0 for no limit."""
     extend_token_expiration: bool = True
-    """Whether the tokens that pods get from admission live for a year..."""
+    """True if tokens that admission projects into pods live for `max_extended_token_expiration`."""
     max_extended_token_expiration: int = EXTENDED_SECONDS
-    """...or so many seconds."""
+    """Seconds; a year by default."""
     event_ttl: int
-    """Seconds."""
+    """Lifetime of an event in seconds."""
     authenticate_token: Callable[[str, tuple[str, ...]], TokenIdentity | Awaitable[TokenIdentity | None] | None]
-    """Whose a bearer token is that is meant for one of the audiences; see TokenAuthenticator."""
+    """(token, audiences) -> the identity of a bearer token that is meant for one of the audiences; see
+    TokenAuthenticator.
+    """
     kubelet: KubeletConnection = field(default_factory=KubeletConnection)
     itself: ThisServer | None = None
-    """How webhooks are asked that this server answers."""
+    """The client of this server itself, for webhooks that it answers."""
     egress: Egress = USUAL
-    """How requests to webhooks leave."""
+    """The egress of requests to webhooks."""
     proxied: ProxyConnection = field(default_factory=ProxyConnection)
-    """What requests to pods and services are sent with."""
+    """Connections for requests to pods and services."""
     enable_aggregator_routing: bool = False
-    """Whether webhooks with a Service are asked at its endpoints only, never at the cluster's address for it."""
+    """True if webhooks with a Service are called at its endpoints only, never at its cluster IP."""
     resource_of: Callable[[GroupVersionKind], str | None] = field(default=lambda kind: None)
-    """The plural of the resource whose objects are of a kind, None if none is served."""
+    """Returns the plural of the resource that serves a kind, None if there is none."""

@@ -1,1 +1,1 @@
-"""What a resource can do: one small Protocol per capability, the Strategy, and the declaration of a resource."""
+"""The contract of a resource: one small Protocol per capability, the Strategy, and the declaration of a resource."""

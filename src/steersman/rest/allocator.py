@@ -1,4 +1,6 @@
-"""What stands beside a strategy, which is pure and does not wait: what reserves, and what asks others."""
+"""Asynchronous companions of a strategy, which is pure and never waits: allocators of addresses and ports, and
+inquiries.
+"""
 
 from __future__ import annotations
 
@@ -9,35 +11,42 @@ from steersman.rest.context import Context
 
 T = TypeVar("T")
 
-Settle = Callable[[bool], Any]
-"""Called with whether the write that something was reserved for has gone through; what it returns may be awaited."""
+FinishFunc = Callable[[bool], Any]
+"""Reports the outcome of the write for which something was reserved: True if the object was stored (upstream's
+FinishFunc).
+
+The caller awaits the result if it is awaitable.
+"""
 
 
 class Allocator(Generic[T]):
-    """Reserves what two objects of a kind cannot both have (addresses, ports), and gives it back.
+    """Reserves values that two objects of a kind cannot share (addresses, ports), and releases them.
 
     Follows the BeginCreate, BeginUpdate and AfterDelete of k8s.io/apiserver `registry/generic/registry`.
     """
 
-    async def take(self, ctx: Context, new: T, old: T | None) -> Settle | None:
-        """Reserves what `new` needs beyond what `old` (None: it is created) has, before the strategy prepares it.
+    async def allocate(self, ctx: Context, new: T, old: T | None) -> FinishFunc | None:
+        """Reserve the values that `new` needs and `old` does not have yet, before the strategy prepares `new`.
 
-        What it returns is called with True once the object is stored, with False when it was not (also on a dry run).
-        May raise StatusError.
+        `old` is None on create. The caller calls the returned function with True once the object is stored, and with
+        False if it was not stored (also on a dry run). None is returned if nothing was reserved. May raise StatusError.
         """
         raise NotImplementedError
 
-    async def give_back(self, ctx: Context, obj: T) -> None:
-        """Gives back what the object had, once it is gone."""
+    async def release(self, ctx: Context, obj: T) -> None:
+        """Release the values of an object that has been deleted."""
         raise NotImplementedError
 
 
 class Inquiry(Generic[T]):
-    """Finds out what the rules of a kind need to know and cannot wait for: rights, the worth of expressions."""
+    """Looks up, before validation, facts that the rules of a kind need and can only get by waiting.
 
-    async def look_into(self, ctx: Context, new: T, old: T | None) -> None:
-        """Is asked before the strategy prepares `new`, which replaces `old` (None: it is created).
+    Examples are permissions of the request user and the cost of expressions.
+    """
 
-        What the strategy is to know goes into `ctx.found`. May raise StatusError.
+    async def look_up(self, ctx: Context, new: T, old: T | None) -> None:
+        """Look up the facts for `new`, which replaces `old` (None on create), before the strategy prepares `new`.
+
+        The strategy reads the result from `ctx.inquiry_result`. May raise StatusError.
         """
         raise NotImplementedError

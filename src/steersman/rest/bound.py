@@ -1,6 +1,6 @@
-"""A resource with everything it uses of the rest of its server: what it is served with.
+"""A resource bound to the services of its server, ready to be served.
 
-Nothing above or below is handed services; stores, routes and computed kinds find here what was made of them.
+Only `bind` is given the services. Stores, routes and computed kinds use the bound parts that are fields here.
 """
 
 from __future__ import annotations
@@ -20,32 +20,34 @@ from steersman.rest.strategy import Strategy
 T = TypeVar("T")
 
 Act = Callable[[Context, str, Any], Awaitable[Any]]
-"""Acts on the object of a name: (context, name, body) -> the object or Status to answer with."""
+"""Acts on a named object: (context, name, body) -> the object or Status to answer with."""
 Connect = Callable[[Context, str, Any], Awaitable[Any]]
-"""Answers a request that is not about a stored object's JSON (log, exec, proxy): (context, name, HTTP request) -> HTTP
-response."""
+"""Answers a request that is not about a stored object's JSON (log, exec, proxy).
+
+(context, name, HTTP request) -> HTTP response.
+"""
 
 
 class BoundResource(Struct, Generic[T], frozen=True):
-    """A Resource, and its parts as one server uses them; see the fields of Resource and Subresource."""
+    """A Resource and its parts, bound to the services of one server; see the fields of Resource and Subresource."""
 
     resource: Resource[T]
     strategy: Strategy[T]
     substrategies: Mapping[str, Strategy[T]]
-    """By subresource."""
+    """Strategies by subresource."""
     allocator: Allocator[T] | None
     suballocators: Mapping[str, Allocator[T]]
-    """By subresource."""
+    """Allocators by subresource."""
     inquiries: Mapping[str, Inquiry[T]]
-    """By subresource, "" for the resource itself."""
+    """Inquiries by subresource, "" for the resource itself."""
     ttl: int
-    """Seconds, 0 for ever."""
+    """Seconds after which an object expires, 0 for never."""
     answerer: Callable[[Context, T], Awaitable[Any]] | None
     reader: Callable[[Context], Sequence[T]] | None
     acts: Mapping[str, Act]
-    """By subresource."""
+    """Handlers of POSTs by subresource."""
     connects: Mapping[str, Connect]
-    """By subresource."""
+    """Handlers of connect requests by subresource."""
 
 
 @overload
@@ -57,11 +59,14 @@ def bind(resource: Resource[T, S], services: S) -> BoundResource[T]: ...
 
 
 def bind(resource: Resource[T, Any], services: Any = None) -> BoundResource[T]:
-    """Gives a resource what it uses of the rest of the server. For each server this is done once, as what is made (an
-    allocator, say) remembers what it did; one that uses nothing needs no services."""
+    """Return `resource` with its parts bound to `services`.
+
+    Call it once per server, as a bound part keeps state (an allocator remembers its allocations). A resource that
+    uses no services needs none.
+    """
     below = list(resource.subresources)
     names = {each.name for each in below}
-    for other in resource.other_versions:  # what a version alone has is the same in all that have it
+    for other in resource.other_versions:  # versions that share a subresource share its declaration
         more = [each for each in other.subresources or () if each.name not in names]
         below += more
         names.update(each.name for each in more)

@@ -1,7 +1,7 @@
-"""What the endpoints ask of a resource: one Protocol per capability, each with its error contract.
+"""The capabilities of a resource: one Protocol per capability, each with its error contract.
 
-A storage has those capabilities that its resource is to have; the installer asks which, and makes routes for them.
-Objects come as `Item`s, encoded already, so that a read decodes nothing it need not. `body` is the JSON of the hub
+A storage implements the capabilities that its resource offers, and the installer makes a route for each. Objects are
+passed as `Item`s, which are encoded already, so that a read decodes only what it needs. `body` is the JSON of the hub
 version without the opening brace, kind and apiVersion: `"metadata":{...},...}`.
 """
 
@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple, Protocol, TypeGuard, TypeVar, runtime_checkable
 from weakref import WeakKeyDictionary
 
+from msgspec import Struct
+
 from steersman.api.meta.v1 import DeleteOptions
 from steersman.machinery.errors.status import StatusError
 from steersman.machinery.selectors import fields, labels
@@ -20,16 +22,15 @@ from steersman.rest.strategy import Strategy
 
 
 class Item(Protocol):
-    """An object at a revision, encoded. `representations` holds other encodings of it, made on demand."""
+    """An encoded object at a revision. `representations` holds its other encodings, which are made on demand."""
 
     body: bytes
     revision: int
     representations: dict[Any, Any] | None
 
 
-@dataclass(slots=True)
-class Encoded:
-    """An Item that is not in any cache: the result of a dry run, or what was deleted."""
+class Encoded(Struct):
+    """An Item that is in no cache: the result of a dry run, or a deleted object."""
 
     body: bytes
     revision: int = 0
@@ -41,7 +42,7 @@ EXACT: Final = "Exact"
 
 @dataclass(slots=True)
 class ListOptions:
-    """What a list or watch asks for. `resource_version` is as sent: "", "0" or a number's text."""
+    """Options of a list or watch request. `resource_version` is as sent: "", "0" or a decimal number."""
 
     label_selector: labels.Selector = field(default_factory=labels.Selector)
     field_selector: fields.Selector = field(default_factory=fields.Selector)
@@ -56,10 +57,9 @@ class ListOptions:
 
 @dataclass(slots=True)
 class Listing:
-    """A list: its items, the revision they are of, and what is needed to ask for more of it.
+    """A list: its items, their revision, and the data for requesting the next page.
 
-    `any_large` is False where none of the items is large (machinery.large_work.sizes), so that they need not be
-    weighed.
+    `any_large` is False if none of the items is large (machinery.large_work.sizes), so that nobody need weigh them.
     """
 
     items: Sequence[Item]
@@ -70,10 +70,10 @@ class Listing:
 
 
 class WatchEvent(Protocol):
-    """A change for a watcher: `type` is ADDED, MODIFIED or DELETED; `entry` is the object after it, or before it was
-    deleted.
+    """A change for a watcher: `type` is ADDED, MODIFIED or DELETED.
 
-    `representations` is shared by all watchers of the event, so that it is encoded once.
+    `entry` is the object after the change, or the last state of a deleted object. All watchers of the event share
+    `representations`, so that each encoding is made once.
     """
 
     type: str
@@ -83,20 +83,25 @@ class WatchEvent(Protocol):
 
 
 class Sink(Protocol):
-    """Where a watch delivers. `deliver` and `failed` are called on the loop and return at once."""
+    """The receiver of a watch's events. `deliver` and `failed` are called on the event loop and return at once."""
 
     def deliver(self, event: Any) -> None:
-        """One event, in revision order. The first may come before `watch` has returned with the objects there are, and
-        are to be told after them."""
+        """Receive one event; events come in revision order.
+
+        The first event may come before `watch` has returned the initial objects. The receiver passes on the initial
+        objects first.
+        """
         ...
 
     def failed(self, error: StatusError | None) -> None:
-        """The watch has ended by itself; nothing more comes. The error says why it cannot go on from where it is, if
-        that is so."""
+        """Receive the end of a watch that ended by itself: no more events come.
+
+        `error` is given if the watch cannot be resumed from its last revision, and says why.
+        """
         ...
 
     async def drain(self) -> None:
-        """Returns once most of what was delivered has been taken; awaited while older events are replayed."""
+        """Return once the receiver has consumed most of the delivered events; awaited while older events are replayed."""
         ...
 
 
@@ -107,74 +112,83 @@ class WatchHandle(Protocol):
 
 
 Make = Callable[[Any | None], Awaitable[Any]]
-"""From the present object (None: there is none), which is not to be changed, to the one to store."""
+"""Makes the object to store from the current one (None if there is none), which it must not change."""
 CheckCreate = Callable[[Any], Awaitable[None]]
 CheckUpdate = Callable[[Any, Any], Awaitable[None]]
 CheckDelete = Callable[[Any], Awaitable[None]]
 
 
 class ResourceStorage(Protocol):
-    """What implements a resource, whatever it can do (upstream's rest.Storage): its objects can be read."""
+    """Base of every capability: the storage that implements a resource (upstream's rest.Storage), and can decode its
+    items.
+    """
 
     def decode(self, item: Item) -> Any:
-        """The object as a Struct of the hub version, its own copy."""
+        """Return the object as a Struct of the hub version. The caller owns it."""
         ...
 
     def remember(self, item: Item, kind: object, encoded: bytes) -> None:
-        """Keeps another encoding of the object in `item.representations`, if there is room."""
+        """Keep another encoding of the object in `item.representations` if the cache has room for it."""
         ...
 
 
 @runtime_checkable
 class Getter(ResourceStorage, Protocol):
     async def get(self, ctx: Context, name: str, resource_version: str = "") -> Item:
-        """The object. Raises StatusError NotFound, Timeout (a version of the future), BadRequest (no version)."""
+        """Return the object.
+
+        Raises StatusError NotFound, Timeout (a resourceVersion of the future), BadRequest (an invalid one).
+        """
         ...
 
 
 @runtime_checkable
 class Lister(ResourceStorage, Protocol):
     async def list(self, ctx: Context, options: ListOptions) -> Listing:
-        """The objects of the context's namespace (all, if empty) that the selectors select.
+        """Return the objects that the selectors match, of the context's namespace (of all namespaces if it is empty).
 
-        Raises StatusError Expired, Timeout, BadRequest."""
+        Raises StatusError Expired, Timeout, BadRequest.
+        """
         ...
 
 
 @runtime_checkable
 class Watcher(ResourceStorage, Protocol):
     async def watch(self, ctx: Context, options: ListOptions, sink: Sink) -> WatchStart:
-        """Starts a watch. Raises StatusError as `list` does, Expired if the version is no longer kept."""
+        """Start a watch. Raises StatusError as `list` does, and Expired if the revision is compacted."""
         ...
 
 
 @dataclass(slots=True)
 class WatchStart:
-    """How a watch begins: the objects there are (None: none are to be sent), and the revision it goes on from."""
+    """The start of a watch: the initial objects (None if none are to be sent), and the revision from which it goes on."""
 
     initial: Sequence[Item] | None
     revision: int
     handle: WatchHandle
     current_revision: Callable[[], int | None]
-    """The revision up to which everything has been delivered, for bookmarks; None while older events are still being
-    delivered."""
+    """Returns the revision up to which every event has been delivered, for bookmarks; None while older events are still
+    being replayed.
+    """
     last_change: Callable[[], int]
-    """The revision of the last change of any object of the resource."""
+    """Returns the revision of the last change of any object of the resource."""
 
 
 @runtime_checkable
 class Creater(ResourceStorage, Protocol):
     async def create(self, ctx: Context, obj: Any, check: CheckCreate | None = None) -> Item:
-        """Stores a new object. Raises StatusError AlreadyExists, Invalid, BadRequest and what `check` raises."""
+        """Store a new object and return it. Raises StatusError AlreadyExists, Invalid, BadRequest and what `check`
+        raises.
+        """
         ...
 
 
-@dataclass(slots=True)
-class Change:
-    """A change of an object: `make` makes it, under the rules of the `subresource` ("" for the resource itself).
+class Change(Struct):
+    """An update: `make` makes the new object, under the rules of `subresource` ("" for the resource itself).
 
-    `uid` must be that of the object unless empty. With `may_create` it is made where there is none, also of kinds that
-    are not made this way. A `strategy` stands in place of that of the (sub)resource, for the server's own writes.
+    The object must have the UID `uid`, unless that is empty. With `may_create` a missing object is created, even if
+    its kind does not allow create on update. `strategy` replaces that of the (sub)resource, for the server's own
+    writes.
     """
 
     make: Make
@@ -187,14 +201,14 @@ class Change:
 
 
 class Updated(NamedTuple):
-    """What a change made, and whether there was nothing before."""
+    """The result of an update; `is_new` says that the object did not exist before."""
 
     item: Item
     is_new: bool
 
 
 class Deleted(NamedTuple):
-    """What was deleted, and whether it is gone; otherwise it is marked as being deleted."""
+    """The result of a delete: with `is_gone` the last state, otherwise the object marked for deletion."""
 
     item: Item
     is_gone: bool
@@ -203,9 +217,10 @@ class Deleted(NamedTuple):
 @runtime_checkable
 class Updater(ResourceStorage, Protocol):
     async def update(self, ctx: Context, name: str, change: Change) -> Updated:
-        """Replaces the object by what the change makes of it, trying again when another write came first.
+        """Replace the object by the result of `change.make`, and retry if another write came first.
 
-        Raises StatusError NotFound, Conflict, Invalid and what `make` and the checks raise."""
+        Raises StatusError NotFound, Conflict, Invalid and what `make` and the checks raise.
+        """
         ...
 
 
@@ -214,7 +229,7 @@ class GracefulDeleter(ResourceStorage, Protocol):
     async def delete(
         self, ctx: Context, name: str, options: DeleteOptions, check: CheckDelete | None = None
     ) -> Deleted:
-        """Deletes, or marks as being deleted. Raises StatusError NotFound, Conflict, Invalid."""
+        """Delete the object, or mark it for deletion. Raises StatusError NotFound, Conflict, Invalid."""
         ...
 
 
@@ -223,14 +238,14 @@ class CollectionDeleter(ResourceStorage, Protocol):
     async def delete_collection(
         self, ctx: Context, delete_options: DeleteOptions, options: ListOptions, check: CheckDelete | None = None
     ) -> Listing:
-        """Deletes what `list` with these options finds; those objects."""
+        """Delete the objects that `list` with these options returns, and return them."""
         ...
 
 
 @runtime_checkable
 class Answerer(ResourceStorage, Protocol):
     async def answer(self, ctx: Context, obj: Any) -> Any:
-        """What is answered to an object that is sent, and not stored: an object, or a Status. Raises StatusError."""
+        """Return the answer to an object that is sent and not stored: an object or a Status. Raises StatusError."""
         ...
 
 
@@ -250,12 +265,12 @@ _Capability = TypeVar("_Capability", bound=ResourceStorage)
 
 
 def provides(storage: ResourceStorage, capability: type[_Capability]) -> TypeGuard[_Capability]:
-    """Whether a storage has one of these capabilities: its class has it or not, and is looked through once."""
+    """Return True if `storage` has a capability. Each class is inspected once."""
     return capability in _capabilities_of(type(storage))
 
 
 def verbs_of(storage: ResourceStorage) -> frozenset[str]:
-    """The verbs that a storage can do."""
+    """Return the verbs that a storage supports."""
     return frozenset(verb for capability, verbs in _VERBS if provides(storage, capability) for verb in verbs)
 
 
@@ -267,4 +282,4 @@ def _capabilities_of(kind: type) -> frozenset[type]:
 
 
 _capabilities: Final[WeakKeyDictionary[type, frozenset[type]]] = WeakKeyDictionary()
-"""Of classes that were looked through: asking a Protocol takes long, above all before Python 3.12."""
+"""Capabilities by class: checking a class against a Protocol is slow, above all before Python 3.12."""

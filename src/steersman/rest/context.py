@@ -1,10 +1,11 @@
-"""What a strategy, a store or an admission plugin may know of the request it works for."""
+"""The request context that strategies, stores and admission plugins see."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from typing import Any, Final
+
+from msgspec import Struct, field
 
 from steersman.audit.trail import Trail
 from steersman.authentication import user
@@ -15,33 +16,32 @@ ANONYMOUS: Final = UserInfo(user.ANONYMOUS, groups=(user.ALL_UNAUTHENTICATED,))
 LOOPBACK: Final = UserInfo(user.API_SERVER, groups=(user.SYSTEM_MASTERS,))
 
 MAX_WARNING_RUNES: Final = 4096
-"""What the Warning headers of one answer may hold in all, in characters."""
+"""The most characters that the Warning headers of one answer hold in all."""
 MAX_LONG_WARNING_RUNES: Final = 256
-"""What is left of each of them when they are too long in all."""
+"""The length in characters to which each warning is cut when all of them together are too long."""
 
 
-@dataclass(slots=True)
-class Context:
-    """The request as far as the floors below HTTP see it.
+class Context(Struct):
+    """A request as the floors below HTTP see it.
 
-    `action` is what it does, and to what. `dry_run` goes the whole way but the commit.
-    `warnings` are sent to the client as Warning headers. `found` is what an Inquiry found out for validation, which
-    cannot wait. `audit` is what is recorded of the request, None for nothing. `newest` is the revision of storage when
-    the request came, 0 if unknown: a cache that shows it has everything that was acknowledged before.
+    `action` is the verb and its target. `dry_run` runs everything but the commit. `warnings` are sent to the client as
+    Warning headers. `inquiry_result` is the result of an Inquiry, for validation, which cannot wait. `audit` is the audit trail
+    of the request, None if it has none. `newest` is the revision of storage when the request arrived, 0 if unknown: a
+    cache that has reached it contains every write that was acknowledged before.
     """
 
     user: UserInfo = ANONYMOUS
     action: Action = NO_ACTION
     dry_run: bool = False
     warnings: list[str] = field(default_factory=list)
-    found: Any = None
+    inquiry_result: Any = None
     audit: Trail | None = None
     newest: int = 0
     _told: dict[str, int] = field(default_factory=dict)
-    """The warnings, each with how long they were so far if each is cut."""
+    """Total length of the warnings up to and with each warning, if all are cut; by warning."""
 
     def warn(self, text: str) -> None:
-        """Adds a warning for the client, once."""
+        """Add a warning for the client, unless it has been added already."""
         if text not in self._told:
             length = min(len(text), MAX_LONG_WARNING_RUNES) if text.isprintable() else 0
             self._told[text] = self._told_runes + length
@@ -52,7 +52,7 @@ class Context:
         return next(reversed(self._told.values()), 0)
 
     def warn_all(self, texts: Iterable[str]) -> None:
-        """Adds warnings as long as there is room for them in the answer: those that follow would not be sent."""
+        """Add warnings until the answer has no room for more, as the rest would not be sent."""
         for text in texts:
             if self._told_runes > MAX_WARNING_RUNES:
                 return
@@ -60,5 +60,5 @@ class Context:
 
 
 def loopback(namespace: str = "", name: str = "") -> Context:
-    """The server's own context, for what it writes by itself."""
+    """Return a context of the server's own identity, for writes of the server itself."""
     return Context(LOOPBACK, Action(namespace=namespace, name=name))

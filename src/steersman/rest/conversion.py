@@ -1,10 +1,11 @@
-"""Conversions between the versions of a kind that are made where objects are stored and read again.
+"""Conversions between the versions of a kind that happen where objects are stored and read again.
 
-Stored objects may be of any version. A storage converts what it reads to the version of the request, all at once, and
-what it writes to the stored one, so the code between them has objects of one version. Only who owns which field is
-worked out in the versions that the owners wrote in, by code that cannot wait: `settled` runs it, and where it asks for
-what is not converted yet, it is stopped there, that is converted, and it is run again. So such code must leave what it
-is given as it is until it has converted all it needs.
+Stored objects may be of any version. A storage converts all objects that it reads to the version of the request in one
+batch, and each object that it writes to the stored version, so the code between sees one version. The exception is
+field ownership, which is computed in the versions in which the owners wrote, by synchronous code.
+`run_with_conversions` runs that code. Where the code needs an object that is not converted yet, the function stops it,
+converts the object, and runs the code again from the start. So the code must not change its arguments before it has
+requested its last conversion.
 """
 
 from __future__ import annotations
@@ -23,29 +24,29 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 _MOST_RUNS: Final = 100
-"""Conversions of one object that may be needed one after the other; upstream's owners have three or four versions."""
+"""The most conversions of one object in sequence; the owners of real objects use three or four versions."""
 
 _Key = tuple["Conversion", str, bytes]
-"""What converts, the apiVersion that is wanted, and the value of the object."""
+"""The converter, the target apiVersion, and the value of the object."""
 
 
 class _Here(local):
     converted: dict[_Key, bytes] | None = None
-    """What has been converted for the code that this thread runs."""
+    """Results available to the code that this thread runs."""
 
 
 _here: Final = _Here()
 
 
 class NotConverted(StatusError):
-    """500: what converts objects has failed, and perhaps does so no more in a moment."""
+    """A failed conversion (500); a retry may succeed."""
 
     def __init__(self, message: str) -> None:
         super().__init__(500, "", message, details_present=False)
 
 
 class _Unconverted(Exception):
-    """Stops code that needs a conversion."""
+    """Interrupts synchronous code that needs a conversion."""
 
     def __init__(self, key: _Key) -> None:
         super().__init__("a conversion that has to wait was asked for by code that cannot")
@@ -53,21 +54,26 @@ class _Unconverted(Exception):
 
 
 class Conversion(ABC):
-    """Between the versions of a kind. `kinds` are all there are, by apiVersion, those too that are not served."""
+    """A converter between the versions of a kind. `kinds` has every version by apiVersion, also those that are not
+    served.
+    """
 
     kinds: Mapping[str, OpenKind]
     renames: ClassVar[bool] = False
-    """Whether an object is taken for one of another version as it is, by those who look for its owners."""
+    """True if ownership tracking takes an object for one of another version without converting it."""
 
     @abstractmethod
-    async def values(self, values: Sequence[bytes], target: OpenKind) -> list[bytes]:
-        """The objects of these values, none of which is of the target's version, in that, in their order.
+    async def convert_values(self, values: Sequence[bytes], target: OpenKind) -> list[bytes]:
+        """Return these values converted to the version of `target`, in the same order; none is of that version already.
 
         Raises NotConverted, StatusError.
         """
 
-    def converted(self, obj: OpenObject, source: OpenKind, target: OpenKind) -> OpenObject:
-        """One object of `source` as one of `target`, within `settled`; itself if that is the same."""
+    def convert(self, obj: OpenObject, source: OpenKind, target: OpenKind) -> OpenObject:
+        """Return `obj`, of version `source`, in version `target`; `obj` itself if both are the same.
+
+        Call it only in code that `run_with_conversions` runs.
+        """
         if source is target:
             return obj
         key = (self, target.api_version, source.value_as_is(obj))
@@ -78,19 +84,20 @@ class Conversion(ABC):
         found.metadata.resource_version = obj.metadata.resource_version
         return found
 
-    def completed(self, obj: OpenObject, value: bytes) -> bytes:
-        """The value of the stored version that `obj` was converted to, with what `obj` leaves unsaid."""
+    def restore_unsaid(self, obj: OpenObject, value: bytes) -> bytes:
+        """Return `value`, which is `obj` converted to the stored version, completed with `obj.unsaid`."""
         return value
 
     @abstractmethod
     async def close(self) -> None:
-        """Nothing is converted any more."""
+        """Stop converting."""
 
 
-async def settled(work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-    """What `work` gives when everything it converts has been converted; it is run once if nothing has to wait for it.
+async def run_with_conversions(work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+    """Run `work` in a worker thread and return its result, with every conversion that it needs.
 
-    Raises what it and conversions raise.
+    It runs once if it needs no conversion that has to wait, and again after each such conversion. Raises what `work`
+    and conversions raise.
     """
     converted: dict[_Key, bytes] = {}
     for _ in range(_MOST_RUNS):
@@ -99,7 +106,7 @@ async def settled(work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
         except _Unconverted as needed:
             key = needed.key
         conversion, version, value = key
-        (converted[key],) = await conversion.values([value], conversion.kinds[version])
+        (converted[key],) = await conversion.convert_values([value], conversion.kinds[version])
     raise RuntimeError("a conversion is asked for again and again")
 
 

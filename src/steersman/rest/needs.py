@@ -1,7 +1,7 @@
-"""What a resource needs of the rest of its server: a type of the server's own, e.g. `registry.services.Services`.
+"""The type of the services that a resource uses, e.g. `registry.services.Services`.
 
-`Resource[T, S]` is bound to an `S` once (`rest.bound`), when it is served, and mypy sees that it is given one. A
-resource that needs nothing fits every server.
+`Resource[T, S]` is bound to an `S` once (`rest.bound`), when it is served, and mypy checks that it is given one. A
+resource that uses no services fits every server.
 """
 
 from __future__ import annotations
@@ -12,6 +12,6 @@ if TYPE_CHECKING:
     from typing_extensions import TypeVar
 
     S = TypeVar("S", contravariant=True, default=Any)
-    """The services."""
+    """The type of the services."""
 else:
     S = Unpack[TypeVarTuple("S")]  # `Resource[T]` is enough; until Python 3.13 no type variable has a default

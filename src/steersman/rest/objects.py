@@ -14,22 +14,22 @@ from steersman.work.bounded_cache import BoundedCache
 from steersman.work.single_flight import SingleFlight
 
 LookUp = Callable[[str, str], Awaitable[None]]
-"""(namespace, name): returns once an object is known that others may just have written. Raises StatusError."""
+"""(namespace, name): waits until an object is visible that another server may just have written. Raises StatusError."""
 
 T = TypeVar("T")
 R = TypeVar("R")
 
 _MAX_REMEMBERED: Final = 10_000
-"""Namespaces that are remembered at a time."""
-_LOOKED: Final = 30.0
-"""Seconds for which it is believed that a namespace has none."""
+"""The most namespaces for which results are cached."""
+_EMPTY_SECONDS: Final = 30.0
+"""Seconds for which the absence of objects in a namespace is trusted."""
 
 
 class Reading(Generic[T]):
-    """What the server reads out of stored objects again and again: `make` makes it of an object that has the members
-    on `paths` (`status.phase`, in the names of JSON) and no others.
+    """A projection that the server reads from stored objects often, with `make` as its function.
 
-    It is kept with the object until that changes, so it must be immutable.
+    `make` gets an object that has only the members on `paths` (JSON names, e.g. `status.phase`). Its result is cached
+    with the object until that changes, so the result must be immutable.
     """
 
     __slots__ = ("make", "paths")
@@ -40,105 +40,114 @@ class Reading(Generic[T]):
 
 
 class Objects(Protocol):
-    """The objects of one resource. The context gives the namespace.
+    """Access to the objects of one resource. The context gives the namespace.
 
-    Objects may be large (machinery.large_work.sizes). Whole ones, which are the caller's own, come from methods
-    that wait, as large ones are decoded in the worker threads; the others decode the members of a `Reading` alone, or
-    nothing.
+    Objects may be large (machinery.large_work.sizes). Methods that return whole objects are asynchronous, as large
+    objects are decoded in worker threads; the caller owns the objects. The other methods decode only the members of a
+    `Reading`, or nothing.
     """
 
     async def get(self, ctx: Context, name: str) -> Any:
-        """Raises StatusError NotFound."""
+        """Return an object. Raises StatusError NotFound."""
         ...
 
-    async def item(self, ctx: Context, name: str) -> Item:
-        """The object as the cache has it, encoded in the version of the context. Raises StatusError NotFound."""
+    async def get_item(self, ctx: Context, name: str) -> Item:
+        """Return an object of the cache, encoded in the version of the context. Raises StatusError NotFound."""
         ...
 
-    async def items(self, ctx: Context, options: ListOptions) -> Sequence[Item]:
-        """What a list comes to, in the version of the context. Raises StatusError."""
+    async def list_items(self, ctx: Context, options: ListOptions) -> Sequence[Item]:
+        """Return the items of a list request, in the version of the context. Raises StatusError."""
         ...
 
-    async def catch_up(self) -> None:
-        """Returns once the cache has everything that was committed before, by other servers too: at once where nobody
-        else writes. Raises StatusError 429, 504."""
+    async def wait_until_current(self) -> None:
+        """Wait until the cache has every write that was committed before, also by other servers.
+
+        Returns at once if no other server writes. Raises StatusError 429, 504.
+        """
         ...
 
-    async def catches_up(self) -> bool:
-        """The same; False if it does not come to have everything in time. Raises StatusError 429."""
+    async def try_wait_until_current(self) -> bool:
+        """Wait like `wait_until_current`, but return False on a timeout. Raises StatusError 429."""
         ...
 
-    async def look_up(self, namespace: str, name: str) -> None:
-        """Has an object known, in what follows, that others may just have written: as the cache has it, once that has
-        everything that was committed before, or out of storage, if that takes too long. Raises StatusError 429, 500."""
+    async def refresh(self, namespace: str, name: str) -> None:
+        """Make an object visible to the calls that follow, which another server may just have written.
+
+        Waits until the cache is current. If that takes too long, reads the object from storage. Raises StatusError 429,
+        500.
+        """
         ...
 
-    async def find(self, namespace: str, name: str) -> Any | None:
-        """The object in the cache, None if there is none. `namespace` is "" for cluster-scoped ones."""
+    async def get_cached(self, namespace: str, name: str) -> Any | None:
+        """Return the object in the cache, None if there is none. `namespace` is "" for cluster-scoped objects."""
         ...
 
-    def every(self, namespace: str = "") -> AsyncIterator[tuple[Any, bool]]:
-        """Return every object of a namespace, or of all, each with True if it is large (for `offload_if`).
+    def iterate_cached(self, namespace: str = "") -> AsyncIterator[tuple[Any, bool]]:
+        """Yield every object of a namespace ("" for all), each with True if it is large (for `offload_if`).
 
-        The event loop is given to others in between."""
+        Other tasks run between objects.
+        """
         ...
 
-    def has(self, namespace: str, name: str) -> bool:
-        """Whether the object is in the cache."""
+    def is_cached(self, namespace: str, name: str) -> bool:
+        """Return True if the object is in the cache."""
         ...
 
     def names(self, namespace: str = "") -> Iterator[tuple[str, str]]:
-        """Namespace and name of every object of a namespace, or of all."""
+        """Return namespace and name of every object of a namespace ("" for all)."""
         ...
 
-    def known(self, namespace: str, name: str, reading: Reading[T]) -> T | None:
-        """What is read out of the object in the cache, None if there is none."""
+    def read_cached(self, namespace: str, name: str, reading: Reading[T]) -> T | None:
+        """Return the projection of an object in the cache, None if there is no such object."""
         ...
 
-    def known_all(self, namespace: str, reading: Reading[T]) -> list[T]:
-        """What is read out of every object of a namespace, or of all: for kinds of which there are few."""
+    def read_all_cached(self, namespace: str, reading: Reading[T]) -> list[T]:
+        """Return the projections of all objects of a namespace ("" for all); only for kinds that have few objects."""
         ...
 
     async def read_all(self, namespace: str, reading: Reading[T]) -> list[T]:
-        """The same for any number of them, and for readings of what may be large."""
+        """Return the projections of all objects of a namespace ("" for all), however many or large."""
         ...
 
     async def read_stored(self, namespace: str, reading: Reading[T]) -> tuple[list[T], bool]:
-        """Read the objects that are stored now, whatever the cache has; True if they are much, as `is_much` says.
+        """Read the projections from storage instead of the cache. Returns them and the answer of `takes_long`.
 
-        Raises StatusError 429, 500."""
+        Raises StatusError 429, 500.
+        """
         ...
 
-    def is_much(self, namespace: str) -> bool:
-        """Return True if work on what was read out of all objects of a namespace takes long."""
+    def takes_long(self, namespace: str) -> bool:
+        """Return True if work on the projections of all objects of a namespace takes long."""
         ...
 
-    def each_now(self, namespace: str, reading: Reading[T]) -> AsyncIterator[tuple[str, T]]:
-        """The name of every object there is in a namespace now, and what is read out of it, as `known`, however many
-        there are. Out of storage, if the cache stays behind. Raises StatusError.
+    def iterate_current(self, namespace: str, reading: Reading[T]) -> AsyncIterator[tuple[str, T]]:
+        """Yield name and projection of every object that a namespace has now, however many.
 
-        Large objects are read in the worker threads, and each time, as what is read out of them may be large too.
+        Reads from storage if the cache lags behind. Large objects are read in the worker threads and never cached, as
+        their projections may be large too. Raises StatusError.
         """
         ...
 
     def count(self, namespace: str = "") -> int:
-        """How many objects there are in a namespace, or in all."""
+        """Return the number of objects in a namespace ("" for all)."""
         ...
 
-    def changed(self) -> int:
-        """Another number after each change of any of them: what was made of all is good until it changes."""
+    def change_count(self) -> int:
+        """Return a number that differs after each change of any object, for invalidating what was derived from all
+        objects.
+        """
         ...
 
-    def follow(self, changed: Callable[[], None]) -> None:
-        """Have `changed` called in the turn of the event loop in which any of them changes."""
+    def subscribe(self, changed: Callable[[], None]) -> None:
+        """Subscribe `changed`, which is called in the same step of the event loop in which an object changes."""
         ...
 
-    def are_none(self) -> bool:
-        """Return True if there are none, and no other server can have made any that this one does not know of."""
+    def is_empty(self) -> bool:
+        """Return True if there are no objects, and no other server can have created any unseen."""
         ...
 
     async def create(self, ctx: Context, obj: Any) -> Any:
-        """Creates with the resource's strategy; `ctx.dry_run` is honoured. Raises StatusError."""
+        """Create an object with the resource's strategy; `ctx.dry_run` is honoured. Raises StatusError."""
         ...
 
     async def update(
@@ -151,96 +160,100 @@ class Objects(Protocol):
         strategy: Any = None,
         owned: bool = True,
     ) -> Any:
-        """Replaces the object by `change(current)` under the (sub)resource's strategy, or the given one, trying again
-        when another write came first. `change` may change in place and return the object. With `owned` the server
-        becomes the owner of what it changes; without, who owns what stays. Raises StatusError, also whatever `change`
-        raises."""
+        """Replace the object by `change(current)` and return it; retry if another write came first.
+
+        `change` may modify its argument and return it. The strategy is that of the (sub)resource unless given. With
+        `owned` the server becomes the owner of the fields that it changes; without, ownership stays as it is. Raises
+        StatusError, and whatever `change` raises.
+        """
         ...
 
     async def delete(self, ctx: Context, name: str, options: DeleteOptions | None = None) -> Any:
-        """Deletes as the DELETE verb does. Raises StatusError."""
+        """Delete an object as the DELETE verb does. Raises StatusError."""
         ...
 
 
 class Presence:
-    """The knowledge whether a resource has any objects; `changed` is called when it has others than none or none."""
+    """Tracks whether a resource has any objects; `changed` is called after it becomes empty or gets its first object."""
 
     def __init__(self, objects: Objects, changed: Callable[[], None]) -> None:
         self._objects = objects
         self._changed = changed
-        self.are_none = objects.are_none()
-        objects.follow(self._look)
+        self.is_empty = objects.is_empty()
+        objects.subscribe(self._check)
 
-    def _look(self) -> None:
-        are_none = self._objects.are_none()
-        if are_none is not self.are_none:
-            self.are_none = are_none
+    def _check(self) -> None:
+        is_empty = self._objects.is_empty()
+        if is_empty is not self.is_empty:
+            self.is_empty = is_empty
             self._changed()
 
 
-async def all_known(namespace: str, name: str) -> None:
-    """Looks up nothing: of a cache behind which nobody else writes."""
+async def no_look_up(namespace: str, name: str) -> None:
+    """Do nothing: the `LookUp` of a cache that no other server writes behind."""
 
 
-class _Looked(Generic[T]):
-    """When it was looked into, in seconds of the monotonic clock, and what was found that the cache does not have."""
+class _Check(Generic[T]):
+    """The last check of a namespace: its time in seconds of the monotonic clock, and the result if the cache lacks it."""
 
-    __slots__ = ("at", "found")
+    __slots__ = ("at", "result")
 
-    def __init__(self, at: float, found: tuple[T, bool] | None) -> None:
+    def __init__(self, at: float, result: tuple[T, bool] | None) -> None:
         self.at = at
-        self.found = found
+        self.result = result
 
 
-class ByNamespace(Generic[R, T]):
-    """What `make` makes of that which `reading` finds in the objects of a namespace, sorted by name. It is remembered
-    until any of them changes, as is that a namespace has none (then it is made of nothing).
+class NamespaceCache(Generic[R, T]):
+    """A cache of values derived from the objects of each namespace.
 
-    A namespace that has none may have got its first through another server: every 30 s that is looked into, as the
-    plugins of upstream do which live from this. What is found then in storage, where the cache is too far behind,
-    counts as long.
+    `make` derives a value from the `reading`s of a namespace's objects, sorted by name; from nothing for a namespace
+    without objects. Results are cached until any object changes.
+
+    Another server may have created the first object of an empty namespace. So an empty namespace is checked again every
+    30 s, as upstream's plugins do that have such a cache. The check reads from storage if the watch cache lags too far
+    behind.
     """
 
     def __init__(self, objects: Objects, reading: Reading[R], make: Callable[[Sequence[R]], T]) -> None:
         self._objects = objects
-        self._objects_changed = objects.changed
+        self._change_count = objects.change_count
         self._reading = reading
         self._make = make
-        self._changed = -1
-        self._made: BoundedCache[str, tuple[T, bool, bool]] = BoundedCache(_MAX_REMEMBERED)
-        self._looked: BoundedCache[str, _Looked[T]] = BoundedCache(_MAX_REMEMBERED)
-        self._looking: SingleFlight[str, _Looked[T]] = SingleFlight()
+        self._seen_count = -1
+        self._values: BoundedCache[str, tuple[T, bool, bool]] = BoundedCache(_MAX_REMEMBERED)
+        self._checks: BoundedCache[str, _Check[T]] = BoundedCache(_MAX_REMEMBERED)
+        self._checking: SingleFlight[str, _Check[T]] = SingleFlight()
 
-    async def of(self, namespace: str) -> tuple[T, bool]:
-        """Return what was made of the objects of `namespace`; True if work with it takes long. Raises StatusError."""
-        made, is_much, is_any = await self._of(namespace)
+    async def get(self, namespace: str) -> tuple[T, bool]:
+        """Return the value of `namespace`, and True if work with the value takes long. Raises StatusError."""
+        value, takes_long, is_any = await self._get_cached(namespace)
         if is_any:
-            return made, is_much
-        looked = self._looked[namespace]
-        if looked is None or times.monotonic() - looked.at >= _LOOKED:
-            looked = await self._looking.do(namespace, partial(self._look, namespace))
-            made, is_much, is_any = await self._of(namespace)
-        return (made, is_much) if is_any or looked.found is None else looked.found
+            return value, takes_long
+        check = self._checks[namespace]
+        if check is None or times.monotonic() - check.at >= _EMPTY_SECONDS:
+            check = await self._checking.do(namespace, partial(self._check_storage, namespace))
+            value, takes_long, is_any = await self._get_cached(namespace)
+        return (value, takes_long) if is_any or check.result is None else check.result
 
-    async def _look(self, namespace: str) -> _Looked[T]:
-        looked: _Looked[T] = _Looked(times.monotonic(), None)
-        if not await self._objects.catches_up():
-            found, is_much = await self._objects.read_stored(namespace, self._reading)
-            looked.found = (self._make(found), is_much) if found else None
-        self._looked.keep(namespace, looked)
-        return looked
+    async def _check_storage(self, namespace: str) -> _Check[T]:
+        check: _Check[T] = _Check(times.monotonic(), None)
+        if not await self._objects.try_wait_until_current():
+            result, takes_long = await self._objects.read_stored(namespace, self._reading)
+            check.result = (self._make(result), takes_long) if result else None
+        self._checks.keep(namespace, check)
+        return check
 
-    async def _of(self, namespace: str) -> tuple[T, bool, bool]:
-        """The same, and whether there are any."""
-        changed = self._objects_changed()
-        if changed != self._changed:
-            self._changed = changed
-            self._made.forget()
-        made = self._made[namespace]
-        if made is None:
-            is_much = self._objects.is_much(namespace)
-            found = await self._objects.read_all(namespace, self._reading)
-            made = self._make(found), is_much, bool(found)
-            if changed == self._changed == self._objects_changed():
-                self._made.keep(namespace, made)
-        return made
+    async def _get_cached(self, namespace: str) -> tuple[T, bool, bool]:
+        """Return the value, True if work with it takes long, and True if the namespace has objects."""
+        changed = self._change_count()
+        if changed != self._seen_count:
+            self._seen_count = changed
+            self._values.forget()
+        value = self._values[namespace]
+        if value is None:
+            takes_long = self._objects.takes_long(namespace)
+            result = await self._objects.read_all(namespace, self._reading)
+            value = self._make(result), takes_long, bool(result)
+            if changed == self._seen_count == self._change_count():
+                self._values.keep(namespace, value)
+        return value

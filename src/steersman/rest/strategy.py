@@ -1,13 +1,13 @@
-"""The Strategy: what is special about a kind when it is created, updated or deleted.
+"""The Strategy: the behaviour of a kind on create, update and delete.
 
 The store calls the hooks in a fixed order (k8s.io/apiserver `registry/rest/{create,update,delete}.go`):
 
 - create: `prepare_for_create`, `validate`, `warnings_on_create`, `canonicalize`
 - update: `prepare_for_update`, `validate_update` (which includes what create validates, where upstream's does),
   `warnings_on_update`, `canonicalize`
-- delete: `warnings_on_delete`, `check_graceful_delete`; where the latter says so the object stays for its grace period
+- delete: `warnings_on_delete`, `check_graceful_delete`; after True the object stays for its grace period
 
-Validation of `metadata` is the store's; a strategy validates the rest.
+The store validates `metadata`; a strategy validates the rest.
 """
 
 from __future__ import annotations
@@ -29,35 +29,39 @@ MetadataChecks = Literal["twice", "finalizers", "once"]
 GarbageCollection = Literal["background", "orphan", "unsupported"]
 
 NameValidator = Callable[[str, bool], list[str]]
-"""What is wrong with a name; the flag says that it is the prefix of a generated one."""
+"""Returns the errors of a name; the flag says that the name is the prefix of a generated name."""
 
 _STATUS: Final = "status"
 _RARE: Final = ("judges_metadata_last", "warnings_on_create", "warnings_on_update", "canonicalize", "check_stored")
-"""Hooks that few kinds have."""
+"""Hooks that few kinds override."""
 _UPPER: Final = re.compile("[A-Z]")
 
 ANY_NAME: Final[NameValidator] = lambda name, prefix: []  # noqa: E731
 
 
 class Strategy(Generic[T, S]):
-    """The usual behaviour of a kind; a resource overrides what differs. `T` is the hub version's Struct."""
+    """The default behaviour of a kind; a resource overrides what differs. `T` is the hub version's Struct."""
 
     allow_create_on_update: bool = False
     allow_unconditional_update: bool = True
     metadata_on_update: MetadataChecks = "finalizers"
-    """How often upstream looks at the metadata of an update, which clients see from repeated causes: once for all
-    kinds, mostly again in the ValidateUpdate of the kind, and then mostly also at the names of finalizers."""
+    """The passes of upstream over the metadata of an update, which clients see as repeated causes of an error.
+
+    Every kind has one pass. Most kinds have another in their ValidateUpdate, and most of these check the names of
+    finalizers in it, too.
+    """
     garbage_collection: GarbageCollection = "background"
-    """What becomes of dependents when a DELETE does not say."""
+    """The propagation policy of a DELETE that gives none."""
     resets: tuple[str, ...] = ()
-    """Fields that a write here does not set, whatever is sent: paths such as "status" and "metadata/labels" (upstream's
-    GetResetFields). A new object has them empty, an updated one as they were, and who sends them does not own them.
-    "metadata" is all of it that clients set."""
+    """Fields that a write to this endpoint does not set: paths such as "status" and "metadata/labels" (upstream's
+    GetResetFields). They are empty in a new object and keep their values in an updated one, and a client that sends
+    them does not own them. "metadata" stands for all metadata that clients set.
+    """
     bumps_generation_on: tuple[str, ...] = ()
-    """Fields whose change begins the object's next generation. Where there are any, a new object is of the first."""
+    """Fields whose change increments the object's generation. If there are any, a new object has generation 1."""
 
     does: ClassVar[frozenset[str]] = frozenset()
-    """The hooks that a class overrides, of those that are rarely overridden: no others of them are called."""
+    """The rarely overridden hooks that a class overrides; of these hooks only the overridden ones are called."""
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -68,30 +72,33 @@ class Strategy(Generic[T, S]):
         return self.resets
 
     def bind(self, services: S) -> Strategy[T]:
-        """This strategy with what it needs of the rest of the server; itself if that is nothing."""
+        """Return this strategy with the services that it needs; itself if it needs none."""
         return self
 
     def prepare_for_create(self, ctx: Context, obj: T) -> None:
-        """Set and clear what the server decides: `resets` and the generation. Others add to it."""
+        """Set and clear the fields that the server decides: `resets` and the generation. Subclasses add to it."""
         for name in self.resets:
             setattr(obj, name, type(getattr(obj, name))())
         if self.bumps_generation_on:
             obj.metadata.generation = 1  # type: ignore[attr-defined]
 
     def validate(self, ctx: Context, obj: T) -> Iterator[FieldError]:
-        """What is wrong with a new object."""
+        """Yield the errors of a new object."""
         return iter(())
 
     def judges_metadata_last(self, ctx: Context) -> bool:
-        """Return True for kinds whose metadata is judged only if `validate` finds nothing wrong with a new object."""
+        """Return True if the metadata is validated only if `validate` finds no errors in a new object."""
         return False
 
     def warnings_on_create(self, ctx: Context, obj: T) -> Iterator[str]:
-        """What the client should be told about an object that is valid."""
+        """Yield warnings about a valid new object for the client."""
         return iter(())
 
     def prepare_for_update(self, ctx: Context, new: T, old: T) -> None:
-        """Keep in `new` what this endpoint may not change, and begin a generation; others do their part before."""
+        """Keep in `new` the fields that this endpoint may not change, then increment the generation if needed.
+
+        Subclasses do their own preparation before they call this.
+        """
         keep(new, old, self.resets)
         for path in self.bumps_generation_on:
             if _differs(new, old, path):
@@ -99,42 +106,47 @@ class Strategy(Generic[T, S]):
                 return
 
     def validate_update(self, ctx: Context, new: T, old: T) -> Iterator[FieldError]:
-        """What is wrong with replacing `old` by `new`."""
+        """Yield the errors of replacing `old` by `new`."""
         return iter(())
 
     def warnings_on_update(self, ctx: Context, new: T, old: T) -> Iterator[str]:
-        """What the client should be told about a valid update."""
+        """Yield warnings about a valid update for the client."""
         return iter(())
 
     def canonicalize(self, obj: T) -> None:
-        """Brings a valid object into its one stored form."""
+        """Bring a valid object into the canonical form that is stored."""
 
     def check_stored(self, ctx: Context, obj: T) -> None:
-        """Raises StatusError for a new object that may not be stored any more: called last, in the turn of the loop in
-        which the storage is given it."""
+        """Raise StatusError if a new object may not be stored any more.
+
+        Called last, in the step of the event loop that hands the object to the storage.
+        """
 
     def check_delete(self, ctx: Context, name: str) -> None:
-        """Raises StatusError for an object that may not be deleted by its name, whether it is there or not."""
+        """Raise StatusError if the object of this name may not be deleted, whether it exists or not."""
 
     def warnings_on_delete(self, ctx: Context, options: DeleteOptions) -> Iterator[str]:
-        """What the client should be told about the way it deletes an object, or a collection, of this kind."""
+        """Yield warnings for a client about its way of deleting an object, or a collection, of this kind."""
         return iter(())
 
     def check_graceful_delete(self, ctx: Context, obj: T, options: DeleteOptions) -> bool:
-        """Whether the object is to be kept for a grace period; may set `options.grace_period_seconds`."""
+        """Return True if the object is to be kept for a grace period; may set `options.grace_period_seconds`."""
         return False
 
     def check_preconditions(self, ctx: Context, options: DeleteOptions, metadata: ObjectMeta) -> None:
-        """For kinds that tell in words of their own that what is to be deleted is not what the client means; raises
-        StatusError 409. What passes is judged as for all kinds then."""
+        """Raise StatusError 409 for failed preconditions, for kinds that have their own message for it.
+
+        The checks that are common to all kinds follow.
+        """
 
     def begin_delete(self, ctx: Context, obj: T) -> bool:
-        """For kinds that finalize themselves (namespaces): marks `obj` in place as going, and says that it must stay
-        for now. False lets the deletion go on."""
+        """Mark `obj` in place as terminating and return True if it must stay for now, for kinds that finalize
+        themselves (namespaces). False lets the deletion go on.
+        """
         return False
 
     def may_delete_during_update(self, ctx: Context, new: T, old: T) -> bool:
-        """Whether an update that takes the last finalizer of a deleted object really deletes it."""
+        """Return True if an update that removes the last finalizer of a deleted object really deletes it."""
         return True
 
 
@@ -154,7 +166,7 @@ class StatusStrategy(Strategy[T]):
 
 
 def keep(new: Any, old: Any, paths: Iterable[str]) -> None:
-    """Give the fields on `paths` back the values of the old object."""
+    """Restore the fields on `paths` of `new` to their values in `old`."""
     for path in paths:
         if path == "metadata":
             _keep_metadata(new.metadata, old.metadata)
@@ -187,5 +199,5 @@ def _differs(new: Any, old: Any, path: str) -> bool:
 
 
 def _attribute(name: str) -> str:
-    """Return the attribute of a field: "owner_references" of "ownerReferences"."""
+    """Return the attribute of a field: "owner_references" for "ownerReferences"."""
     return to_lower(_UPPER.sub(r"_\g<0>", name))

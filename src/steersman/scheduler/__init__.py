@@ -1,1 +1,1 @@
-"""kube-scheduler's work: a node for each pod, at a cost that follows what changed and not nodes times pods."""
+"""The scheduler (kube-scheduler): a node for each pod, at a cost that follows what changed and not nodes times pods."""

@@ -1,4 +1,4 @@
-"""What the cluster says about pods by their labels: services and owners that they share, terms of other pods."""
+"""Demands of pods, with what the cluster's other objects add to them: Services, owners, terms of other pods."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ _MOST_KNOWN: Final = 4096
 
 
 class Demands:
-    """Reads the demands of pods, each once."""
+    """Reads the demands of pods, each distinct demand once."""
 
     def __init__(self, informers: Informers, cluster: ClusterState) -> None:
         self._cluster = cluster
-        self._services = informers.of(SERVICES)
-        self._controllers = informers.of(REPLICATION_CONTROLLERS)
-        self._replica_sets = informers.of(REPLICA_SETS)
-        self._stateful_sets = informers.of(STATEFUL_SETS)
+        self._services = informers.for_resource(SERVICES)
+        self._controllers = informers.for_resource(REPLICATION_CONTROLLERS)
+        self._replica_sets = informers.for_resource(REPLICA_SETS)
+        self._stateful_sets = informers.for_resource(STATEFUL_SETS)
         self._services.on_change(self._changed)
         self._controllers.on_change(self._changed)
         self._replica_sets.on_change(self._set_changed)
@@ -44,11 +44,11 @@ class Demands:
         self._demands: BoundedCache[bytes, Demand] = BoundedCache(_MOST_KNOWN)
 
     async def synced(self) -> None:
-        """Returns once all that matters is known."""
-        await self._services.synced()
-        await self._controllers.synced()
-        await self._replica_sets.synced()
-        await self._stateful_sets.synced()
+        """Wait until all informers that demands depend on have synced."""
+        await self._services.wait_until_synced()
+        await self._controllers.wait_until_synced()
+        await self._replica_sets.wait_until_synced()
+        await self._stateful_sets.wait_until_synced()
 
     def _changed(self, old: object, new: object) -> None:
         self._alike.forget()
@@ -56,13 +56,15 @@ class Demands:
     def _set_changed(
         self, old: apps.ReplicaSet | apps.StatefulSet | None, new: apps.ReplicaSet | apps.StatefulSet | None
     ) -> None:
-        """Selectors of sets do not change: only what comes or goes matters, and not each status."""
+        """Forget selectors when a set comes or goes. Selectors of sets are immutable, so updates do not matter."""
         if old is None or new is None:
             self._alike.forget()
 
     async def of(self, pod: core.Pod) -> Demand:
-        """The demands of a pod; those of a heavy one are read beside the loop, and not remembered. Raises SelectorError
-        where they cannot be read."""
+        """Return the demand of a pod. Raises SelectorError if a selector of the pod is invalid.
+
+        The demand of a heavy pod is read in a worker thread and not cached.
+        """
         around = self.around(pod)
         if is_heavy(pod):
             return await offload_if(True, read_demand, pod, around, pod.metadata.uid.encode())
@@ -74,7 +76,7 @@ class Demands:
         return found
 
     def around(self, pod: core.Pod) -> Around:
-        """What is said of a pod."""
+        """Return what other objects of the cluster add to the demand of a pod."""
         keeping_away, liking = self._cluster.terms_meaning(pod)
         namespace_labels = self._cluster.labels_of(pod.metadata.namespace)
         return Around(self._selector_of(pod), keeping_away, liking, namespace_labels)

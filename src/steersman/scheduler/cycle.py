@@ -1,4 +1,6 @@
-"""One pod decided: the node it is to have, or why it gets none and what may be done about that (schedule_one.go)."""
+"""Scheduling cycle of one pod: the node it gets, or the reason why it gets none and the preemption to try
+(schedule_one.go).
+"""
 
 from __future__ import annotations
 
@@ -31,31 +33,33 @@ _RELEASED: Final = "deallocation of ResourceClaim completed"
 _CONFLICTING_NAMES: Final = Rejection(NODE_AFFINITY, ("pod affinity terms conflict",))
 _NOT_NAMED: Final = Rejection(NODE_AFFINITY, ("node(s) didn't satisfy plugin(s) [NodeAffinity]",))
 _EARLY: Final = "not found"
-"""What upstream says in place of what came of making room, where a pod was rejected before any node was looked at."""
+"""Upstream's text in place of the result of preemption, for a pod that was rejected before any node was checked."""
 
 
 class Placed(Struct, frozen=True):
-    """The node that a pod is to have, and what has to be written for its volumes and claims before."""
+    """Decision for a node, with what must be written for the pod's volumes and claims before the binding."""
 
     node: NodeInfo
     volumes: Plan | None = None
     claims: ClaimPlan | None = None
     terms: PodTerms = NO_TERMS
-    """Of the pod."""
+    """Affinity terms of the pod."""
 
 
 class Unplaced(Struct, frozen=True):
-    """Why a pod gets no node now."""
+    """Decision that a pod gets no node now, with the reason."""
 
     message: str
     plugins: frozenset[str] = frozenset()
     pending_plugins: frozenset[str] = frozenset()
     nominated: str | None = None
-    """For which node it is meant from now on; "" for none, None if that stays as it is."""
+    """Node that the pod is nominated for from now on; "" for none, None if the nomination does not change."""
     making_room: Candidate | None = None
+    """Preemption to be done for the pod."""
     useless: ResourceClaim | None = None
-    """From which what it has got is to be taken."""
+    """Claim whose allocation is to be released."""
     likeness: bytes = b""
+    """Equal for pods that the same cluster events may help."""
 
 
 class Cycle:
@@ -80,7 +84,7 @@ class Cycle:
         self.let_go = self._rankings.let_go
 
     async def decide(self, pod: core.Pod) -> Placed | Unplaced:
-        """Finds a node. Raises SelectorError where the pod cannot be read."""
+        """Decide a node for a pod. Raises SelectorError if the pod's demand cannot be read."""
         if not self._cluster.size:
             return Unplaced(NO_NODES, nominated="")
         demand = await self._demands.of(pod)
@@ -114,7 +118,7 @@ class Cycle:
         return await self._unplaced(pod, demand, ranking, choice, excluded, more, claims)
 
     def _rejected(self, rejection: Rejection, likeness: bytes, *, after: str = _EARLY) -> Unplaced:
-        """What is said of a pod that is rejected before any node is looked at."""
+        """Return the decision for a pod that was rejected before any node was checked."""
         message = Diagnosis(self._cluster.size, before=rejection, after=after).message()
         return Unplaced(message, frozenset({rejection.plugin}), likeness=likeness)
 
@@ -125,7 +129,7 @@ class Cycle:
         return Placed(node, plan, None if claims is None else claims.plan(node.node), demand.terms)
 
     def _rejection(self, pod: core.Pod, ranking: Ranking, node: NodeInfo, more: Check | None) -> Rejection | None:
-        """What is said against a node, with the pods that are meant for it."""
+        """Return the rejection of a pod by a node on which nominated pods count as well; None if it fits."""
         what_if = WhatIf(ranking, self._cluster, node, more)
         return with_nominated(what_if, self._meant_for(pod, node), pod.metadata.labels)
 
@@ -133,7 +137,9 @@ class Cycle:
         return self._nominator.at_least(node.name, pod.spec.priority or 0, pod.metadata.uid)
 
     def _excluded(self, pod: core.Pod, ranking: Ranking, more: Check | None) -> dict[int, Rejection]:
-        """Nodes that would do if other pods were not meant for them, or if it were not for the pod's volumes."""
+        """Return rejections of nodes that would fit without the pods nominated for them, or without the
+        pod's volumes.
+        """
         excluded = {}
         for index in ranking.candidates() if more is not None else ():
             rejection = None if more is None else more(self._cluster.nodes[index])
@@ -195,7 +201,7 @@ class Cycle:
 
 
 def _both(first: Check | None, second: Check) -> Check:
-    """What the first says against a node, else what the second says."""
+    """Return a check that gives the rejection of the first check, or else that of the second."""
     if first is None:
         return second
     return lambda info: first(info) or second(info)

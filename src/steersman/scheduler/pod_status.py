@@ -1,4 +1,6 @@
-"""What is written into a pod's status: why it has no node, which node is meant for it, why it is deleted."""
+"""Writes of the scheduler into a pod's status: the reason for no node, the nominated node, the reason for a
+deletion.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,7 @@ _CONTENT: Final = ("status", "reason", "message", "observed_generation")
 async def patch_status(
     client: Client, pod: Pod, wanted: PodCondition | None = None, *, nominated: str | None = None
 ) -> None:
-    """Writes a condition and the nominated node, if they are others than those of `pod`. Raises StatusError."""
+    """Write a condition and the nominated node, if they differ from those of `pod`. Raises StatusError."""
     status: dict[str, Any] = {}
     if wanted is not None:
         changed = _changed_condition(pod, wanted)

@@ -1,4 +1,6 @@
-"""The scheduler: follows nodes and pods, decides pod after pod, and tells the server (pkg/scheduler/scheduler.go)."""
+"""The scheduler: follows nodes and pods, decides pod after pod, and writes the decisions
+(pkg/scheduler/scheduler.go).
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,7 @@ from steersman.api.resource.v1 import ResourceClaim
 from steersman.client.client import Client
 from steersman.client.event_series import SeriesRecorder
 from steersman.client.events import reference
-from steersman.client.informer import Informers, either
+from steersman.client.informer import Informers, new_or_old
 from steersman.client.resources import BINDINGS, NAMESPACES, NODES, POD_DISRUPTION_BUDGETS, PODS
 from steersman.client.transport import Unreachable
 from steersman.machinery.built_in.pod_state import is_terminal
@@ -39,25 +41,28 @@ from steersman.scheduler.state.cluster import ClusterState
 from steersman.scheduler.volumes.binding import BindingFailed, VolumeBinder
 from steersman.scheduler.volumes.pod_volumes import Plan, PodVolumes, concern
 from steersman.scheduler.volumes.store import VolumeStore
-from steersman.work.yielding import Turn
+from steersman.work.yielding import TimeSlice
 
 logger = logging.getLogger(__name__)
 
 NAME: Final = "default-scheduler"
-"""The `schedulerName` of pods that are served."""
+"""The `schedulerName` of pods that this scheduler decides."""
 _MOST_TOLD: Final = 512
-"""Requests under way, past which no more pods are decided."""
+"""Requests in progress from which on no further pod is decided."""
 
 
 class Scheduler:
-    """`await start()`, then `await stop()`. `client` is system:kube-scheduler's; informers may be shared."""
+    """The scheduler: `await start()`, then `await stop()`.
+
+    `client` is system:kube-scheduler's; informers may be shared.
+    """
 
     def __init__(self, client: Client, informers: Informers) -> None:
         self._client = client
-        self._pods = informers.of(PODS)
-        self._nodes = informers.of(NODES)
-        self._namespaces = informers.of(NAMESPACES)
-        self._budgets = informers.of(POD_DISRUPTION_BUDGETS)
+        self._pods = informers.for_resource(PODS)
+        self._nodes = informers.for_resource(NODES)
+        self._namespaces = informers.for_resource(NAMESPACES)
+        self._budgets = informers.for_resource(POD_DISRUPTION_BUDGETS)
         self.cluster = ClusterState()
         self._demands = Demands(informers, self.cluster)
         self._nominator = Nominator()
@@ -72,15 +77,15 @@ class Scheduler:
             self.cluster, self._demands, self._nominator, self._budgets.list, self._volumes_of, self._claims_of
         )
         self._heavy: asyncio.Queue[QueuedPod] = asyncio.Queue()
-        """Pods that take long to decide."""
+        """Heavy pods, which take long to decide."""
         self._requests: set[asyncio.Task[None]] = set()
         self._waiting: set[asyncio.Task[None]] = set()
-        """For devices that drivers make ready."""
+        """Tasks that wait for drivers to make devices ready."""
         self._fewer = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
-        """Begins; pods are decided once everything is known. The informers are started by whoever has them."""
+        """Start. Pods are decided once all informers have synced. The owner of the informers starts them."""
         self._recorder.start()
         self._namespaces.on_change(self._namespace_changed)
         self._nodes.on_change(self._node_changed)
@@ -90,7 +95,7 @@ class Scheduler:
         self._task = asyncio.create_task(self._run(), name="scheduler")
 
     async def stop(self) -> None:
-        """Ends. Requests under way are given up."""
+        """Stop, and cancel requests in progress."""
         tasks = [task for task in (self._task, *self._requests, *self._waiting) if task is not None]
         for task in tasks:
             task.cancel()
@@ -101,17 +106,17 @@ class Scheduler:
 
     @property
     def idle(self) -> bool:
-        """Whether nothing is under way; pods may wait for a change."""
+        """True if nothing is in progress; pods may still wait for a change in the cluster."""
         return not self._requests and self._recorder.idle
 
     def forget_events(self) -> None:
-        """Counts events anew: what was told is gone from the server."""
+        """Forget recorded event series, whose objects the server has lost."""
         self._recorder.forget()
 
-    # what informers tell
+    # Changes from informers
 
     def _namespace_changed(self, old: core.Namespace | None, new: core.Namespace | None) -> None:
-        namespace = either(old, new)
+        namespace = new_or_old(old, new)
         self.cluster.set_namespace(namespace.metadata.name, None if new is None else new.metadata.labels)
 
     def _node_changed(self, old: core.Node | None, new: core.Node | None) -> None:
@@ -131,7 +136,7 @@ class Scheduler:
             self.queue.move_all(event)
 
     def _pod_changed(self, old: core.Pod | None, new: core.Pod | None) -> None:
-        """Pods that have ended are as good as gone."""
+        """Handle a change of a pod. A terminal pod counts as deleted."""
         if old is not None and is_terminal(old):
             old = None
         if new is not None and is_terminal(new):
@@ -187,7 +192,7 @@ class Scheduler:
             self._tell_of_lost_nomination(old)
 
     def _tell_of_lost_nomination(self, pod: core.Pod) -> None:
-        """Pods of no higher priority have treated it as if it had its node."""
+        """Queue pods of the same or a lower priority, which treated the nominated pod as if it were on its node."""
         priority = pod.spec.priority or 0
         event = ClusterEvent("pods", Action.DELETE, pod)
         self.queue.move_all(event, only=lambda other: (other.spec.priority or 0) <= priority)
@@ -199,11 +204,11 @@ class Scheduler:
     def _activate(self, uid: str) -> None:
         self.queue.activate(uid)
 
-    # decisions
+    # Decisions
 
     async def _run(self) -> None:
         for informer in (self._namespaces, self._nodes, self._pods, self._budgets):
-            await informer.synced()
+            await informer.wait_until_synced()
         await self._demands.synced()
         await self._volumes.synced()
         await self._devices.synced()
@@ -212,7 +217,7 @@ class Scheduler:
             group.create_task(self._decide_heavy_pods(), name="decisions about heavy pods")
 
     async def _decide_pods(self) -> None:
-        turn = Turn()
+        time_slice = TimeSlice()
         while True:
             queued = await self.queue.pop()
             if is_heavy(queued.pod):
@@ -222,10 +227,10 @@ class Scheduler:
             while len(self._requests) >= _MOST_TOLD:
                 self._fewer.clear()
                 await self._fewer.wait()
-            await turn.give()
+            await time_slice.pause_if_over()
 
     async def _decide_heavy_pods(self) -> None:
-        """One after the other beside all others, and for a part of the time."""
+        """Decide heavy pods one after the other, concurrently with all other pods and for half of the time."""
         loop = asyncio.get_running_loop()
         while True:
             queued = await self._heavy.get()
@@ -269,7 +274,9 @@ class Scheduler:
         return PodVolumes(pod, self._volumes, self.cluster.users_of) if concern(pod) else None
 
     def _gate_of(self, pod: core.Pod) -> str:
-        """Who does not let a pod be tried: its claims are not there yet, or room is being made for it."""
+        """Return the plugin that keeps a pod from being tried, or "": its claims are missing, or preemption for it is
+        running.
+        """
         if pod.spec.resource_claims and missing_claim(pod, self._devices):
             return DYNAMIC_RESOURCES
         return DEFAULT_PREEMPTION if self._executor.is_preempting(pod.metadata.uid) else ""
@@ -315,7 +322,7 @@ class Scheduler:
                     self._recorder.event(reference(PODS, pod), "Normal", "BindingConditionsPending", "Scheduling", note)
                     await self._claim_binder.wait(claims)
             step, plugin = "Bind", "DefaultBinder"
-            await self._client.act(PODS, metadata.name, metadata.namespace, "binding", encode(binding))
+            await self._client.post_to_subresource(PODS, metadata.name, metadata.namespace, "binding", encode(binding))
         except (StatusError, Unreachable, BindingFailed, DevicesNotReady) as error:
             if volumes is not None:
                 self._binder.revert(volumes)
@@ -331,7 +338,7 @@ class Scheduler:
         self._recorder.event(reference(PODS, pod), "Normal", "Scheduled", "Binding", note)
 
     def _fail(self, queued: QueuedPod, unplaced: Unplaced, reason: str) -> None:
-        """Has a pod wait, and says why."""
+        """Put a pod back into the queue, record the reason as an event, and write it into the pod's status."""
         pod = queued.pod
         queued.plugins, queued.pending_plugins = unplaced.plugins, unplaced.pending_plugins
         queued.likeness = unplaced.likeness
@@ -378,7 +385,7 @@ class Scheduler:
             logger.warning("claim %s/%s: %s", claim.metadata.namespace, claim.metadata.name, error)
 
     def _stand_aside(self) -> None:
-        """What this task waits for may take minutes: it counts no more among the requests under way."""
+        """Stop counting the current task as a request in progress, as it may wait for minutes."""
         task = asyncio.current_task()
         assert task is not None
         self._requests.discard(task)
@@ -386,7 +393,7 @@ class Scheduler:
         self._fewer.set()
 
     def _send(self, request: Coroutine[Any, Any, None]) -> None:
-        """Has the server told while the next pod is decided."""
+        """Run a request to the server while the next pod is decided."""
         task = asyncio.create_task(request)
         self._requests.add(task)
         task.add_done_callback(self._sent)

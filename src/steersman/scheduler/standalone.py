@@ -1,4 +1,4 @@
-"""The scheduler on an API server elsewhere, as kube-scheduler runs there."""
+"""Standalone scheduler for another API server, as kube-scheduler runs there."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from steersman.client.over_tls import TLSTransport
 from steersman.scheduler.scheduler import NAME, Scheduler
 
 KUBE_SCHEDULER: Final = "kube-scheduler"
-"""Who owns what is written, and the lease of which only one instance has hold."""
+"""User agent and field manager of requests, and name of the leader election lease."""
 NAMESPACE: Final = "kube-system"
 
 
 @dataclass(frozen=True, slots=True)
 class Standalone:
-    """How it runs: flags of kube-scheduler."""
+    """Options of a standalone scheduler: flags of kube-scheduler."""
 
     leader_elect: bool = True
 
     async def run(self, transport: TLSTransport) -> None:
-        """Works until it is cancelled, or until the lease is lost. Raises StatusError, Unreachable at the start."""
+        """Run until cancelled, or until the lease is lost. Raises StatusError, Unreachable at the start."""
         client = Client(transport, KUBE_SCHEDULER)
         try:
             if self.leader_elect:

@@ -1,4 +1,4 @@
-"""Addresses as Go's package net reads them: IP, CIDR with leading zeros, MAC."""
+"""Addresses as Go's package net parses them: IP, CIDR with leading zeros, MAC."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Final
 from steersman.machinery.validation.ip import parse_cidr_sloppy, parse_ip_sloppy
 
 _LONGEST: Final = 64
-"""No address is longer."""
+"""The longest text that is examined; no address is longer."""
 _IP_CHARACTERS: Final = re.compile(r"[0-9a-fA-F:.]+")
 _MAC_GROUPS: Final = (
     re.compile(r"[0-9A-Fa-f]{2}(?::[0-9A-Fa-f]{2})+"),
@@ -21,7 +21,7 @@ _MAC_DIGITS: Final = frozenset({12, 16, 40})
 
 
 def is_ip(text: str) -> bool:
-    """An address of either family (net.ParseIP)."""
+    """Return True for an address of either family (net.ParseIP)."""
     if len(text) > _LONGEST or not _IP_CHARACTERS.fullmatch(text):
         return False
     try:
@@ -32,22 +32,22 @@ def is_ip(text: str) -> bool:
 
 
 def is_ipv4(text: str) -> bool:
-    """An address with dots in it, leading zeros allowed: IPv4 in IPv6 form too."""
+    """Return True for an address with dots in it, also IPv4 in IPv6 form; leading zeros are allowed."""
     return "." in text and parse_ip_sloppy(text) is not None
 
 
 def is_ipv6(text: str) -> bool:
-    """An address with colons in it."""
+    """Return True for an address with colons in it."""
     return ":" in text and is_ip(text)
 
 
 def is_cidr(text: str) -> bool:
-    """An address and the length of a prefix, leading zeros allowed."""
+    """Return True for an address and a prefix length; leading zeros are allowed."""
     return parse_cidr_sloppy(text) is not None
 
 
 def is_mac(text: str) -> bool:
-    """6, 8 or 20 bytes in hexadecimal, in groups or all at once (net.ParseMAC)."""
+    """Return True for 6, 8 or 20 bytes in hexadecimal, in groups or without separators (net.ParseMAC)."""
     if len(text) > _LONGEST or not any(groups.fullmatch(text) for groups in _MAC_GROUPS):
         return False
     return sum(char not in ":-." for char in text) in _MAC_DIGITS

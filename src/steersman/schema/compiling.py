@@ -1,8 +1,8 @@
-"""From the JSON of an `openAPIV3Schema` to nodes.
+"""Compilation of an `openAPIV3Schema` into nodes.
 
-Upstream makes two of it: a structural schema, which prunes and defaults, and a schema of kube-openapi, which judges
-values. They differ in little, and these nodes do for both: formats that are not known for the type are left out, and
-an int-or-string has both types.
+Upstream converts it into two schemas: a structural schema, which prunes and defaults, and a schema of kube-openapi,
+which validates. They differ little, so the same nodes serve for both: formats that are unknown for the type are
+dropped, and an int-or-string has both types.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _UNSUPPORTED: Final = {
     "additionalItems": "additionalItems",
     "definitions": "definitions",
 }
-"""Members that no structural schema has, by the name that upstream's message gives them."""
+"""Members that a structural schema may not have, with their names in upstream's message."""
 _UNSUPPORTED_NAMES: Final = frozenset(_UNSUPPORTED)
 _NUMBER_FORMATS: Final = {"integer": ("int32", "int64"), "number": ("float", "double")}
 _MASKS: Final = {
@@ -74,7 +74,8 @@ _JUNCTORS: Final = {"allOf": "all_of", "anyOf": "any_of", "oneOf": "one_of"}
 _CHECKED: Final = frozenset(
     {*_PLAIN_CHECKS, *_NUMBER_CHECKS, *_JUNCTORS, "not", "enum", "pattern", "uniqueItems", "required"}
 )
-"""What may make a check; limits that exclude themselves stand beside those they are of."""
+"""Members that make validations. The exclusive flags are missing here because they accompany `maximum` and `minimum`.
+"""
 _OF_SCHEMAS: Final = (*_JUNCTORS.values(), "negated")
 _NO_CHECKS: Final[Mapping[str, Any]] = {
     **dict.fromkeys((*_PLAIN_CHECKS.values(), *_NUMBER_CHECKS.values(), "negated", "enum", "names")),
@@ -82,7 +83,7 @@ _NO_CHECKS: Final[Mapping[str, Any]] = {
     **dict.fromkeys(("exclusive_maximum", "exclusive_minimum", "unique_items", "has_junctors"), False),
     "pattern": "",
 }
-"""Where nothing is said."""
+"""The attributes of `Checks` for a schema without validations."""
 _UNSAID: Final = frozenset({"description", "title"})
 _SCALARS: Final = frozenset(
     {
@@ -107,7 +108,7 @@ _SCALARS: Final = frozenset(
         "x-kubernetes-map-type",
     }
 )
-"""Members whose values say the same wherever they are equal."""
+"""Members whose equal values always mean the same."""
 
 
 _TOLD_BY_TRAITS: Final = frozenset(
@@ -124,11 +125,11 @@ _TOLD_BY_TRAITS: Final = frozenset(
 
 
 class UnsupportedSchemaError(ValueError):
-    """The schema says what no structural schema may say; the message is upstream's (NewStructural)."""
+    """The error of a schema that no structural schema can express, with upstream's message (NewStructural)."""
 
 
 class _Use(weakref.ref[Node]):
-    """Knows a node as long as it is in use; `key` is the hash of what the node says."""
+    """A weak reference to a node in use; `key` is the hash of the node's features."""
 
     __slots__ = ("key",)
 
@@ -136,16 +137,16 @@ class _Use(weakref.ref[Node]):
 
 
 _in_use: dict[int, _Use] = {}
-"""By their keys. Of two nodes whose hashes are equal only one is found."""
+"""Nodes in use by their keys. Of two nodes with the same hash only one can be found."""
 
 
 def compile_node(plain: Mapping[str, Any]) -> Node:
-    """The node of a schema. Raises UnsupportedSchemaError."""
+    """Compile a schema. Raises UnsupportedSchemaError."""
     return Compiler().node(plain)
 
 
 def refuse_unsupported(plain: Mapping[str, Any]) -> None:
-    """Raises UnsupportedSchemaError where a schema has members that no structural schema has."""
+    """Raise UnsupportedSchemaError if a schema has members that no structural schema may have."""
     if _UNSUPPORTED_NAMES.isdisjoint(plain):
         return
     for name, told in _UNSUPPORTED.items():
@@ -155,39 +156,41 @@ def refuse_unsupported(plain: Mapping[str, Any]) -> None:
 
 
 class Compiler:
-    """Compiles schemas, which must not change meanwhile. What a schema says twice is compiled once."""
+    """A compiler of schemas. Repeated parts are compiled once, so the schemas must not change while it is in use."""
 
     def __init__(self) -> None:
         self._of_defaults = False
         self._leaves: dict[tuple[Any, ...], Node] = {}
-        """By all that they say: most schemas say no more than a type, a limit or a pattern."""
+        """Nodes of leaf schemas by their members: most schemas only have a type, a limit or a pattern."""
         self._alike: dict[int, Node] = {}
-        """By the identity of the schema, those that judge defaults as they judge other values."""
+        """Nodes that validate defaults like other values, by the identity of the schema."""
 
     def node(self, plain: Mapping[str, Any]) -> Node:
-        """The node of a schema. Raises UnsupportedSchemaError."""
+        """Return the node of a schema. Raises UnsupportedSchemaError."""
         give_way()
         if self._of_defaults and (known := self._alike.get(id(plain))) is not None:
             return known
-        said = _said_by_leaf(plain)
+        said = _leaf_members(plain)
         if said is None:
             found = self._compiled(plain)
         elif (known := self._leaves.get(said)) is not None:
             found = known
         else:
             found = self._leaves[said] = self._compiled(plain)
-        if not self._of_defaults and self._judges_defaults_alike(plain):
+        if not self._of_defaults and self._validates_defaults_alike(plain):
             self._alike[id(plain)] = found
         return found
 
     def node_of_defaults(self, plain: Mapping[str, Any]) -> Node:
-        """The node that judges as upstream judges the defaults of a schema: unknown formats are not left out, and an
-        int-or-string may be anything that is not said of it otherwise. Raises UnsupportedSchemaError."""
+        """Return the node with which upstream validates the defaults in a schema. Raises UnsupportedSchemaError.
+
+        Unknown formats are not dropped, and the types of an int-or-string are not restricted.
+        """
         other = Compiler()
         other._of_defaults, other._alike = True, self._alike
         return other.node(plain)
 
-    def _judges_defaults_alike(self, plain: Mapping[str, Any]) -> bool:
+    def _validates_defaults_alike(self, plain: Mapping[str, Any]) -> bool:
         alike = self._alike
         if plain.get("format") or plain.get("x-kubernetes-int-or-string"):
             return False
@@ -243,7 +246,7 @@ class Compiler:
         return (sys.intern(kind),) if kind else ()
 
     def _format(self, format: str, types: tuple[str, ...]) -> str:
-        """The format, unless it is not known for these types."""
+        """Return the format, "" if it is unknown for these types."""
         if not format or self._of_defaults:
             return format
         kind = types[0] if len(types) == 1 else ""
@@ -286,8 +289,8 @@ class Compiler:
         return Checks(**said)
 
 
-def _said_by_leaf(plain: Mapping[str, Any]) -> tuple[Any, ...] | None:
-    """What a schema says that has no other in it; None for one that may have, or that says more than is compared."""
+def _leaf_members(plain: Mapping[str, Any]) -> tuple[Any, ...] | None:
+    """Return the members of a schema without nested schemas; None for any other schema."""
     said = tuple([member for member in plain.items() if member[0] not in _UNSAID])
     for name, _ in said:
         if name not in _SCALARS:
@@ -296,7 +299,7 @@ def _said_by_leaf(plain: Mapping[str, Any]) -> tuple[Any, ...] | None:
 
 
 def _schemas_in(plain: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """The schemas of which a structural schema is made."""
+    """Yield the direct subschemas of a structural schema."""
     yield from (plain.get("properties") or {}).values()
     for name in ("items", "additionalProperties", "not"):
         if isinstance(each := plain.get(name), Mapping):
@@ -306,8 +309,10 @@ def _schemas_in(plain: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
 
 
 def _mask(types: tuple[str, ...], format: str) -> int:
-    """The classes of values that upstream's type validator lets through: a text or list passes for any format, as what
-    is not a number is left to the format."""
+    """Return the mask of the classes of values that upstream's type validator allows.
+
+    With a format, text and lists always pass, because the format validator judges values that are not numbers.
+    """
     if not types:
         return OF_STR | OF_LIST if format else OF_ALL
     mask = 0
@@ -319,7 +324,7 @@ def _mask(types: tuple[str, ...], format: str) -> int:
 
 
 def _bounds(types: tuple[str, ...], format: str, checks: Checks | None) -> tuple[int, int] | None:
-    """The least and the greatest integer, if nothing but whole limits is said of them."""
+    """Return the smallest and largest valid integer if only integer limits apply, otherwise None."""
     if types != ("integer",):
         return None
     least, most = (-(2**31), 2**31 - 1) if format == "int32" else (INT64_MIN, INT64_MAX)
@@ -364,7 +369,7 @@ def _traits_below(below: list[Any]) -> int:
 
 
 def _shared(node: Node) -> Node:
-    """The node in use that says the same, or else this one."""
+    """Return an equal node in use if there is one, otherwise this node."""
     features = node.features()
     key = hash(features)
     use = _in_use.get(key)

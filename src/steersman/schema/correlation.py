@@ -1,4 +1,4 @@
-"""What in an old object is the same place as in the new one, so that errors of unchanged parts can be forgiven.
+"""Correlation of an object with its old version, so that errors of unchanged parts can be ignored.
 
 Follows k8s.io/apiserver `pkg/cel/common` (CorrelatedObject, MapList).
 """
@@ -17,10 +17,10 @@ _SCALARS = (bool, int, float, str)
 
 
 class Correlated:
-    """A value, the value that was at its place before, and what the schema says of both.
+    """A value, its old value, and its schema.
 
-    Members of objects are found by their names, items only in lists with keys. What has been compared is remembered,
-    so a tree of these takes time linear in both values however often it is asked.
+    Members of objects correlate by name, list items only in lists with keys. Comparisons are cached, so a tree of these
+    objects takes time linear in both values however often it is used.
     """
 
     __slots__ = ("_below", "_equal", "_keyed", "new", "node", "old")
@@ -35,7 +35,7 @@ class Correlated:
         """The old items of a list with keys, by their keys."""
 
     def key(self, name: str) -> Correlated | None:
-        """A member that was there before, and of which the schema says something."""
+        """Return the correlation of a member; None if the old object or the schema does not have it."""
         new, old = self.new, self.old
         if new.__class__ is not dict or old.__class__ is not dict or name not in new or name not in old:
             return None
@@ -49,7 +49,7 @@ class Correlated:
         return found
 
     def index(self, number: int) -> Correlated | None:
-        """An item of a list with keys whose keys one had before."""
+        """Return the correlation of an item of a list with keys; None if no old item has the same keys."""
         new, old, node = self.new, self.old, self.node
         if node.list_type != "map" or new.__class__ is not list or old.__class__ is not list:
             return None
@@ -90,7 +90,7 @@ class Correlated:
         return "\0".join(map(_printed, values))
 
     def is_same(self) -> bool:
-        """Whether nothing was changed. A member of which the schema says nothing makes an object another."""
+        """Return True if nothing was changed. An object with a member that the schema does not have counts as changed."""
         if self._equal is None:
             self._equal = self._compare()
         return self._equal
@@ -114,7 +114,7 @@ class Correlated:
 
 
 def _printed(value: Any) -> str:
-    """A key of several as upstream prints it: floats with six digits, so that some that differ are the same key."""
+    """Return one of several keys as upstream prints it. Floats have six digits, so that different floats may collide."""
     match value:
         case bool():
             return "true" if value else "false"

@@ -1,7 +1,7 @@
-"""What a CustomResourceDefinition may declare as the schema of a version.
+"""Validation of the schema of a version in a CustomResourceDefinition.
 
-Follows k8s.io/apiextensions-apiserver `pkg/apis/apiextensions/validation`
-(validateCustomResourceDefinitionValidation, ValidateCustomResourceDefinitionOpenAPISchema).
+Follows k8s.io/apiextensions-apiserver `pkg/apis/apiextensions/validation` (validateCustomResourceDefinitionValidation,
+ValidateCustomResourceDefinitionOpenAPISchema).
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from steersman.work.threads import give_way
 
 from .compiling import Compiler, UnsupportedSchemaError, compile_node
 from .default_checks import DefaultChecks
-from .defaults_of_schemas import pruned_defaults
+from .default_pruning import pruned_defaults
 from .field_paths import FieldPathError, valid_field_path
-from .internal_form import FIELDS, internal, is_said
+from .internal_form import FIELDS, internal, is_set
 from .list_declarations import list_type_errors, map_key_errors, set_errors
 from .nodes import DEFAULTS_BELOW, MISSING, Node
-from .rules import RuleJudge, RulePlace
+from .rules import RuleValidator, SchemaPosition
 from .structure import invariant_errors
 from .walking import Schema, any_schema
 
@@ -62,19 +62,21 @@ _POINTERS: Final = frozenset({"additionalItems", "dependencies", "$ref"})
 
 @dataclass(frozen=True, slots=True)
 class SchemaChecks:
-    """What is asked of a schema; the defaults are what is asked of a new definition."""
+    """A selection of the checks of a schema; by default all checks, as for a new definition."""
 
     known_types: bool = True
     structural: bool = True
     pruned_defaults: bool = True
     atomic_sets: bool = True
-    """Items of sets are owned as a whole."""
+    """Items of sets must be atomic."""
     sound_keys: bool = True
-    """Keys of lists, and items of lists with keys and of sets, cannot be null; keys cannot be lacking."""
+    """Keys of lists, and items of sets and of lists with keys, may not be nullable; keys must be required or have a
+    default.
+    """
 
     @staticmethod
     def of_update(old: Iterable[Schema | None]) -> SchemaChecks:
-        """What is asked of the schemas of an update: what no schema (of any version) breaks that was stored before."""
+        """Return the checks of an update: those that no stored schema (of any version) fails."""
         schemas = [each for each in old if each is not None]
         return SchemaChecks(
             known_types=not any(any_schema(each, _has_unknown_type) for each in schemas),
@@ -113,11 +115,11 @@ def schema_errors(
     checks: SchemaChecks,
     *,
     status_enabled: bool,
-    rules: RuleJudge | None = None,
+    rules: RuleValidator | None = None,
 ) -> list[FieldError]:
-    """All that is wrong with the schema of a version, in upstream's order.
+    """Return all errors of a version's schema, in upstream's order.
 
-    `status_enabled`: there is a status subresource (of that version; of any, where all have the same schema).
+    `status_enabled` tells if there is a status subresource (of that version; of any version if all share one schema).
     """
     errors: list[FieldError] = []
     if status_enabled:
@@ -140,22 +142,22 @@ def schema_errors(
                 found = list(judge.errors(compiler.node_of_defaults(plain), path))
             errors += found
             is_sound = not found
-    judge_of_rules = rules if is_sound else None
-    walk = _Walk(checks, judge_of_rules)
-    place = None if judge_of_rules is None else RulePlace(plain, path, None, "", "", None, node)
+    rule_validator = rules if is_sound else None
+    walk = _Walk(checks, rule_validator)
+    place = None if rule_validator is None else SchemaPosition(plain, path, None, "", "", None, node)
     walk.schema(plain, path, _Context(), place, is_root=True)
     errors += walk.errors + walk.rule_errors
     if not errors and unsupported:
         errors.append(field.invalid(path, "", unsupported))
-    if judge_of_rules is not None:
-        errors += judge_of_rules.total(path)
+    if rule_validator is not None:
+        errors += rule_validator.total_errors(path)
     return errors
 
 
 def _root_errors(plain: Schema, path: Path) -> Iterator[FieldError]:
-    """What the outermost schema may not say where that of the status stands alone for writes of the status."""
+    """Yield the errors of the root schema if the status is validated separately."""
     for name in FIELDS:
-        if not is_said(name, plain):
+        if not is_set(name, plain):
             continue
         if name == "Type":
             if plain["type"] != "object":
@@ -172,12 +174,12 @@ def _root_errors(plain: Schema, path: Path) -> Iterator[FieldError]:
 
 @dataclass(frozen=True, slots=True)
 class _Context:
-    """What the schemas around say of one."""
+    """Facts about a schema that follow from the schemas around it."""
 
     no_defaults: str | None = None
-    """Why there may be no default; None if there may."""
+    """The reason why a default is forbidden here, None if it is allowed."""
     in_meta: bool = False
-    """It is of the kind, apiVersion or metadata of a resource."""
+    """True within the kind, apiVersion or metadata of a resource."""
     uncorrelatable: Path | None = None
 
     def uncorrelated(self, path: Path) -> _Context:
@@ -185,18 +187,18 @@ class _Context:
 
 
 class _Walk:
-    """Walks through a schema and gathers errors, those of rules apart."""
+    """A walk through a schema that collects errors, and those of rules separately."""
 
-    def __init__(self, checks: SchemaChecks, rules: RuleJudge | None) -> None:
+    def __init__(self, checks: SchemaChecks, rules: RuleValidator | None) -> None:
         self._checks = checks
         self._rules = rules
         self.errors: list[FieldError] = []
         self.rule_errors: list[FieldError] = []
 
     def schema(
-        self, plain: Schema, path: Path, context: _Context, place: RulePlace | None, *, is_root: bool = False
+        self, plain: Schema, path: Path, context: _Context, place: SchemaPosition | None, *, is_root: bool = False
     ) -> None:
-        """Gathers what is wrong with a schema and all in it; `place` is None where rules are not judged."""
+        """Collect the errors of a schema and its subschemas; `place` is None where rules are not checked."""
         give_way()
         before = len(self.errors)
         self.errors += _standard_errors(plain, path, context, known_types=self._checks.known_types)
@@ -219,9 +221,9 @@ class _Walk:
             self.errors += _rule_errors(plain, path / "x-kubernetes-validations")
             if self._rules is not None and place is not None and len(self.errors) == before:
                 place = place._replace(uncorrelatable=context.uncorrelatable)
-                self.rule_errors += self._rules.declared(place)
+                self.rule_errors += self._rules.rule_errors(place)
 
-    def _additional(self, plain: Schema, path: Path, context: _Context, place: RulePlace | None) -> None:
+    def _additional(self, plain: Schema, path: Path, context: _Context, place: SchemaPosition | None) -> None:
         additional = plain.get("additionalProperties")
         if additional is None:
             return
@@ -242,7 +244,7 @@ class _Walk:
         each: Schema,
         path: Path,
         context: _Context,
-        place: RulePlace | None,
+        place: SchemaPosition | None,
         *,
         is_root: bool,
     ) -> None:
@@ -265,7 +267,7 @@ class _Walk:
         for name, each in (plain.get("definitions") or {}).items():
             self.schema(each, (path / "definitions")[name], context, None)
 
-    def _items(self, plain: Schema, path: Path, context: _Context, place: RulePlace | None) -> None:
+    def _items(self, plain: Schema, path: Path, context: _Context, place: SchemaPosition | None) -> None:
         items = plain.get("items")
         if items is None:
             return
@@ -279,12 +281,12 @@ class _Walk:
                 self.schema(each, below[number], context, None)
 
 
-def _below(place: RulePlace | None, plain: Schema, path: Path, step: str, name: str = "") -> RulePlace | None:
-    return None if place is None else RulePlace(plain, path, place, step, name, None)
+def _below(place: SchemaPosition | None, plain: Schema, path: Path, step: str, name: str = "") -> SchemaPosition | None:
+    return None if place is None else SchemaPosition(plain, path, place, step, name, None)
 
 
 def _standard_errors(plain: Schema, path: Path, context: _Context, *, known_types: bool) -> Iterator[FieldError]:
-    """What OpenAPI has and a schema of a definition must not."""
+    """Yield the errors of OpenAPI features that definitions may not use."""
     if known_types and _has_unknown_type(plain):
         yield field.not_supported(path / "type", plain["type"], TYPES)
     if plain.get("default") is not None and context.no_defaults is not None:
@@ -317,7 +319,7 @@ def _extension_errors(plain: Schema, path: Path) -> Iterator[FieldError]:
 
 
 def _rule_errors(plain: Schema, path: Path) -> Iterator[FieldError]:
-    """What is wrong with rules apart from their expressions."""
+    """Yield the errors of rules, apart from their expressions."""
     for number, rule in enumerate(plain["x-kubernetes-validations"]):
         at = path[number]
         yield from _text_errors(rule, at)
@@ -363,5 +365,5 @@ def _is_valid_path(plain: Schema, place: str) -> bool:
     try:
         compile_node(plain)
     except UnsupportedSchemaError:
-        return True  # upstream cannot tell
+        return True  # upstream cannot decide this case
     return False

@@ -1,4 +1,4 @@
-"""Whether the defaults that a schema declares are valid by it: k8s.io/apiextensions-apiserver `schema/defaulting`."""
+"""Validation of the defaults in a schema by the schema itself (k8s.io/apiextensions-apiserver `schema/defaulting`)."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from typing import NamedTuple
 from steersman.machinery.errors import field
 from steersman.machinery.errors.field import FieldError, Path, aggregate
 
-from .defaults_of_schemas import Steps, surrounded
+from .default_pruning import Steps, object_with
 from .embedded import Coercion, CoercionError, embedded_errors, resource_errors
 from .equality import copied, same
-from .judging import errors_of
 from .nodes import DEFAULTS_BELOW, EMBEDDED, MISSING, Node, Plain
 from .pruning import Pruning
-from .rules import RuleJudge
+from .rules import RuleValidator
+from .validation_errors import validation_errors
 
 _TYPE_META = {"apiVersion": "validation/v1", "kind": "Validation"}
 _META_FIELDS = ("metadata", "apiVersion", "kind")
 
 
 class _Place(NamedTuple):
-    """Where a schema is: below `root`, that of the resource around it, by `steps`."""
+    """The position of a schema: below `root`, the schema of the resource around it, by `steps`."""
 
     node: Node
     path: Path
@@ -32,15 +32,15 @@ class _Place(NamedTuple):
 
 
 class DefaultChecks:
-    """Judges the defaults of a schema that was compiled for that (`Compiler.node_of_defaults`)."""
+    """A validator of the defaults in a schema compiled for it (`Compiler.node_of_defaults`)."""
 
-    def __init__(self, *, pruned: bool, rules: RuleJudge | None) -> None:
+    def __init__(self, *, pruned: bool, rules: RuleValidator | None) -> None:
         self._pruned = pruned
-        """Whether a default may only have fields that its schema knows."""
+        """True if a default may only have fields of its schema."""
         self._rules = rules
 
     def errors(self, root: Node, path: Path) -> Iterator[FieldError]:
-        """What is wrong with the defaults in the schema of a resource."""
+        """Yield the errors of the defaults in the schema of a resource."""
         yield from self._errors(_Place(root, path, root, (), False, True))
 
     def _errors(self, place: _Place) -> Iterator[FieldError]:
@@ -52,7 +52,7 @@ class DefaultChecks:
             yield from self._own_errors(place, is_resource=is_resource)
         if not node.traits & DEFAULTS_BELOW:
             return
-        # upstream does not look at defaults under additionalProperties
+        # upstream does not check defaults below additionalProperties
         if node.items is not None:
             below = place._replace(
                 node=node.items, path=path / "items", steps=(*place.steps, None), is_resource_root=False
@@ -73,7 +73,7 @@ class DefaultChecks:
     def _own_errors(self, place: _Place, *, is_resource: bool) -> Iterator[FieldError]:
         node, path = place.node, place.path / "default"
         if place.in_meta:
-            wrong = _metadata_error(surrounded(copied(node.default), place.steps), place.root)
+            wrong = _metadata_error(object_with(copied(node.default), place.steps), place.root)
             if wrong:
                 yield field.invalid(path, node.default, f"must result in valid metadata: {wrong}")
                 return
@@ -86,10 +86,10 @@ class DefaultChecks:
             if wrongs:
                 yield from wrongs
                 return
-        found = list(errors_of(node, value, path))
+        found = list(validation_errors(node, value, path))
         yield from found
         if not found and self._rules is not None:
-            yield from self._rules.of_default(node, value, path, is_root=is_resource)
+            yield from self._rules.default_errors(node, value, path, is_root=is_resource)
 
 
 def _pruned(node: Node, *, is_resource: bool) -> object:
@@ -102,7 +102,7 @@ def _pruned(node: Node, *, is_resource: bool) -> object:
 
 
 def _coerced(value: object, node: Node, path: Path, *, is_resource: bool) -> list[FieldError]:
-    """Brings embedded metadata in a default into its one form; gives what is wrong with it."""
+    """Coerce embedded metadata in a default, in place; return the errors."""
     try:
         if is_resource and isinstance(value, dict):
             Coercion().object(value, node, path)
@@ -114,7 +114,7 @@ def _coerced(value: object, node: Node, path: Path, *, is_resource: bool) -> lis
 
 
 def _metadata_error(obj: Plain, root: Node) -> str:
-    """What is wrong with an object that has nothing but one default in its metadata."""
+    """Return the error of an object with nothing but one default in its metadata, "" without error."""
     obj = {**_TYPE_META, **obj}
     try:
         Coercion().object(obj, root, Path())

@@ -1,4 +1,4 @@
-"""Fills in defaults: k8s.io/apiextensions-apiserver `schema/defaulting`."""
+"""Defaulting of values (k8s.io/apiextensions-apiserver `schema/defaulting`)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .nodes import DEFAULTS_BELOW, MISSING, NULLABLE, Node
 
 
 def default(value: Any, node: Node) -> None:
-    """Fills in the defaults of what a value lacks, in place; a null is lacking where it is not allowed."""
+    """Set the defaults of missing parts of a value, in place; a null that is not allowed counts as missing."""
     if not node.traits & DEFAULTS_BELOW:
         return
     if value.__class__ is dict:
@@ -37,6 +37,6 @@ def _default_members(value: dict[str, Any], node: Node) -> None:
         if below is None:
             continue
         if item is None and below.default is not MISSING and not below.traits & NULLABLE:
-            item = value[name] = copied(below.default)  # no name is added, so the walk goes on
+            item = value[name] = copied(below.default)  # no name is added, so the iteration may continue
         if item.__class__ is dict or item.__class__ is list:
             default(item, below)

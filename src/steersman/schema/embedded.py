@@ -1,4 +1,4 @@
-"""Objects inside of objects (x-kubernetes-embedded-resource): their kind, apiVersion and metadata.
+"""Embedded resources (x-kubernetes-embedded-resource): their kind, apiVersion and metadata.
 
 Follows k8s.io/apiextensions-apiserver `schema/objectmeta`.
 """
@@ -27,7 +27,7 @@ _REPEATED = 'duplicate field "'
 
 
 class CoercionError(Exception):
-    """The metadata of an embedded resource cannot be read; `error` says why."""
+    """The error of an embedded resource with malformed metadata; `error` has the path and the reason."""
 
     def __init__(self, error: FieldError) -> None:
         super().__init__(str(error))
@@ -35,10 +35,10 @@ class CoercionError(Exception):
 
 
 class Coercion:
-    """Brings kind, apiVersion and metadata of embedded resources into their one form, in place.
+    """Coercion of kind, apiVersion and metadata of embedded resources into their canonical form, in place.
 
-    With `lenient` what cannot be read is dropped; otherwise `CoercionError` is raised. With `want_unknown` the paths of
-    fields that metadata does not have are gathered.
+    With `lenient` malformed parts are dropped; otherwise CoercionError is raised. With `want_unknown` the paths of
+    unknown metadata fields are collected.
     """
 
     def __init__(self, *, lenient: bool = False, want_unknown: bool = False) -> None:
@@ -47,11 +47,11 @@ class Coercion:
         self.unknown: list[str] = []
 
     def object(self, obj: Plain, node: Node, path: Path) -> None:
-        """Coerces a resource, whatever its schema says of it, and those in it."""
+        """Coerce a resource, even if its schema does not mark it as one, and the resources embedded in it."""
         self._members(obj, node, path, is_resource=True)
 
     def value(self, value: Any, node: Node, path: Path) -> None:
-        """Coerces the embedded resources in a value."""
+        """Coerce the embedded resources in a value."""
         if not node.traits & EMBEDDED_BELOW:
             return
         if value.__class__ is dict:
@@ -102,7 +102,7 @@ class Coercion:
         return plain
 
     def _read_leniently(self, metadata: Plain, path: Path) -> Plain:
-        """The metadata without the fields that cannot be read."""
+        """Return the metadata without malformed fields."""
         kept: Plain = {}
         for name, item in metadata.items():
             try:
@@ -121,7 +121,7 @@ def _object_meta(metadata: Any, *, want_strict: bool) -> Any:
 
 
 def embedded_errors(value: Any, node: Node, path: Path) -> Iterator[FieldError]:
-    """What is wrong with the embedded resources in a value, and with the value if it is one."""
+    """Yield the errors of the embedded resources in a value, including the value itself."""
     if not node.traits & EMBEDDED_BELOW:
         return
     if value.__class__ is dict:
@@ -132,7 +132,7 @@ def embedded_errors(value: Any, node: Node, path: Path) -> Iterator[FieldError]:
 
 
 def resource_errors(value: Plain, node: Node, path: Path, *, is_resource: bool = True) -> Iterator[FieldError]:
-    """The same of an object, which is a resource whatever its schema says of it."""
+    """Yield the errors of an object, which counts as a resource by default, and of the resources embedded in it."""
     if is_resource:
         yield from _type_meta_errors(value, path)
         if "metadata" in value:
@@ -179,7 +179,7 @@ def _metadata_errors(metadata: Any, path: Path) -> Iterator[FieldError]:
     except DecodeError as error:
         yield field.invalid(path, metadata, str(error))
         return
-    meta.name = meta.name or "fakename"  # it needs none
+    meta.name = meta.name or "fakename"  # a name is not required
     yield from validate_object_meta(
         meta, namespaced=bool(meta.namespace), name_validator=name_is_path_segment, path=path
     )

@@ -1,4 +1,4 @@
-"""Whether plain values are the same as Go's reflect.DeepEqual says: 1 is not 1.0, true is not 1."""
+"""Equality of plain values as in Go's reflect.DeepEqual: 1 is not 1.0, true is not 1."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from steersman.work.threads import paced
 
 
 def same(one: Any, other: Any) -> bool:
-    """Whether two plain values are equal, types and all."""
+    """Return True if two plain values are equal, including their types."""
     kind = one.__class__
     if kind is not other.__class__:
         return False
@@ -23,7 +23,7 @@ def same(one: Any, other: Any) -> bool:
 
 
 def as_key(value: Any) -> Any:
-    """Something to hash that is equal for the same values only."""
+    """Return a hashable key that is equal only for the same values."""
     if value.__class__ is dict:
         return dict, frozenset((name, as_key(member)) for name, member in paced(value.items()))
     if value.__class__ is list:
@@ -32,7 +32,7 @@ def as_key(value: Any) -> Any:
 
 
 def copied(value: Any) -> Any:
-    """A copy of a plain value that shares nothing that can change."""
+    """Return a deep copy of a plain value."""
     if value.__class__ is dict:
         return {name: copied(member) for name, member in paced(value.items())}
     if value.__class__ is list:
@@ -41,7 +41,7 @@ def copied(value: Any) -> Any:
 
 
 def as_in_json(value: Any) -> Any:
-    """A value whose floats are integers where their JSON has no fraction, as Go writes it."""
+    """Return a value with each float without a fraction as an integer, as Go's JSON has it."""
     if value.__class__ is dict:
         return {name: as_in_json(member) for name, member in paced(value.items())}
     if value.__class__ is list:

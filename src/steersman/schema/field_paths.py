@@ -1,4 +1,4 @@
-"""Simple JSON paths into a schema, as selectable fields and rules name fields: `.spec.names['a.b']`.
+"""Simple JSON paths into a schema, by which selectable fields and rules name fields: `.spec.names['a.b']`.
 
 Follows k8s.io/apiextensions-apiserver `schema/cel` (ValidFieldPath).
 """
@@ -17,11 +17,11 @@ _ESCAPED: Final = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "
 
 
 class FieldPathError(ValueError):
-    """The path leads nowhere; the message is upstream's."""
+    """The error for a path without a field, with upstream's message."""
 
 
 class FoundField(NamedTuple):
-    """Where a path leads: the place in values, its first step, and its schema (None for what has none)."""
+    """The target of a path: the field path in values, its first step, and its schema (None if it has none)."""
 
     path: Path
     first: str
@@ -29,7 +29,7 @@ class FoundField(NamedTuple):
 
 
 def valid_field_path(text: str, plain: Mapping[str, Any], *, array_notation: bool = True) -> FoundField:
-    """Where a path leads. Raises FieldPathError."""
+    """Return the field of a path. Raises FieldPathError."""
     tokens = (found[0] for found in _TOKEN.finditer(text))
     found = FoundField(Path(), "", plain)
     for token in tokens:

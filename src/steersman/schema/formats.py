@@ -1,7 +1,7 @@
-"""The formats of texts that upstream checks: k8s.io/kube-openapi `pkg/validation/strfmt`.
+"""String formats that upstream validates (k8s.io/kube-openapi `pkg/validation/strfmt`).
 
-Each is checked in time linear in the text. What is written about a format is what upstream takes, which is not always
-what the standard of that name says.
+Each check takes time linear in the text. The docstrings describe upstream's checks, which sometimes differ from the
+standard of the same name.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Format = Callable[[str], bool]
 _DATE: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _TIME: Final = re.compile(r"([0-9]{2}):([0-9]{2}):([0-9]{2})(?:.[0-9]+)?(?:z|[+-][0-9]{2}:[0-9]{2})")
 DURATION_PART: Final = re.compile("(?<![0-9])([0-9]++)[ \t\n\f\r]*+([A-Za-zµ]+)")
-"""A number with its unit. A number is only begun at its first digit, so that digits are looked at once."""
+"""A number with its unit. The lookbehind starts a number at its first digit only, so each digit is scanned once."""
 _INT64: Final = 1 << 63
 _UNITS: Final = frozenset({"ns", "us", "µs", "ms", "s", "m", "h", "hr", "d", "w", "wk"})
 _UNIT_PREFIXES: Final = ("nano", "micro", "milli", "sec", "min", "hour", "day", "week")
@@ -43,12 +43,12 @@ _ASCII_LETTERS: Final = re.compile("[a-zA-Z]{2,}")
 
 
 def normalized(name: str) -> str:
-    """The name of a format as it is looked up: date-time is datetime."""
+    """Return the name of a format for lookups: date-time becomes datetime."""
     return name.replace("-", "")
 
 
 def is_date(text: str) -> bool:
-    """`2006-01-02`, a day that there is."""
+    """Return True for an existing date such as `2006-01-02`."""
     if _DATE.fullmatch(text) is None:
         return False
     year, month, day = int(text[:4]), int(text[5:7]), int(text[8:])
@@ -60,7 +60,7 @@ def is_date(text: str) -> bool:
 
 
 def is_datetime(text: str) -> bool:
-    """A date and a time; what a second T begins is not looked at, seconds end at 59."""
+    """Return True for a date and a time. Text after a second T is ignored; seconds end at 59."""
     parts = text.replace("T", "t").split("t", 2)
     if len(text) < 4 or len(parts) < 2 or not is_date(parts[0]):
         return False
@@ -69,7 +69,7 @@ def is_datetime(text: str) -> bool:
 
 
 def is_duration(text: str) -> bool:
-    """Go's durations, or any text with a number and a unit in it (`3 days`)."""
+    """Return True for Go's durations, or any text with a number and a unit in it (`3 days`)."""
     try:
         parse_duration(text)
     except DurationError:
@@ -86,8 +86,10 @@ def is_duration(text: str) -> bool:
 
 
 def is_hostname(text: str) -> bool:
-    """Labels of letters, digits, symbols and dashes, the last of letters alone; or one label, which may have a dash
-    behind its first character only."""
+    """Return True for labels of letters, digits, symbols and dashes, of which the last has letters only.
+
+    A single label may have a dash only as its second character.
+    """
     if byte_length(text) > 255:
         return False
     *labels, last = text.split(".")
@@ -111,7 +113,7 @@ def _is_label(text: str) -> bool:
 
 
 def _is_node(char: str) -> bool:
-    """Whether a character may begin or end a label: a letter or symbol of any script, or a digit of ours."""
+    """Return True if a character may begin or end a label: a letter or symbol of any script, or an ASCII digit."""
     return char in _DIGITS or category(char)[0] in "LS"
 
 
@@ -120,14 +122,14 @@ def _are_letters(text: str) -> bool:
 
 
 def is_uri(text: str) -> bool:
-    """What the first line of an HTTP request may name: absolute, or a path."""
+    """Return True for a URI that may stand in the first line of an HTTP request: absolute, or a path."""
     from steersman.machinery.go.urls import uri_error  # slow to load, and few schemas ask for it
 
     return uri_error(text) is None
 
 
 def is_base64(text: str) -> bool:
-    """Base64 with padding, and not empty."""
+    """Return True for padded base64 that is not empty."""
     return bool(text) and len(text) % 4 == 0 and _BASE64.fullmatch(text) is not None
 
 
@@ -135,7 +137,7 @@ _BASE64: Final = re.compile("[A-Za-z0-9+/]*={0,2}")
 
 
 def is_isbn10(text: str) -> bool:
-    """Ten digits, the last of which checks the others; spaces and dashes are left out."""
+    """Return True for ten digits with a valid check digit, ignoring spaces and dashes."""
     digits = _SPACE_AND_MINUS.sub("", text)
     if _ISBN10.fullmatch(digits) is None:
         return False
@@ -143,7 +145,7 @@ def is_isbn10(text: str) -> bool:
 
 
 def is_isbn13(text: str) -> bool:
-    """Thirteen digits, the last of which checks the others; spaces and dashes are left out."""
+    """Return True for thirteen digits with a valid check digit, ignoring spaces and dashes."""
     digits = _SPACE_AND_MINUS.sub("", text)
     if _ISBN13.fullmatch(digits) is None:
         return False
@@ -151,7 +153,7 @@ def is_isbn13(text: str) -> bool:
 
 
 def is_credit_card(text: str) -> bool:
-    """The number of a card of one of the great companies; what is no digit is left out."""
+    """Return True for a card number of one of the large companies, ignoring all characters that are not digits."""
     digits = _NOT_DIGITS.sub("", text)
     if _CARD.fullmatch(digits) is None:
         return False
@@ -160,7 +162,7 @@ def is_credit_card(text: str) -> bool:
 
 
 def is_social_security_number(text: str) -> bool:
-    """`078-05-1120`: eleven characters, spaces for dashes allowed."""
+    """Return True for `078-05-1120`, with dashes or spaces."""
     return _SSN.fullmatch(text) is not None
 
 
@@ -168,12 +170,12 @@ _SSN: Final = re.compile("[0-9]{3}[- ][0-9]{2}[- ][0-9]{4}")
 
 
 def is_short_name(text: str) -> bool:
-    """A DNS label."""
+    """Return True for a DNS label."""
     return len(text) <= 63 and _SHORT.fullmatch(text) is not None
 
 
 def is_long_name(text: str) -> bool:
-    """DNS labels with dots between, of any length each."""
+    """Return True for DNS labels with dots between them, each of any length."""
     return len(text) <= 253 and _LONG.fullmatch(text) is not None
 
 
@@ -227,4 +229,4 @@ FORMATS: Final[Mapping[str, Format]] = {
     "uuid4": _uuid(f"4{_HEX}{{3}}", f"[89abAB]{_HEX}{{3}}"),
     "uuid5": _uuid(f"5{_HEX}{{3}}", f"[89abAB]{_HEX}{{3}}"),
 }
-"""What is asked of a text, by the normalized name of its format."""
+"""The check of a text by the normalized name of its format."""

@@ -1,4 +1,4 @@
-"""A schema as upstream's messages print it: the JSON of the internal type, whose members have their Go names.
+"""Schemas as upstream's messages print them: the JSON of the internal type, under its Go names.
 
 Follows k8s.io/apiextensions-apiserver `pkg/apis/apiextensions` (JSONSchemaProps).
 """
@@ -58,7 +58,7 @@ FIELDS: Final[Mapping[str, tuple[str, Any]]] = {
     "XMapType": ("x-kubernetes-map-type", None),
     "XValidations": ("x-kubernetes-validations", None),
 }
-"""The members of the type in its order: the name under which each is sent, and what it is if nothing is."""
+"""Members of the internal type in its order: the wire name of each, and its zero value."""
 
 _RULE: Final = {
     "Rule": ("rule", ""),
@@ -75,7 +75,7 @@ _OR_BOOL: Final = frozenset({"AdditionalProperties", "AdditionalItems"})
 
 
 def _struct(name: str, fields: Iterable[str]) -> type[msgspec.Struct]:
-    """A type whose JSON has these members in this order."""
+    """Return a Struct type whose JSON has these members in this order."""
     return msgspec.defstruct(name, list(fields))
 
 
@@ -88,7 +88,7 @@ _ValidationRule: Final = _struct("ValidationRule", _RULE)
 
 
 def internal(plain: Mapping[str, Any]) -> Any:
-    """The internal form of a schema, to be printed."""
+    """Return the internal form of a schema, for printing."""
     members = []
     for name, (sent_as, zero) in FIELDS.items():
         value = plain.get(sent_as)
@@ -96,22 +96,22 @@ def internal(plain: Mapping[str, Any]) -> Any:
     return _Props(*members)
 
 
-def is_said(name: str, plain: Mapping[str, Any]) -> bool:
-    """Whether a schema says something under the Go name of a member."""
+def is_set(name: str, plain: Mapping[str, Any]) -> bool:
+    """Return True if a schema sets the member with this Go name."""
     sent_as, zero = FIELDS[name]
     value = plain.get(sent_as)
     return value is not None and not (value.__class__ is zero.__class__ and value == zero)
 
 
 def items_form(items: Any) -> Any:
-    """The internal form of `items`: one schema or several."""
+    """Return the internal form of `items`: one schema or several."""
     if isinstance(items, list):
         return _PropsOrArray(None, [internal(each) for each in items])
     return _PropsOrArray(internal(items), None)
 
 
 def rule_form(rule: Mapping[str, Any]) -> Any:
-    """The internal form of a rule."""
+    """Return the internal form of a rule."""
     return _ValidationRule(*_members(_RULE, rule))
 
 

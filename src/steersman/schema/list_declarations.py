@@ -1,4 +1,4 @@
-"""What a schema says of lists that are sets or have keys, and of what is in them.
+"""Validation of list types, list map keys and list items in schemas.
 
 Follows k8s.io/apiextensions-apiserver `pkg/apis/apiextensions/validation`.
 """
@@ -21,7 +21,7 @@ _ATOMIC: Final = "must be atomic as item of a list with x-kubernetes-list-type=s
 
 
 def list_type_errors(plain: Schema, path: Path, *, atomic_sets: bool) -> Iterator[FieldError]:
-    """What is wrong with the type and keys of a list; of the items of sets only with `atomic_sets`."""
+    """Yield the errors of a list's type and keys; those of a set's items only with `atomic_sets`."""
     list_type, kind = plain.get(_LIST_TYPE), plain.get("type") or ""
     if list_type is not None and kind != "array":
         text = "must be array if x-kubernetes-list-type is specified"
@@ -40,7 +40,7 @@ def list_type_errors(plain: Schema, path: Path, *, atomic_sets: bool) -> Iterato
 
 
 def set_errors(plain: Schema, path: Path) -> Iterator[FieldError]:
-    """What is wrong with the items of a set."""
+    """Yield the errors of a set's items."""
     items = plain.get("items")
     if plain.get(_LIST_TYPE) != "set" or not isinstance(items, Mapping):
         return
@@ -84,7 +84,7 @@ def _key_errors(keys: list[str], items: Mapping[str, Any], path: Path) -> Iterat
 
 
 def map_key_errors(plain: Schema, path: Path) -> Iterator[FieldError]:
-    """What may be null, or lacking, in a set or a list with keys and must not be."""
+    """Yield the errors of nullable items and keys, and of keys that may be missing."""
     items, list_type = plain.get("items"), plain.get(_LIST_TYPE)
     if not isinstance(items, Mapping) or list_type not in ("set", "map"):
         return

@@ -1,4 +1,4 @@
-"""Lists that are sets or have keys must not have anything twice: k8s.io/apiextensions-apiserver `schema/listtype`."""
+"""Duplicates in sets and in lists with keys (k8s.io/apiextensions-apiserver `schema/listtype`)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _UNSPECIFIED: Final = object()
 
 
 def list_errors(value: Any, node: Node, path: Path) -> Iterator[FieldError]:
-    """What is there twice, in a value and all in it."""
+    """Yield the errors of duplicates in a value and its parts."""
     if not node.traits & LISTS_BELOW:
         return
     if value.__class__ is dict:
@@ -39,7 +39,7 @@ def list_errors(value: Any, node: Node, path: Path) -> Iterator[FieldError]:
 
 
 def _repeated(keys: Iterable[Any]) -> Iterator[int]:
-    """The places where a key is found for the second time, not those where it is for the third."""
+    """Yield the indexes at which a key occurs for the second time; later occurrences are not reported."""
     times: dict[Any, int] = {}
     for number, key in enumerate(keys):
         times[key] = times.get(key, 0) + 1
@@ -48,7 +48,7 @@ def _repeated(keys: Iterable[Any]) -> Iterator[int]:
 
 
 def _key(value: Any) -> Any:
-    """What is equal for values that are the same in a set: scalars with their Go types, others as their JSON is."""
+    """Return a hashable that is equal for the same items of a set: scalars by Go type, other values by their JSON."""
     if value.__class__ is dict or value.__class__ is list:
         return as_key(as_in_json(value))
     return as_key(value)

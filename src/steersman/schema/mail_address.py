@@ -1,4 +1,4 @@
-"""Whether a text is one mail address as Go's net/mail reads it (RFC 5322): `a@b.c`, `Name <a@b.c>`, a group of one."""
+"""Mail addresses as Go's net/mail parses them (RFC 5322): `a@b.c`, `Name <a@b.c>`, a group with one address."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ _Q_TEXT: Final = re.compile(r"(?:=[0-9A-Fa-f]{2}|[!-<>-~\n\r\t ])*+")
 
 
 class _Malformed(ValueError):
-    """The text is no address."""
+    """The error for text that is not an address."""
 
 
 def is_mail_address(text: str) -> bool:
-    """Whether `text` is exactly one address."""
+    """Return True if `text` is exactly one address."""
     parser = _Parser(text)
     try:
         count = parser.address(in_group=False)
@@ -34,14 +34,14 @@ def is_mail_address(text: str) -> bool:
 
 
 class _Parser:
-    """What is left of a text begins `at`."""
+    """A parser; the unread rest of the text begins `at`."""
 
     def __init__(self, text: str) -> None:
         self._text = text
         self.at = 0
 
     def address(self, *, in_group: bool) -> int:
-        """Reads a mailbox or, outside of groups, a group; how many addresses that is. Raises _Malformed."""
+        """Parse a mailbox or, outside of groups, a group; return the number of addresses. Raises _Malformed."""
         self._skip_space()
         if self.at == len(self._text):
             raise _Malformed
@@ -60,7 +60,7 @@ class _Parser:
         return 1
 
     def skip_comments(self) -> None:
-        """Skips white space and comments. Raises _Malformed for a comment that does not end."""
+        """Skip white space and comments. Raises _Malformed for a comment without an end."""
         self._skip_space()
         while self._next() == "(":
             self._comment(is_name=False)
@@ -81,7 +81,7 @@ class _Parser:
         return count
 
     def _is_address_spec(self) -> bool:
-        """Whether an address without a name comes next, which is read then."""
+        """Parse an address without a name if there is one; return True if so."""
         begin = self.at
         self._skip_space()
         if self._local_part() and self._take("@"):
@@ -106,7 +106,7 @@ class _Parser:
         return True
 
     def _is_strict_atom(self) -> bool:
-        """Whether an atom comes next whose dots stand between other characters."""
+        """Parse an atom; return True if its dots stand between other characters."""
         atom = self._atom()
         return bool(atom) and ".." not in atom and not atom.startswith(".") and not atom.endswith(".")
 
@@ -125,7 +125,7 @@ class _Parser:
         return match[1]
 
     def _phrase(self) -> None:
-        """Reads a name: words, of which one has to be right."""
+        """Parse a name: one or more words. Raises _Malformed if the first word is malformed."""
         words = 0
         while True:
             if words:
@@ -182,7 +182,7 @@ _COMMENT_PART: Final = re.compile(r"\\(?s:.)|[()]")
 
 
 def _has_unknown_charset(word: str) -> bool:
-    """Whether a word is encoded (RFC 2047), well, and in a charset that Go does not know."""
+    """Return True if a word is validly encoded (RFC 2047) in a charset that Go does not know."""
     if not (len(word) >= 8 and word.startswith("=?") and word.endswith("?=") and word.count("?") == 4):
         return False
     charset, encoding, content = word[2:-2].split("?")

@@ -1,6 +1,6 @@
-"""What a schema is compiled to: nodes without descriptions, which say of a value what has to be known and no more.
+"""The compiled form of a schema: nodes with only the members that decide about values, without descriptions.
 
-A node is shared by all places, and by all schemas, that say the same. Nothing changes it once it is made.
+All equal parts of all schemas share one node. Nodes are immutable.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ INT_OR_STRING: Final = 8
 ATOMIC_MAP: Final = 16
 """x-kubernetes-map-type: atomic."""
 DEFAULTS_BELOW: Final = 32
-"""Something below has a default."""
+"""A node below has a default."""
 EMBEDDED_BELOW: Final = 64
-"""It is an embedded resource, or something below is."""
+"""The node is an embedded resource, or a node below is."""
 LISTS_BELOW: Final = 128
-"""It is a set or has keys, or something below is or has."""
+"""The node is a set or a list with keys, or a node below is."""
 RULES_BELOW: Final = 256
-"""It has rules, or something below has."""
+"""The node has rules, or a node below has."""
 
 BELOW: Final = DEFAULTS_BELOW | EMBEDDED_BELOW | LISTS_BELOW | RULES_BELOW
 
@@ -47,7 +47,7 @@ BITS: Final[Mapping[type, int]] = {
     dict: OF_DICT,
     list: OF_LIST,
 }
-"""The bit of each class that plain JSON values have."""
+"""The bit of each class of plain JSON values."""
 
 
 class _Missing:
@@ -58,11 +58,11 @@ class _Missing:
 
 
 MISSING: Final = _Missing()
-"""Stands for a default that is not declared: null is none either, but is not what a schema says."""
+"""The default of a node that declares none. A declared null counts as none, too."""
 
 
 class Checks:
-    """The value validations of a node; None where nothing is said."""
+    """The value validations of a node; None or an empty value for a validation that is not set."""
 
     __slots__ = (
         "all_of",
@@ -109,16 +109,16 @@ class Checks:
     any_of: tuple[Node, ...]
     one_of: tuple[Node, ...]
     negated: Node | None
-    """What `not` says."""
+    """The schema of `not`."""
     has_junctors: bool
-    """Whether there is any of these four."""
+    """True if there is any of allOf, anyOf, oneOf and not."""
 
     def __init__(self, **said: Any) -> None:
         for name in self.__slots__:
             setattr(self, name, said[name])
 
     def features(self) -> tuple[Any, ...]:
-        """All that they ask for; only the values of an enum may be of any type."""
+        """Return a hashable of all validations; the values of an enum may be of any type."""
         return _checks_but_enum(self), None if self.enum is None else _as_key(self.enum)
 
 
@@ -126,7 +126,7 @@ _checks_but_enum: Final = attrgetter(*(name for name in Checks.__slots__ if name
 
 
 class Node:
-    """One place of a compiled schema."""
+    """A compiled schema of values at one position."""
 
     __slots__ = (
         "__weakref__",
@@ -149,26 +149,26 @@ class Node:
     )
 
     types: tuple[str, ...]
-    """What a value may be; nothing where anything goes."""
+    """The types of valid values; empty if all types are valid."""
     mask: int
-    """The classes (`BITS`) of values that the types let through, apart from null."""
+    """The classes (`BITS`) of values that the types allow, apart from null."""
     sure: type | None
-    """The class of which every value is valid, if there is nothing else to be checked of it."""
+    """The class all of whose values are valid, if there is one."""
     bounds: tuple[int, int] | None
-    """Between which every integer is valid and no other is, where that is all to be said of integers."""
+    """The smallest and largest valid integer, if no other validation of integers applies."""
     traits: int
-    """What is true of it: NULLABLE and the others above."""
+    """Flags: NULLABLE and the others above."""
     format: str
-    """The format that is checked, "" where it is none that is known for the types."""
+    """The validated format, "" if it is unknown for the types."""
     declared_format: str
     properties: dict[str, Node]
     additional: Node | bool | None
-    """What members without a name in `properties` are; None if nothing is said of them."""
+    """The schema of members outside of `properties`, or a flag; None if the schema does not set it."""
     items: Node | None
     list_type: str
     map_keys: tuple[str, ...]
     default: Any
-    """MISSING if there is none; nobody may change it."""
+    """The declared default, MISSING if there is none. It must not be changed."""
     defaulted: tuple[tuple[str, Node], ...]
     """The properties that have a default."""
     checks: Checks | None
@@ -180,14 +180,14 @@ class Node:
             setattr(self, name, value)
 
     def child(self, name: str) -> Node | None:
-        """What is said of the member of an object; None if that is nothing."""
+        """Return the schema of an object's member, None if it has none."""
         found = self.properties.get(name)
         if found is None and isinstance(self.additional, Node):
             return self.additional
         return found
 
     def features(self) -> tuple[Any, ...]:
-        """All that it says, by which equal nodes are found."""
+        """Return a hashable of everything that the node declares, by which equal nodes are found."""
         checks = self.checks
         said = None if checks is None else checks.features()
         return (
@@ -208,7 +208,7 @@ class Node:
 
 
 def _as_key(value: Any) -> Any:
-    """A value that can be hashed and tells all JSON values apart, true from 1 and 1 from 1.0 too."""
+    """Return a hashable that tells all JSON values apart, also true from 1 and 1 from 1.0."""
     match value:
         case dict():
             return dict, tuple((name, _as_key(member)) for name, member in value.items())

@@ -1,4 +1,4 @@
-"""Numbers against a schema, with what Go's arithmetic makes of it: int64 and float64, converted as amd64 does.
+"""Validation of numbers in Go's arithmetic: int64 and float64, converted as on amd64.
 
 Follows k8s.io/kube-openapi `pkg/validation/validate` (numberValidator).
 """
@@ -18,35 +18,35 @@ INT64_MAX: Final = 2**63 - 1
 _INT32_MIN: Final = -(2**31)
 _INT32_MAX: Final = 2**31 - 1
 _FLOAT32_END: Final = float.fromhex("0x1.ffffffp+127")
-"""From here on numbers are none of float32: the greatest one and half of what is between it and its neighbour."""
+"""The first number too large for float32: the largest float32 plus half the distance to the next number."""
 _JSON_INTEGER_MAX: Final = 2**53 - 1
 _EPSILON: Final = 1e-9
 
 
 def native(value: Number) -> Number:
-    """A number as Go decodes it: integers that are too big for an int64 are floats."""
+    """Return a number as Go decodes it: integers too big for an int64 become floats."""
     return value if value.__class__ is float or INT64_MIN <= value <= INT64_MAX else float(value)
 
 
 def is_json_integer(value: float) -> bool:
-    """Whether a float is taken for an integer: one of 53 bits, or so near above one that it hardly matters."""
+    """Return True if a float counts as an integer: it has at most 53 bits and is one, or lies barely above one."""
     if not -_JSON_INTEGER_MAX <= value <= _JSON_INTEGER_MAX:
         return False
     if value.is_integer():
         return True
-    if value < 1:  # cut off it is 0, or, if negative, a huge unsigned number
+    if value < 1:  # cut off, the number is 0, or, if negative, a huge unsigned number
         return False
     near = float(int(value))
     return (value - near) / (value + near) < _EPSILON
 
 
 def to_int64(value: float) -> int:
-    """A float cut to an int64; what does not fit is the least one."""
+    """Return a float truncated to an int64; a float that does not fit becomes the smallest int64."""
     return int(value) if INT64_MIN <= value < 2.0**63 else INT64_MIN
 
 
 def number_type(node: Node) -> tuple[str, str]:
-    """The type and format that a number has to fit into; "" where several types are allowed, or none is said."""
+    """Return the type and format that a number must fit into; "" if several types are allowed, or none is set."""
     if len(node.types) != 1 or node.types[0] not in ("integer", "number"):
         return "", ""
     kind = node.types[0]
@@ -55,7 +55,7 @@ def number_type(node: Node) -> tuple[str, str]:
 
 
 def fits(value: Number, kind: str, format: str) -> bool:
-    """Whether a number is one of the type and format."""
+    """Return True if a number fits into the type and format."""
     if kind != "integer":
         return format != "float" or abs(value) < _FLOAT32_END
     if value.__class__ is float and not value.is_integer():
@@ -64,15 +64,15 @@ def fits(value: Number, kind: str, format: str) -> bool:
 
 
 def range_text(what: str, kind: str, format: str, name: str) -> str:
-    """What is said of a number (`what`: the value, or one of the schema) that does not fit."""
+    """Return the message for a number that does not fit. `what` is the value, or the name of a limit in the schema."""
     said = f"with format {format}" if format else "(default format)"
     return f"{what} value must be of type {kind} {said} in {name}"
 
 
 def multiple_text(value: Number, factor: float, fitting: bool, name: str) -> tuple[str, Number] | None:
-    """What is wrong with a number that has to be a multiple, and of which value; None if nothing is.
+    """Return the message and the reported value if a number is not a multiple of `factor`, otherwise None.
 
-    With `fitting`, the factor fits into the type: an integer is held against it as an integer then, as below.
+    With `fitting` the factor fits into the type; then an integer is compared with it as an integer.
     """
     if value.__class__ is int and fitting:
         whole = to_int64(factor)
@@ -90,7 +90,7 @@ def multiple_text(value: Number, factor: float, fitting: bool, name: str) -> tup
 
 
 def maximum_text(value: Number, checks: Checks, fitting: bool, name: str) -> tuple[str, Number] | None:
-    """The same of a number that may not be above the maximum."""
+    """Return the message and the reported value if a number is above the maximum, otherwise None. See `multiple_text`."""
     assert checks.maximum is not None
     limit: Number = checks.maximum
     if value.__class__ is int and fitting:
@@ -104,7 +104,7 @@ def maximum_text(value: Number, checks: Checks, fitting: bool, name: str) -> tup
 
 
 def minimum_text(value: Number, checks: Checks, fitting: bool, name: str) -> tuple[str, Number] | None:
-    """The same of a number that may not be below the minimum."""
+    """Return the message and the reported value if a number is below the minimum, otherwise None. See `multiple_text`."""
     assert checks.minimum is not None
     limit: Number = checks.minimum
     if value.__class__ is int and fitting:

@@ -1,4 +1,4 @@
-"""The schema by which the fields of a custom resource are owned, from its compiled one."""
+"""Schemas for field ownership of custom resources, derived from compiled schemas."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ _TRAITS: Final = (
 
 
 def ownership_of(root: Node) -> Schema:
-    """The schema of managed fields of a kind with that schema."""
+    """Return the ownership schema of a kind with this compiled schema."""
     return custom_schema(_plain(root))
 
 
 def _plain(node: Node) -> Plain:
-    """What ownership needs to know of a schema, as JSON."""
+    """Return the parts of a schema that determine ownership, as JSON data."""
     give_way()
     out: dict[str, Any] = {name: said for trait, name, said in _TRAITS if node.traits & trait}
     if len(node.types) == 1:

@@ -1,4 +1,4 @@
-"""Patterns of texts: RE2, found anywhere in the text."""
+"""RE2 patterns of strings, which may match anywhere in the text."""
 
 from __future__ import annotations
 
@@ -7,30 +7,30 @@ from functools import lru_cache
 from typing import Any, Final
 
 from steersman.cel.pattern_size import too_large_to_compile
-from steersman.work.offloading import expect_offloading, takes_long
+from steersman.work.offloading import ensure_offloaded, expect_offloading
 
 _MEMORY: Final = 1 << 20
 _REMEMBERED: Final = 512
-"""Patterns that stay compiled, which takes some 10 KB each; as much as `_MEMORY` where texts are made for that."""
+"""The most compiled patterns in the cache: some 10 KB each, up to `_MEMORY` for malicious ones."""
 _LONGEST_KEPT: Final = 4096
-"""Characters of those; longer ones are among the few."""
+"""Characters of the longest pattern in that cache; longer ones are in the small cache."""
 _MUCH_MEMORY: Final = 8 << 20
 _FEW_REMEMBERED: Final = 32
-"""The same of those that need more."""
+"""Memory of a pattern, and the most patterns, in the small cache of patterns that need much memory."""
 
 # re2 and cel.regular are imported when a schema first has a pattern
 
 
 def matches(pattern: str, text: str) -> bool:
-    """Whether the pattern is found in the text.
+    """Return True if the pattern is found in the text.
 
-    Raises ValueError with Go's message for what is no pattern.
+    Raises ValueError with Go's message for a malformed pattern.
     """
     expect_offloading()
     find = (len(pattern) <= _LONGEST_KEPT and _finder(pattern)) or _large_finder(pattern)
     if find(text):
         return True
-    # nearly always so, but nothing is found either where there was not enough memory to go the fast way
+    # nearly always there is no match, but the fast way also finds none if its memory does not suffice
     from steersman.cel.regular import compiled
 
     found: Any = compiled(pattern).search(text.encode())
@@ -38,7 +38,7 @@ def matches(pattern: str, text: str) -> bool:
 
 
 def pattern_error(pattern: str) -> str:
-    """What is wrong with a pattern, in Go's words; "" if it is one."""
+    """Return Go's message for a malformed pattern, "" for a valid one."""
     from steersman.cel.regular import PatternError, check_pattern
 
     try:
@@ -50,20 +50,23 @@ def pattern_error(pattern: str) -> str:
 
 @lru_cache(maxsize=_REMEMBERED)
 def _finder(pattern: str) -> Callable[[str], Any] | None:
-    """What finds a pattern without telling where, ten times faster than what tells it; None if it needs much memory."""
-    takes_long()
+    """Return a function that finds the pattern without its position, which is ten times faster.
+
+    Returns None if the pattern needs too much memory for this cache.
+    """
+    ensure_offloaded()
     return _nothing if too_large_to_compile(pattern) else _compiled(pattern, _MEMORY)
 
 
 @lru_cache(maxsize=_FEW_REMEMBERED)
 def _large_finder(pattern: str) -> Callable[[str], Any]:
-    """What finds one that needs much memory."""
-    takes_long()
+    """Return a function that finds a pattern that needs much memory."""
+    ensure_offloaded()
     return _nothing if too_large_to_compile(pattern) else _compiled(pattern, _MUCH_MEMORY) or _nothing
 
 
 def _compiled(pattern: str, memory: int) -> Callable[[str], Any] | None:
-    """None for what is no pattern, or needs more memory."""
+    """Return a function that finds the pattern, None if it is malformed or needs more memory."""
     import re2
 
     options = re2.Options()
@@ -80,4 +83,4 @@ def _compiled(pattern: str, memory: int) -> Callable[[str], Any] | None:
 
 
 def _nothing(text: str) -> None:
-    """Finds nothing in any text, for `matches` to find out why."""
+    """Find nothing, so that `matches` tries the slow way, which raises the error."""

@@ -1,4 +1,4 @@
-"""Where rules (`x-kubernetes-validations`) are judged, by those who know expressions."""
+"""The interface to the validation of rules (`x-kubernetes-validations`), which is implemented where CEL is known."""
 
 from __future__ import annotations
 
@@ -10,34 +10,34 @@ from steersman.machinery.errors.field import FieldError, Path
 from .nodes import Node
 
 
-class RulePlace(NamedTuple):
-    """A schema in the schema of a version, on a way that leads through no allOf, anyOf, oneOf or not.
+class SchemaPosition(NamedTuple):
+    """A subschema of a version's schema, on a path without allOf, anyOf, oneOf and not.
 
-    `parent` and `step` say how it is reached: "properties", "items" or "additionalProperties", and the name of the
-    property. `uncorrelatable` is the outermost schema on the way whose values cannot be told from update to update.
+    `parent` and `step` tell the path: "properties", "items" or "additionalProperties", and `name` the name of the
+    property. `uncorrelatable` is the outermost schema on the path whose values cannot be correlated between updates.
     """
 
     schema: Mapping[str, Any]
     path: Path
-    parent: RulePlace | None
+    parent: SchemaPosition | None
     step: str
     name: str
     uncorrelatable: Path | None
     node: Node | None = None
-    """The schema compiled, if it is already."""
+    """The compiled schema, if it exists already."""
 
 
-class RuleJudge(Protocol):
-    """Judges the rules of one schema, and what else of it is said in expressions."""
+class RuleValidator(Protocol):
+    """A validator of the rules in one schema, and of its other expressions."""
 
-    def of_default(self, node: Node, value: Any, path: Path, *, is_root: bool) -> Iterable[FieldError]:
-        """What the rules of a schema, and of those in it, have against its default."""
+    def default_errors(self, node: Node, value: Any, path: Path, *, is_root: bool) -> Iterable[FieldError]:
+        """Return the errors of a default by the rules of its schema and subschemas."""
         ...
 
-    def declared(self, place: RulePlace) -> Iterable[FieldError]:
-        """What is wrong with the rules of a schema in which nothing else is wrong; called from the inside out."""
+    def rule_errors(self, place: SchemaPosition) -> Iterable[FieldError]:
+        """Return the errors of the rules of a schema without other errors; called for inner schemas first."""
         ...
 
-    def total(self, path: Path) -> Iterable[FieldError]:
-        """What is wrong with all rules that were judged, together."""
+    def total_errors(self, path: Path) -> Iterable[FieldError]:
+        """Return the errors of all validated rules together, such as their total cost."""
         ...

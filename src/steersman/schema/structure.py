@@ -1,4 +1,4 @@
-"""Whether a schema is structural: each value has a type that is said once, outside of allOf, anyOf, oneOf and not.
+"""Validation that a schema is structural: each value has one type, declared outside of allOf, anyOf, oneOf and not.
 
 Follows k8s.io/apiextensions-apiserver `pkg/apiserver/schema` (NewStructural, ValidateStructural).
 """
@@ -37,7 +37,7 @@ _KEPT_EMPTY: Final = frozenset(
         "x-kubernetes-map-type",
     }
 )
-"""Members that say something even if they are empty, or false."""
+"""Members that are significant even if they are empty or false."""
 _NOT_NESTED: Final = (
     ("type", "must be empty to be structural"),
     ("default", "must be undefined to be structural"),
@@ -56,7 +56,7 @@ _POINTERS: Final = frozenset({"default", "x-kubernetes-list-type", "x-kubernetes
 
 
 def structural_errors(plain: Schema, path: Path) -> list[FieldError]:
-    """Why a schema is not structural, sorted by text."""
+    """Return the errors that keep a schema from being structural, sorted by text."""
     try:
         compile_node(plain)
     except UnsupportedSchemaError as error:
@@ -65,7 +65,7 @@ def structural_errors(plain: Schema, path: Path) -> list[FieldError]:
 
 
 def invariant_errors(plain: Schema, path: Path) -> list[FieldError]:
-    """The same of a schema that has nothing which no structural schema has (ValidateStructural)."""
+    """Return the errors of a schema without unsupported members (ValidateStructural), sorted by text."""
     return sorted([*_errors(plain, path, _ROOT), *_completeness(plain, plain, path, path)], key=str)
 
 
@@ -126,7 +126,7 @@ def _types(plain: Schema, path: Path, level: str) -> Iterator[FieldError]:
 
 
 def _meta(properties: Schema, path: Path, *, is_resource: bool, is_root: bool) -> Iterator[FieldError]:
-    """What is said of the members that every resource has."""
+    """Yield the errors of the members that every resource has."""
     if is_resource:
         for name in ("kind", "apiVersion"):
             if name in properties:
@@ -151,7 +151,7 @@ def _meta(properties: Schema, path: Path, *, is_resource: bool, is_root: bool) -
 
 
 def _said(plain: Schema) -> dict[str, Any]:
-    """A schema without members that say nothing."""
+    """Return a schema without insignificant members."""
     return {name: value for name, value in plain.items() if not _is_empty(name, value)}
 
 
@@ -162,7 +162,7 @@ def _is_empty(name: str, value: Any) -> bool:
 
 
 def says_int_or_string(plain: Schema) -> bool:
-    """Whether anyOf says, and only says, that a value is an integer or a text."""
+    """Return True if anyOf consists of the types integer and string, and nothing else."""
     found = plain.get("anyOf") or ()
     return len(found) == 2 and [_nested_said(each) for each in found] == _INT_OR_STRING
 
@@ -177,8 +177,10 @@ def _nested_said(plain: Schema) -> dict[str, Any]:
 
 
 def _validations(plain: Schema, path: Path, *, is_int_or_string: bool, is_first: bool) -> Iterator[FieldError]:
-    """What is wrong in allOf, anyOf, oneOf and not; both flags name an anyOf that is let through: that of the schema,
-    and that of the first in its allOf."""
+    """Yield the errors in allOf, anyOf, oneOf and not.
+
+    The flags tell if the int-or-string anyOf of the schema, or of the first schema in its allOf, is skipped.
+    """
     for junctor in _JUNCTORS:
         if junctor == "anyOf" and is_int_or_string:
             continue
@@ -216,7 +218,7 @@ def _nested(plain: Schema, path: Path, *, is_int_or_string: bool = False) -> Ite
 
 
 def _completeness(plain: Schema, structural: Schema, path: Path, said_at: Path) -> Iterator[FieldError]:
-    """What value validations speak of without its being declared outside of them."""
+    """Yield the errors of value validations for fields or items that are not declared outside of them."""
     negated = plain.get("not")
     if negated is not None:
         yield from _nested_completeness(negated, structural, path, said_at / "not")

@@ -1,4 +1,4 @@
-"""All schemas in a schema: k8s.io/apiextensions-apiserver `validation` (SchemaHas)."""
+"""Iteration over all subschemas of a schema (k8s.io/apiextensions-apiserver `validation`, SchemaHas)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Schema = Mapping[str, Any]
 
 
 def schemas_in(plain: Schema) -> Iterator[Schema]:
-    """A schema and those in it, each once."""
+    """Yield a schema and all its subschemas, each once."""
     give_way()
     yield plain
     for name in _ONE:
@@ -35,22 +35,22 @@ def schemas_in(plain: Schema) -> Iterator[Schema]:
                 yield from schemas_in(each)
     for name in _MAPS:
         for each in (plain.get(name) or {}).values():
-            if isinstance(each, Mapping):  # a dependency may be a list of names
+            if isinstance(each, Mapping):  # a dependency may also be a list of names
                 yield from schemas_in(each)
 
 
 def any_schema(plain: Schema | None, has: Callable[[Schema], bool]) -> bool:
-    """Whether something is true of a schema, or of one in it."""
+    """Return True if `has` is true for a schema or one of its subschemas."""
     return plain is not None and any(has(each) for each in schemas_in(plain))
 
 
 def has_defaults(plain: Schema | None) -> bool:
-    """Whether there is a default anywhere."""
+    """Return True if the schema has a default anywhere."""
     return any_schema(plain, lambda each: each.get("default") is not None)
 
 
 def has_extensions(plain: Schema | None) -> bool:
-    """Whether anything is said that only a structural schema may say (x-kubernetes-...)."""
+    """Return True if the schema uses an extension of structural schemas (x-kubernetes-...)."""
     return any_schema(plain, _has_extension)
 
 

@@ -1,4 +1,4 @@
-"""How much a schema may say of one value."""
+"""An upper bound of the work that a schema does for one value."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from .nodes import Node
 
 
 def width_of(root: Node) -> int:
-    """The most that is asked of a value in any place: values that it is compared with, members that it needs or gets by
-    default, and what all alternatives ask.
+    """Return the largest number of checks for a value at any position.
 
-    Alternatives of alternatives multiply: each is counted as often as it is asked.
+    Counted are enumerated values, required and defaulted members, and the checks of all alternatives. Nested
+    alternatives multiply, because they are checked as often.
     """
     widths: dict[int, int] = {}
     widest = 0
@@ -28,7 +28,7 @@ def width_of(root: Node) -> int:
 
 
 def _width(node: Node, known: dict[int, int]) -> int:
-    """That of one place; nodes are shared, so that each is looked at once."""
+    """Return the width of one node; nodes are shared, so the results are cached."""
     found = known.get(id(node))
     if found is not None:
         return found

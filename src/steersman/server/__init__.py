@@ -1,1 +1,1 @@
-"""The generic API server: Config -> complete() -> new() -> prepare_run() -> start()."""
+"""The generic API server: Config -> complete() -> Server -> prepare_run() -> start()."""

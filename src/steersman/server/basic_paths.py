@@ -1,4 +1,4 @@
-"""The paths that are no resources: index, version, health, metrics, profiling, OpenID discovery."""
+"""Paths that are no resources: index, version, health, metrics, profiling, OpenID discovery."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ from steersman.server.health import HealthChecks
 from steersman.server.server import Server
 from steersman.server.version import version_info
 from steersman.work.offloading import offload_if
-from steersman.work.yielding import unhurried
+from steersman.work.yielding import time_sliced
 
 _METRICS_TYPE = ("content-type", "text/plain; version=0.0.4; charset=utf-8; escaping=underscores")
 _DISCOVERY_AGE: Final = 3600
-"""Seconds."""
+"""Seconds for which the OpenID documents may be cached by default."""
 
 
 def install_basic_paths(server: Server) -> None:
-    """Adds index, version, health, metrics and, where it is enabled, profiling."""
+    """Add index, version, health, metrics and, if enabled, profiling."""
     server.add_web_service("/version", _version)
     for checks in (server.healthz, server.livez, server.readyz):
         for path in checks.paths:
@@ -77,9 +77,9 @@ async def _index(server: Server, request: Request) -> Response:
 
 
 async def _metrics(server: Server, started: tuple[str, str], request: Request) -> Response:
-    """Every series, written one metric at a time so that a scrape does not hold up other requests."""
+    """Answer with all metrics, formatted one metric at a time so that a scrape does not block other requests."""
     pieces = []
-    async for text in unhurried(server.config.registry.expose()):
+    async for text in time_sliced(server.config.registry.expose()):
         pieces.append(text.encode())
     if server.gather is not None:
         pieces = await server.gather(pieces)
@@ -87,7 +87,7 @@ async def _metrics(server: Server, started: tuple[str, str], request: Request) -
 
 
 async def _health_metrics(server: Server, started: tuple[str, str], request: Request) -> Response:
-    """The health checks as series: 1 for each that is well."""
+    """Answer with the health checks as metrics: 1 for each passing check."""
     lines = [
         "# HELP kubernetes_healthcheck [STABLE] This metric records the result of a single healthcheck.\n",
         "# TYPE kubernetes_healthcheck gauge\n",
@@ -105,9 +105,9 @@ def install_openid(
     keys: Callable[[], bytes],
     max_age: Callable[[], int] = lambda: _DISCOVERY_AGE,
 ) -> None:
-    """Adds the documents by which others verify service account tokens (OpenID Connect Discovery 1.0).
+    """Add the documents for verifying service account tokens (OpenID Connect Discovery 1.0).
 
-    They are made when they are asked for, and good for `max_age` seconds.
+    The documents are created at each request; clients may cache them for `max_age` seconds.
     """
     for path, media, make in (
         ("/.well-known/openid-configuration", "application/json", configuration),

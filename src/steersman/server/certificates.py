@@ -1,10 +1,10 @@
-"""Certificates for a server that was given none: its own authority, a serving certificate and an administrator's.
+"""Certificates for a server without configured ones: a CA, a serving certificate and an administrator's certificate.
 
-They are made once into a folder and used again until they are about to expire or no longer name the server. Making
-them imports `cryptography`; a start that finds good ones does not, for it reads only a small note about them.
+They are created once in a folder, and reused until they are about to expire or no longer name the server. Creating them
+imports `cryptography`; a start that finds valid ones does not, as it reads only a small note about them.
 
-Clients trust the authority, so a damaged one is refused and never replaced. What it issued can be issued again; a file
-that is not as the server left it gets another name first.
+Clients trust the CA, so a damaged CA is refused and never replaced. Certificates that it issued can be issued again; a
+file that was modified by others is renamed before it is replaced.
 """
 
 from __future__ import annotations
@@ -35,15 +35,14 @@ logger = logging.getLogger(__name__)
 ADMIN_USER: Final = "kubernetes-admin"
 ADMIN_GROUP: Final = "system:masters"
 LOOPBACK_NAME: Final = "apiserver-loopback-client"
-"""Server name by which the folder's own certificate is asked for beside one that was given, as upstream's own client
-asks for its certificate."""
+"""Server name for the folder's own certificate if another one is configured, as upstream's own client uses it."""
 
 _CA_NAME: Final = "steersman-ca"
 _CA_LIFE: Final = timedelta(days=3650)
 _LIFE: Final = timedelta(days=365)
 _RENEW_BEFORE: Final = timedelta(days=30)
 _BACKDATE: Final = timedelta(hours=1)
-"""Certificates begin this long before they are made, for clients whose clocks are behind."""
+"""Time by which certificates begin before their creation, for clients whose clocks are behind."""
 
 _NAMES: Final = (
     "localhost",
@@ -57,11 +56,11 @@ _NAMES: Final = (
 
 
 class CertificateError(Exception):
-    """An authority in the folder that cannot be used; its files were left as they are."""
+    """A CA in the folder that cannot be used; its files are left unchanged."""
 
 
 class CertificateFiles(Struct, frozen=True):
-    """Where the certificates and keys are, all PEM; key files can be read by their owner only."""
+    """Paths of the certificates and keys, all PEM; key files are readable by their owner only."""
 
     folder: Path
 
@@ -95,7 +94,7 @@ class CertificateFiles(Struct, frozen=True):
 
 
 class _Note(msgspec.Struct, forbid_unknown_fields=True):
-    """What a start must know of the files: the names served, when the first certificate ends, and their digests."""
+    """Data about the files for a start: the served names, the earliest expiry, and the digests of the files."""
 
     hosts: list[str]
     not_after: float
@@ -112,15 +111,15 @@ class _Identity(Struct, frozen=True):
 def ensure_certificates(
     folder: str | Path, hosts: Sequence[str] = (), *, now: datetime | None = None
 ) -> CertificateFiles:
-    """The certificates in `folder`, made or renewed as needed.
+    """Return the certificates in `folder`, created or renewed as needed.
 
     The serving certificate names the local host, `kubernetes` in its usual forms, and `hosts` (names and addresses:
-    what the server is reached by, and its first service address). A serving or administrator's certificate that ends
-    within 30 days, or does not name all hosts, is made anew by the same authority, so clients that trust it go on
-    working. The authority is made anew when it ends itself; the old one is kept under another name.
+    those of the server, and its first Service IP). A serving or administrator's certificate that expires within 30
+    days, or does not name all hosts, is issued again by the same CA, so that clients which trust the CA keep working.
+    The CA is replaced when it is about to expire; the old one is kept under another name.
 
-    Raises OSError, CertificateError for an authority that is there and cannot be used, and ValueError for a host that
-    no certificate can name.
+    Raises OSError, CertificateError for an existing CA that cannot be used, and ValueError for a host that no
+    certificate can name.
     """
     files = CertificateFiles(Path(folder))
     now = now or datetime.now(UTC)
@@ -131,9 +130,9 @@ def ensure_certificates(
 
 
 def admin_kubeconfig(url: str, files: CertificateFiles, server_name: str = "") -> bytes:
-    """A kubeconfig (JSON, which is YAML) with all it needs inside, for the administrator of the server at `url`.
+    """Return a self-contained kubeconfig (JSON, which is YAML) for the administrator of the server at `url`.
 
-    Clients ask for the certificate of `server_name`, if one is given.
+    Clients ask for the certificate of `server_name`, if given.
     """
     cluster = {"server": url, "certificate-authority-data": _embedded(files.ca)}
     if server_name:
@@ -162,7 +161,7 @@ def _embedded(path: Path) -> str:
 
 
 def _normal(host: str) -> str:
-    """A host as a certificate names it: addresses in their shortest form, names in lower case."""
+    """Return a host as a certificate names it: addresses in their shortest form, names in lower case."""
     try:
         return str(ipaddress.ip_address(host.strip("[]")))
     except ValueError:
@@ -174,7 +173,7 @@ def _pairs(files: CertificateFiles) -> tuple[Path, ...]:
 
 
 def _is_current(files: CertificateFiles, hosts: Iterable[str], now: datetime) -> bool:
-    """Whether the note says that the files, as they are now, will do."""
+    """Return True if, according to the note, the present files can be used."""
     note = _read_note(files)
     if note is None or now.timestamp() > note.not_after - _RENEW_BEFORE.total_seconds():
         return False
@@ -190,7 +189,7 @@ def _is_current(files: CertificateFiles, hosts: Iterable[str], now: datetime) ->
 
 
 def _read_note(files: CertificateFiles) -> _Note | None:
-    """The note, None if there is none that can be read: nothing but time is lost with it."""
+    """Return the note, None if it is missing or malformed: losing it costs only time."""
     try:
         return msgspec.json.decode(read_own(files.note), type=_Note)
     except (FileNotFoundError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -223,7 +222,7 @@ def _make(files: CertificateFiles, hosts: Sequence[str], now: datetime) -> None:
 
 
 def _is_issued(authority: _Identity, certificate: Path, key: Path) -> bool:
-    """Whether the authority issued this certificate for this key: where the note is lost, that tells what is ours."""
+    """Return True if the CA issued this certificate for this key: without a note, this shows which files are ours."""
     from cryptography.exceptions import InvalidSignature
 
     try:
@@ -237,24 +236,25 @@ def _is_issued(authority: _Identity, certificate: Path, key: Path) -> bool:
 
 
 def _keep_what_is_not_ours(path: Path, note: _Note | None) -> None:
-    """Renames a file that is not as the note has it, and tells so; one without a byte needs no second name."""
+    """Rename a file that differs from the note, with a warning; an empty file needs no copy."""
     try:
         data = path.read_bytes()
     except FileNotFoundError:
         return
     if data and (note is None or note.digests.get(path.name) != sha256(data).hexdigest()):
         logger.warning(
-            "%s was changed since it was written; it is %s now and a new one is in its place", path, set_aside(path)
+            "%s was modified; it has been renamed to %s, and a new one has been created", path, set_aside(path)
         )
     elif not data:
-        logger.warning("%s was empty; a new one is in its place", path)
+        logger.warning("%s was empty; a new one has been created", path)
 
 
 def _authority(files: CertificateFiles, now: datetime) -> _Identity:
-    """The authority in the folder, or a new one if there is none or it ends within the life of what it would issue.
+    """Return the CA in the folder, or a new one if there is none or it expires before the certificates that it would
+    issue.
 
-    A key without its certificate (what a start that was cut off leaves) gets a new one: clients that trust the old one
-    trust what the key signs. Raises CertificateError for what is damaged, OSError.
+    A key without its certificate (left by an interrupted start) gets a new certificate: clients that trust the old
+    certificate trust signatures of the key. Raises CertificateError for damaged files, and OSError.
     """
     certificate, key = _stored_certificate(files.ca), _stored_key(files.ca_key)
     if key is None and certificate is not None:
@@ -267,7 +267,7 @@ def _authority(files: CertificateFiles, now: datetime) -> _Identity:
         _write_identity(files.ca, files.ca_key, authority)
         return authority
     if certificate is None:
-        logger.warning("%s is missing; a new certificate for %s is in its place", files.ca, files.ca_key)
+        logger.warning("%s is missing; a new certificate for %s has been created", files.ca, files.ca_key)
         authority = _new_authority(now, key)
         _write_certificate(files.ca, authority)
         return authority
@@ -277,7 +277,7 @@ def _authority(files: CertificateFiles, now: datetime) -> _Identity:
         return _Identity(certificate, key)
     names = ", ".join(str(set_aside(path)) for path in (files.ca, files.ca_key))
     logger.warning(
-        "the authority in %s ends on %s; a new one is in its place, which clients do not trust yet (the old one: %s)",
+        "the CA in %s expires on %s; a new one has been created, which clients do not trust yet (the old one: %s)",
         files.ca,
         certificate.not_valid_after_utc.date(),
         names,
@@ -291,7 +291,7 @@ _REPAIR: Final = "put back a copy, or move ca.crt and ca.key away to have a new 
 
 
 def _stored_certificate(path: Path) -> Certificate | None:
-    """The certificate at `path`, None if there is no file. Raises CertificateError, OSError."""
+    """Return the certificate at `path`, None if there is no file. Raises CertificateError and OSError."""
     from cryptography.x509 import load_pem_x509_certificate
 
     try:
@@ -299,11 +299,11 @@ def _stored_certificate(path: Path) -> Certificate | None:
     except FileNotFoundError:
         return None
     except ValueError:
-        raise CertificateError(f"{path} holds no certificate that can be read: {_REPAIR}") from None
+        raise CertificateError(f"{path} holds no valid certificate: {_REPAIR}") from None
 
 
 def _stored_key(path: Path) -> EllipticCurvePrivateKey | None:
-    """The key at `path`, None if there is no file. Raises CertificateError, OSError."""
+    """Return the key at `path`, None if there is no file. Raises CertificateError and OSError."""
     from cryptography.exceptions import UnsupportedAlgorithm
     from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
     from cryptography.hazmat.primitives.serialization import load_pem_private_key
@@ -314,14 +314,14 @@ def _stored_key(path: Path) -> EllipticCurvePrivateKey | None:
     except FileNotFoundError:
         return None
     except (ValueError, TypeError, UnsupportedAlgorithm):
-        raise CertificateError(f"{path} holds no key that can be read: {_REPAIR}") from None
+        raise CertificateError(f"{path} holds no valid key: {_REPAIR}") from None
     if not isinstance(key, EllipticCurvePrivateKey):
         raise CertificateError(f"{path} holds a key of another kind than this server makes: {_REPAIR}")
     return key
 
 
 def _new_authority(now: datetime, key: EllipticCurvePrivateKey | None = None) -> _Identity:
-    """An authority that signs its own certificate, with a new key unless one is given."""
+    """Return a self-signed CA, with a new key unless one is given."""
     from cryptography import x509
     from cryptography.hazmat.primitives.asymmetric import ec
     from cryptography.hazmat.primitives.hashes import SHA256
@@ -347,7 +347,7 @@ def _new_authority(now: datetime, key: EllipticCurvePrivateKey | None = None) ->
 def _issue(
     authority: _Identity, subject: Name, now: datetime, usage: ObjectIdentifier, names: Sequence[GeneralName]
 ) -> _Identity:
-    """A new key and the certificate that the authority gives it."""
+    """Return a new key with a certificate issued by the CA."""
     from cryptography import x509
     from cryptography.hazmat.primitives.asymmetric import ec
     from cryptography.hazmat.primitives.hashes import SHA256
@@ -406,7 +406,7 @@ def _general(host: str) -> GeneralName:
 
 
 def _write_identity(certificate: Path, key: Path, identity: _Identity) -> None:
-    """The key first: a start that is cut off in between leaves a key that can be given a certificate again."""
+    """Write the key first: an interruption leaves a key, for which a certificate can be issued again."""
     from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
     write_whole(key, identity.key.private_bytes(Encoding.PEM, PrivateFormat.TraditionalOpenSSL, NoEncryption()))

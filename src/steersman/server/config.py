@@ -1,4 +1,4 @@
-"""The configuration of a generic API server: plain data, completed once, frozen from then on."""
+"""Configuration of a generic API server: plain data, completed once and frozen from then on."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from steersman.net.limits import Limits
 from steersman.net.tls import ServerTLS
 from steersman.work.threads import WorkerThreads
 
-if TYPE_CHECKING:  # a server behind no proxy does without
+if TYPE_CHECKING:  # spares the import: a server behind no proxy does not need it
     from steersman.audit.trail import Auditor
     from steersman.authentication.request_header import Clearing
     from steersman.endpoints.filters.priority_and_fairness import StoredObjects
@@ -30,17 +30,17 @@ _MIB = 1024 * 1024
 
 
 def new_executor() -> Executor:
-    """Threads for what takes long and does not wait for anything: compression."""
+    """Return the thread pool for long computations that never wait: compression."""
     return ThreadPoolExecutor(2, thread_name_prefix="steersman")
 
 
 @dataclass(slots=True, kw_only=True)
 class Config:
-    """What a server is to be. Times are in seconds. Fields left None are filled by `complete()`.
+    """Configuration of a server; times are in seconds. Fields that are None are filled by `complete()`.
 
-    `external_host` is the name or address by which others reach it, `bind_address` unless given. With `fairness`
-    requests have their seats by that, and `stored_objects` tells how large lists are; without, `max_requests_in_flight`
-    bounds them.
+    `external_host` is the name or address by which others reach the server, by default `bind_address`. If `fairness` is
+    given, it limits concurrent requests, and `stored_objects` returns the sizes of lists; otherwise
+    `max_requests_in_flight` and `max_mutating_requests_in_flight` are the limits.
     """
 
     authenticator: Authenticator
@@ -76,7 +76,7 @@ class Config:
     threads: WorkerThreads | None = None
 
     def complete(self) -> CompletedConfig:
-        """This configuration with everything that follows from it."""
+        """Return the completed configuration."""
         values: dict[str, Any] = {each.name: getattr(self, each.name) for each in fields(self)}
         values["external_host"] = self.external_host or self.bind_address
         values["mapper"] = self.mapper or RESTMapper()
@@ -88,7 +88,7 @@ class Config:
 
 
 class CompletedConfig(Struct, frozen=True, kw_only=True):
-    """A configuration that nothing is missing from; see Config."""
+    """A complete configuration; see Config."""
 
     authenticator: Authenticator
     authorizer: Authorizer

@@ -1,4 +1,4 @@
-"""/flagz, /statusz and /debug/flags/v: what the server was told, how it is, and how much it logs."""
+"""/flagz, /statusz and /debug/flags/v: the flags of the process, its state, and its log level."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ _WARNING = (
 _NEWEST = "v1beta1"
 _PAGE_VERSIONS = frozenset({"v1alpha1", _NEWEST})
 _PATHS = frozenset({"/flagz", "/healthz", "/livez", "/metrics", "/readyz", "/statusz", "/version"})
-"""Paths that /statusz names, of those that are served."""
+"""Paths that /statusz lists if they are served."""
 _PLAIN = ("content-type", "text/plain")
 _NO_TEXT = re.compile(r"\\udc([89a-f][0-9a-f])")
 _LONGEST = 3 << 20
-"""Bytes of a body, as of those of objects."""
+"""Limit of a body in bytes, equal to that of objects."""
 _FLAGS_PAGE = (
     b"<html>\n<head>\n<title>/debug/flags/</title>\n</head>\n<body>\n/debug/flags/<br>\n<br>\nflags:<br>\n<table>\n"
     b"<tr>v<br>\n</table>\n<br>\nfull flags configurable<br>\n</body>\n</html>\n"
@@ -40,8 +40,9 @@ _FLAGS_PAGE = (
 
 
 def install_debug_paths(server: Server, flags: Mapping[str, str]) -> None:
-    """Adds the paths; `flags` are the command line's flags with their values. Those below /debug/flags are there if
-    profiling is."""
+    """Add the paths; `flags` are the command line's flags with their values. /debug/flags exists only with
+    profiling.
+    """
     server.add_path("/flagz", partial(_flagz, flags, server))
     server.add_path("/statusz", partial(_statusz, time.time(), server))
     if not server.config.profiling:
@@ -52,7 +53,7 @@ def install_debug_paths(server: Server, flags: Mapping[str, str]) -> None:
 
 
 def _page(server: Server, request: Request, kind: str, text: str, members: Mapping[str, Any]) -> Response:
-    """A page as text, or as an object of its kind with these members beside the metadata, whichever is asked for."""
+    """Return a page as text, or as an object of its kind with these members, depending on the Accept header."""
     try:
         wanted = negotiate_page(
             bounded(request.headers.get("accept", "")), kind, _PAGE_VERSIONS, pretty=pretty_wanted(request)
@@ -105,7 +106,7 @@ async def _statusz(started: float, server: Server, request: Request) -> Response
 
 
 async def _verbosity(request: Request) -> Response:
-    """PUT of a number sets how much is logged, as -v does at the start."""
+    """Set the log level to the number in the body of a PUT, as -v does at the start."""
     if request.method != "PUT":
         return Response(406, [_PLAIN, NOSNIFF], b"unsupported http method\n")
     try:
@@ -123,8 +124,8 @@ async def _verbosity(request: Request) -> Response:
 
 
 def _parse_verbosity(data: bytes) -> int:
-    """The level in the body: an unsigned number to the handler, then a signed one to klog. Raises ValueError."""
-    if not data.isdigit():  # of bytes, the ASCII ones
+    """Return the level in the body: an unsigned number to the handler, then a signed one to klog. Raises ValueError."""
+    if not data.isdigit():  # bytes.isdigit() accepts only ASCII digits
         raise ValueError(f"strconv.ParseUint: parsing {_quote_bytes(data)}: invalid syntax")
     text = data.decode("ascii")
     number = atoi(text)
@@ -137,17 +138,17 @@ def _parse_verbosity(data: bytes) -> int:
 
 
 def _quote_bytes(data: bytes) -> str:
-    """As strconv.Quote shows what need not be UTF-8."""
+    """Return bytes, which may be invalid UTF-8, as strconv.Quote prints them."""
     return _NO_TEXT.sub(r"\\x\1", quote(data.decode("utf-8", "surrogateescape")))
 
 
 async def _flags_page(request: Request) -> Response:
-    """What can be changed."""
+    """Answer with the page of changeable flags."""
     return Response(200, [("content-type", "text/html; charset=utf-8")], _FLAGS_PAGE)
 
 
 def log_level(verbosity: int) -> int:
-    """The level of Python's logging for a -v."""
+    """Return the level of Python's logging for a -v."""
     if verbosity >= 6:
         return logging.DEBUG
     return logging.INFO if verbosity >= 2 else NOTICE

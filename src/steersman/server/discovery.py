@@ -1,4 +1,4 @@
-"""The discovery documents: /api, /apis, a path for each group and version, plain and aggregated."""
+"""Discovery documents: /api, /apis, and a path for each group and version, plain and aggregated."""
 
 from __future__ import annotations
 
@@ -43,7 +43,9 @@ _AGGREGATED_HEAD: Final = (
 
 
 class _Documents(Struct, frozen=True):
-    """/api or /apis at one revision of the catalogue: the plain document, and the aggregated one, encoded."""
+    """The documents of /api or /apis at one revision of the catalogue: the plain one, and the encoded aggregated
+    one.
+    """
 
     revision: int
     plain: dict[str, Any]
@@ -52,26 +54,27 @@ class _Documents(Struct, frozen=True):
 
 
 class Discovery:
-    """The discovery paths of a server, for whatever is in its catalogue.
+    """The discovery paths of a server, which follow its catalogue.
 
-    Documents are made when they are asked for, of parts that are kept until their group changes.
+    Documents are built on demand, from cached fragments that are dropped when their group changes.
     """
 
     def __init__(self, server: Server) -> None:
         self._server = server
         self._catalogue = server.catalogue
         self._paths: dict[str, set[str]] = {}
-        """By group: those of it and of its versions."""
+        """Installed paths by group, including those of its versions."""
         self._fragments: dict[str, bytes] = {}
-        """Aggregated, encoded, by group."""
+        """Encoded fragments of the aggregated document, by group."""
         self._lists: dict[str, dict[str, Any]] = {}
-        """Of group versions, by path."""
+        """APIResourceLists by path."""
         self._roots: dict[bool, _Documents] = {}
 
     def install(self, *, defined: bool = False) -> None:
-        """Adds the paths, and from now on those of groups and versions that come, and takes off those that go.
+        """Add the paths, and follow changes of groups and versions from now on.
 
-        The index has `/apis/` if groups may be `defined`, as upstream's server of custom resources takes that path.
+        If groups may be `defined`, the index lists `/apis/`, as upstream's server of custom resources installs that
+        path.
         """
         server = self._server
         server.add_web_service("/api", partial(self._answer_root, True))
@@ -107,7 +110,7 @@ class Discovery:
         return found
 
     def _compressing(self, handler: PathHandler) -> PathHandler:
-        """A handler whose large answers are compressed for clients that accept that: of groups there may be many."""
+        """Return a handler that compresses large answers for clients that accept it: there may be many groups."""
         executor = self._server.config.executor
 
         async def answer(request: Request) -> Response:
@@ -116,10 +119,9 @@ class Discovery:
         return answer
 
     async def _answer_root(self, legacy: bool, request: Request) -> Response:
-        """/api and /apis: aggregated for clients that ask for that form, else the plain list.
+        """Answer /api or /apis: the aggregated document if the client asks for it, else the plain list.
 
-        As upstream's, where the aggregator answers /apis: that looks at no method, and with a slash behind it knows the
-        plain list only.
+        As upstream, the aggregator answers /apis: it accepts any method, and at `/apis/` serves only the plain list.
         """
         if legacy and (refusal := _refused_by_router(request)) is not None:
             return refusal
@@ -142,7 +144,7 @@ class Discovery:
         return _document(documents.plain, request)
 
     async def _encoded(self, request: Request, media: str, data: bytes) -> bytes:
-        """The aggregated document, given as JSON, in a media type."""
+        """Return the aggregated document, given as JSON, in a media type."""
         if media == YAML:
             from steersman.machinery.codec.yaml import from_json  # most servers are never asked for any
 
@@ -160,7 +162,7 @@ class Discovery:
         return made
 
     def _fragment(self, group: Group) -> bytes:
-        """A group as it stands in the aggregated document, b"" for one of which nobody answers anything."""
+        """Return a group's fragment of the aggregated document, b"" for a group whose versions are all unavailable."""
         known = self._fragments.get(group.name)
         if known is None:
             remote = self._catalogue.remote_discovery(group.name)
@@ -177,9 +179,9 @@ class Discovery:
         return encode_in_order(version_discovery(version, resources)) if resources else b""
 
     async def _answer_group(self, name: str, request: Request) -> Response:
-        """/apis/GROUP: with one slash behind it or none it is the aggregator that answers, which looks at no method.
+        """Answer /apis/GROUP. With at most one slash at the end, the aggregator answers, which accepts any method.
 
-        Of its own group another handler answers.
+        The aggregator's own group has another handler.
         """
         group = self._catalogue.listed_group(name)
         assert group is not None
@@ -195,7 +197,8 @@ class Discovery:
         if document is None:
             self._lists[path] = document = resource_list(name, version, self._catalogue.resources(name, version))
         if self._catalogue.is_defined(path):
-            return _document(document, request)  # upstream answers it without a router, which looks at no method
+            # upstream has no router for these paths, so that any method is accepted
+            return _document(document, request)
         return _plain(document, request)
 
 
@@ -223,7 +226,7 @@ def _plain(document: dict[str, Any], request: Request) -> Response:
 
 
 def _refused_by_router(request: Request) -> Response | None:
-    """What upstream's router answers before it looks at the Accept field."""
+    """Return the refusal of upstream's router before the check of the Accept header, or None."""
     if request.method != "GET":
         return error_response(request, method_not_allowed())
     if not consumes(request.headers.get("content-type", "")):
@@ -243,7 +246,7 @@ def _document(document: dict[str, Any], request: Request) -> Response:
 
 
 def negotiate_document(request: Request) -> Representation:
-    """The representation of a document that is no resource. Raises StatusError 406."""
+    """Return the representation of a document that is no resource. Raises StatusError 406."""
     parts = request.info.path.strip("/").split("/")
-    aggregated = parts[0] == "apis" and len(parts) <= 2  # the aggregator's own handlers, behind no router
+    aggregated = parts[0] == "apis" and len(parts) <= 2  # the aggregator's handlers have no router before them
     return negotiate(request.headers.get("accept", ""), pretty=pretty_wanted(request), routed=not aggregated)

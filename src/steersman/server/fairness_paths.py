@@ -1,4 +1,4 @@
-"""/debug/api_priority_and_fairness/: what waits and what is worked on."""
+"""/debug/api_priority_and_fairness/: waiting and executing requests."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from steersman.work.offloading import offload_if
 
 _ROOT: Final = "/debug/api_priority_and_fairness"
 _FEW: Final = 200
-"""Lines that are written on the loop."""
+"""Lines up to which a dump is formatted on the event loop."""
 _NEVER: Final = "0001-01-01T00:00:00Z"
 
 
 def install_fairness_paths(server: Server, fairness: Fairness) -> None:
-    """Adds the three paths, which the index does not list. Raises ValueError if they are taken."""
+    """Add the three paths, which the index does not list. Raises ValueError if a path is taken."""
 
     async def levels(request: Request) -> Response:
         return await _dump(level_rows(fairness))
@@ -67,7 +67,7 @@ def _described(request: Request) -> Described:
 
 
 def _as_time(moment: float) -> str:
-    """A loop time in UTC, RFC 3339 with a fraction without zeros at its end."""
+    """Return a time of the monotonic clock in UTC, in RFC 3339 with a fraction without trailing zeros."""
     if moment < 0:
         return _NEVER
     text = datetime.fromtimestamp(time.time() - monotonic() + moment, UTC).strftime("%Y-%m-%dT%H:%M:%S.%f")

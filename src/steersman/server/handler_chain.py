@@ -1,7 +1,7 @@
-"""The filters every request passes, outermost first, in upstream's order (DefaultBuildHandlerChain).
+"""The filters that every request passes, outermost first, in upstream's order (DefaultBuildHandlerChain).
 
-`reception` and `lifetime` are several of upstream's each. Those whose subject this server does not have yet (tracing)
-are not in it.
+`reception` and `lifetime` combine several of upstream's filters. Filters for unsupported features (tracing) are
+missing.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from steersman.server.lifecycle import Lifecycle
 def filters(
     config: CompletedConfig, lifecycle: Lifecycle, requests: WaitGroup, arrival: Arrival | None = None
 ) -> tuple[Filter, ...]:
-    """The filters for a configuration; one that would do nothing is left out."""
+    """Return the filters for a configuration, without those that would have no effect."""
     metrics = config.metrics
     chain: tuple[Filter | None, ...] = (
         with_reception(lifecycle),
@@ -51,7 +51,7 @@ def filters(
 
 
 def _with_seats(config: CompletedConfig) -> Filter:
-    """What bounds how many requests are worked on at once."""
+    """Return the filter that limits concurrent requests."""
     metrics = config.metrics
     if config.fairness is None:
         return with_max_in_flight(config.max_requests_in_flight, config.max_mutating_requests_in_flight, metrics)
@@ -60,4 +60,4 @@ def _with_seats(config: CompletedConfig) -> Filter:
 
 
 def _nothing_is_stored(group: str, plural: str) -> None:
-    """Of any resource: its lists count as small."""
+    """Return None for every resource: its lists count as small."""

@@ -16,10 +16,12 @@ from steersman.server.health_order import in_order
 logger = logging.getLogger(__name__)
 
 _MOST_EXCLUDED: Final = 1000
-"""Names of checks in a request that are read."""
+"""Limit of names of excluded checks that are read from a request."""
 
 Check = Callable[[], str | Awaitable[str | None] | None]
-"""None if all is well, else what is wrong; that goes to the log, not to the client. It may have to ask somebody."""
+"""Function that returns None if the check passes, else an error text, possibly as an awaitable. The text is logged and
+not sent to clients.
+"""
 
 
 class HealthCheck(Struct, frozen=True):
@@ -29,13 +31,13 @@ class HealthCheck(Struct, frozen=True):
     check: Check
 
     async def wrong(self) -> str | None:
-        """What is wrong, None if nothing is."""
+        """Return the error text of the check, None if it passes."""
         found = self.check()
         return found if found is None or isinstance(found, str) else await found
 
 
 class HealthChecks:
-    """The checks behind one of the three paths, in the order in which kube-apiserver reports them."""
+    """The checks of one of the three paths, in kube-apiserver's order."""
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -43,10 +45,10 @@ class HealthChecks:
         self._is_in_order = True
 
     def add(self, *checks: HealthCheck) -> None:
-        """Adds checks. Raises ValueError for a name that is taken."""
+        """Add checks. Raises ValueError for a name that is taken."""
         for check in checks:
             if check.name in self._checks:
-                raise ValueError(f"health check {check.name} is there already")
+                raise ValueError(f"health check {check.name} exists already")
             self._checks[check.name] = check
         self._is_in_order = False
 
@@ -58,16 +60,16 @@ class HealthChecks:
 
     @property
     def paths(self) -> list[str]:
-        """Every path that is answered."""
+        """All paths that are answered."""
         return [self.path, *(f"{self.path}/{name}" for name in self._in_order())]
 
     async def results(self) -> AsyncIterator[tuple[str, str | None]]:
-        """Every check's name and what is wrong, None if nothing is."""
+        """Yield each check's name and error text, None if it passes."""
         for name, check in list(self._in_order().items()):
             yield name, await check.wrong()
 
     async def answer(self, request: Request) -> Response:
-        """Runs all checks, or the one that the path names."""
+        """Run all checks, or the check that the path names, and return the answer."""
         path = request.info.path
         name = path[len(self.path) + 1 :]
         if path == self.path:

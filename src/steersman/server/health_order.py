@@ -49,10 +49,10 @@ _OTHER_HOOK: Final = len(_RANKS)
 
 
 def in_order(names: Iterable[str]) -> list[str]:
-    """Return names of checks in order.
+    """Return names of checks in kube-apiserver's order.
 
-    A check that kube-apiserver does not have stands before all hooks, a hook that it does not have behind its own;
-    among themselves these keep the order in which they are given.
+    A check that kube-apiserver does not have comes before all hooks, and a hook that it does not have after its hooks;
+    otherwise such names keep their order.
     """
     return sorted(names, key=_rank)
 

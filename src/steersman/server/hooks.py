@@ -1,4 +1,4 @@
-"""Named pieces of work at start and before shutdown; those at start show in readyz as `poststarthook/NAME`."""
+"""Named hooks that run at start and before shutdown; readyz shows start hooks as `poststarthook/NAME`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Hook = Callable[[], Awaitable[None]]
 
 
 class Hooks:
-    """The hooks of a chain of servers. A hook that fails at start ends the server."""
+    """The hooks of a server. A hook that fails at start ends the server."""
 
     def __init__(self) -> None:
         self._post_start: dict[str, Hook] = {}
@@ -23,20 +23,22 @@ class Hooks:
         self._done: set[str] = set()
 
     def add_post_start(self, name: str, hook: Hook) -> HealthCheck:
-        """Adds work for the start; the health check that tells whether it is done. Raises ValueError."""
+        """Add a start hook; return the health check that passes once the hook has run. Raises ValueError for a taken
+        name.
+        """
         if name in self._post_start:
-            raise ValueError(f"post-start hook {name} is there already")
+            raise ValueError(f"post-start hook {name} exists already")
         self._post_start[name] = hook
         return HealthCheck(f"poststarthook/{name}", lambda: None if name in self._done else "not finished")
 
     def add_pre_shutdown(self, name: str, hook: Hook) -> None:
-        """Adds work for the end, done before requests are drained. Raises ValueError."""
+        """Add a shutdown hook, which runs before requests are drained. Raises ValueError for a taken name."""
         if name in self._pre_shutdown:
-            raise ValueError(f"pre-shutdown hook {name} is there already")
+            raise ValueError(f"pre-shutdown hook {name} exists already")
         self._pre_shutdown[name] = hook
 
     async def run_post_start(self) -> None:
-        """Runs every start hook, all at the same time. Raises what the first failing one raises."""
+        """Run every start hook concurrently. Raises the error of the first failing one."""
 
         async def one(name: str, hook: Hook) -> None:
             await hook()
@@ -47,15 +49,15 @@ class Hooks:
                 group.create_task(one(name, hook), name=f"post-start {name}")
 
     def forget_pre_shutdown(self) -> None:
-        """Has nothing done at the end, as another process goes on with it."""
+        """Remove the shutdown hooks, as another process continues this server's work."""
         self._pre_shutdown.clear()
 
     async def run_pre_shutdown(self) -> None:
-        """Runs every shutdown hook; one that fails is logged and does not keep the others."""
+        """Run every shutdown hook; a failure is logged and does not affect the others."""
         for name, hook in self._pre_shutdown.items():
             try:
                 await hook()
-            except StatusError as error:  # of a storage that is away
+            except StatusError as error:  # of unavailable storage
                 logger.error("pre-shutdown hook %s failed: %s", name, error)
             except Exception:
                 logger.exception("pre-shutdown hook %s failed", name)

@@ -1,4 +1,4 @@
-"""Where a server is between its start and its end; filters and health checks ask."""
+"""The phase of a server between its start and its end, for filters and health checks."""
 
 from __future__ import annotations
 
@@ -7,8 +7,11 @@ from dataclasses import dataclass
 
 @dataclass(slots=True)
 class Lifecycle:
-    """`serving` once every path is installed, `shutting_down` from the first signal on (readyz fails),
-    `not_accepting` once no new request is taken."""
+    """The phase of a server.
+
+    `serving` is True once every path is installed, `shutting_down` from the first signal on (readyz fails), and
+    `not_accepting` once no new requests are accepted.
+    """
 
     serving: bool = False
     shutting_down: bool = False

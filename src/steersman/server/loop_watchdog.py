@@ -1,9 +1,10 @@
-"""Tells what held the event loop: nothing else is answered while one callback runs.
+"""Watchdog of the event loop: finds callbacks that block it, during which nothing else is answered.
 
-A heartbeat on the loop comes late when something holds the loop. A thread that sees the heartbeat overdue looks at the
-stack of the loop's thread until it comes; then one line is logged and the metrics are counted. As a C function may hold
-the interpreter, and so stop that thread too, how long is measured by the heartbeat alone, and the first look after such
-a call still finds its caller. Nothing of this exists unless `--debug-loop-watchdog` asks for it.
+A heartbeat on the event loop is late when a callback blocks the loop. While the heartbeat is overdue, a thread samples
+the stack of the loop's thread; then one line is logged and the metrics are updated. A C function may hold the GIL and
+so stop the sampling thread too. Therefore the duration is measured by the heartbeat alone, and the first sample after
+such a call still shows its caller. The watchdog runs only if `--debug-loop-watchdog` or contention profiling demands
+it.
 """
 
 from __future__ import annotations
@@ -25,27 +26,29 @@ from steersman.net.message import Request as HttpRequest
 logger = logging.getLogger(__name__)
 
 _BEATS: Final = 5
-"""Heartbeats in the time of the threshold: what is measured is short by one of them at most."""
+"""Heartbeats per threshold; a measured duration is too short by at most one heartbeat."""
 _SHORTEST: Final = 0.001
 STILL: Final = 5.0
-"""Seconds after which a hold that is not over is told too: it may never be."""
+"""Seconds after which a block in progress is reported: it may never end."""
 _MOST_LOOKS: Final = 10_000
 _FRAMES: Final = 6
 _MOST_HOLDS: Final = 1024
-"""Places of the code that are remembered."""
+"""Limit of code locations that are remembered."""
 _LONGEST_PATH: Final = 120
 _PACKAGE: Final = "steersman."
 _WAITING: Final = frozenset({"threading", "queue", "concurrent.futures.thread"})
-"""Modules in which a thread that has nothing to do is."""
+"""Modules of idle threads."""
 _IDLE: Final = frozenset({"asyncio.runners", "asyncio.base_events", "selectors"})
-"""Modules in which a loop is that waits for events, or runs what has no frame of Python."""
+"""Modules of an event loop that waits for events, or runs code without Python frames."""
 _WORKED: Final = 0.1
-"""The part of a hold that must have been work where no callback was seen: else the machine did not run the process."""
+"""Least CPU time, as a fraction of a block without samples, for counting it: otherwise the machine was busy
+elsewhere.
+"""
 _BUCKETS: Final = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
 
 
 class _Look(NamedTuple):
-    """What a thread was at: the innermost function of this package, the innermost frames, and the request."""
+    """A sample of a thread: the innermost function of this package, the innermost frames, and the request."""
 
     where: str
     stack: str
@@ -53,7 +56,7 @@ class _Look(NamedTuple):
 
 
 class Hold(NamedTuple):
-    """What has held the loop at one place of the code: how often, for how many seconds in all, and the last stack."""
+    """Blocks at one code location: their number, their total seconds, and the last stack."""
 
     where: str
     times: int
@@ -62,8 +65,11 @@ class Hold(NamedTuple):
 
 
 class LoopWatchdog:
-    """Watches the running loop from `start` to `stop`. `threshold` is the shortest hold it remembers, `told` the
-    shortest it logs and counts, in seconds; the same unless given."""
+    """Watchdog of the running event loop from `start` to `stop`.
+
+    `threshold` is the shortest block in seconds that is remembered, `told` the shortest that is logged and counted; by
+    default they are equal.
+    """
 
     def __init__(self, threshold: float, registry: Registry, told: float | None = None) -> None:
         self.threshold = threshold
@@ -91,7 +97,7 @@ class LoopWatchdog:
         self._collecting = self._collection_began = 0.0
 
     def start(self) -> None:
-        """Begins; on the loop that is watched."""
+        """Start the watchdog; call it on the watched event loop."""
         self._loop = asyncio.get_running_loop()
         self._loop_thread = threading.get_ident()
         gc.callbacks.append(self._on_collection)
@@ -99,7 +105,7 @@ class LoopWatchdog:
         self._thread.start()
 
     def stop(self) -> None:
-        """Ends the heartbeat and the thread."""
+        """Stop the heartbeat and the thread."""
         if self._timer is None:
             return
         self._timer.cancel()
@@ -109,15 +115,15 @@ class LoopWatchdog:
         self._thread.join()
 
     def holds(self) -> list[Hold]:
-        """What has held the loop since the start, the longest first."""
+        """Return the blocks since the start by location, the longest first."""
         return sorted(self._holds.values(), key=lambda each: -each.seconds)
 
-    # On the loop
+    # On the event loop
 
     def _next_beat(self) -> None:
         self._collecting = 0.0
         self._thread_cpu, self._process_cpu = time.thread_time(), time.process_time()
-        # In this order: the thread reads the lists first, and so adds nothing of a hold that is over to new ones.
+        # In this order: the thread reads the lists first, and so adds no sample of a finished block to the new ones.
         self._due = time.monotonic() + self._interval
         self._looks, self._others = [], []
         self._timer = self._loop.call_later(self._interval, self._beat)
@@ -132,7 +138,7 @@ class LoopWatchdog:
 
     def _tell(self, seconds: float, thread_cpu: float, process_cpu: float) -> None:
         looks = self._looks
-        # Another thread had the interpreter: it is the one to name.
+        # Another thread held the GIL and is the one to report.
         if self._others and thread_cpu < process_cpu / 2 and process_cpu > seconds / 2:
             looks = self._others
         where, count = Counter(each.where for each in looks).most_common(1)[0] if looks else ("unknown", 0)
@@ -163,7 +169,7 @@ class LoopWatchdog:
         )
 
     def _tell_still(self, seconds: float, look: _Look) -> None:
-        """On the thread, as the loop may never come back."""
+        """Log a block in progress; called on the thread, as the event loop may never continue."""
         logger.warning(
             "the loop is held for %.3f s by now by %s: in %s: %s",
             seconds,
@@ -202,18 +208,18 @@ class LoopWatchdog:
 
 
 def _look(frame: FrameType) -> _Look:
-    """What the thread whose innermost frame this is does."""
+    """Return a sample of the thread with this innermost frame."""
     names: list[str] = []
     where = request = ""
     last: CodeType | None = None
     each: FrameType | None = frame
     while each is not None and each.f_globals is globals():
-        each = each.f_back  # the callback of a collection
+        each = each.f_back  # skips the callback of a garbage collection
     while each is not None:
         own = str(each.f_globals.get("__name__", "")).startswith(_PACKAGE)
         if own and not where:
             where = _name(each)
-        # A function that calls itself is named once.
+        # A recursive function is listed once.
         if (own or not names) and len(names) < _FRAMES and each.f_code is not last:
             names.append(f"{_name(each)}:{each.f_lineno}")
         if own and not request:
@@ -229,7 +235,7 @@ def _name(frame: FrameType) -> str:
 
 
 def _request(frame: FrameType) -> str:
-    """The request that a frame has at hand: method, path and user, nothing that it carries."""
+    """Return the request in a frame's variables: method, path and user, without its contents."""
     code = frame.f_code
     for name in ("request", "http"):
         if name in code.co_varnames or name in code.co_cellvars or name in code.co_freevars:
@@ -247,5 +253,5 @@ def _shown(method: str, path: str) -> str:
 
 
 def _printable(text: str) -> str:
-    """A client's text so that it stays within one line of the log."""
+    """Return a client's text escaped and shortened for one line of the log."""
     return ascii(text[:_LONGEST_PATH])[1:-1]

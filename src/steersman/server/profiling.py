@@ -1,4 +1,4 @@
-"""/debug/pprof: what the process is doing, for those whom authorization lets see it.
+"""/debug/pprof: profiles of the process, for authorized users.
 
 The formats are Python's, not Go's: a CPU profile in pstats' binary form, memory and stacks as text.
 """
@@ -22,7 +22,7 @@ from steersman.endpoints.responses import NOSNIFF, TEXT_TYPE, not_found_text, te
 from steersman.net.message import Response
 from steersman.server.server import Server
 
-if TYPE_CHECKING:  # most servers watch no loop
+if TYPE_CHECKING:  # spares most servers the import: they have no watchdog
     from steersman.server.loop_watchdog import Hold
 
 _LONGEST = 120
@@ -32,12 +32,12 @@ _PAGES = {
     "profile": "CPU profile (?seconds=N, 30 unless given), for Python's pstats",
     "heap": "Objects alive by type (?gc=1 collects garbage first)",
     "goroutine": "Stacks of all tasks and threads",
-    "block": "What has held the event loop (with --contention-profiling)",
+    "block": "Callbacks that have blocked the event loop (with --contention-profiling)",
 }
 
 
 def install_profiling(server: Server) -> None:
-    """Adds the profiling paths."""
+    """Add the profiling paths."""
     server.add_path("/debug/pprof/", _index, listed=False)
     server.add_path("/debug/pprof", _index, listed=False)
     server.add_path("/debug/pprof/profile", _Profile().answer, listed=False)
@@ -47,7 +47,7 @@ def install_profiling(server: Server) -> None:
 
 
 def install_contention_profiling(server: Server, holds: Callable[[], Sequence[Hold]]) -> None:
-    """Adds the path that tells for what requests have waited: what held the loop."""
+    """Add the path for contention: callbacks that have blocked the event loop."""
     server.add_path("/debug/pprof/block", partial(_block, holds), listed=False)
 
 
@@ -69,13 +69,13 @@ async def _unknown(request: Request) -> Response:
 
 
 class _Profile:
-    """One CPU profile at a time."""
+    """CPU profiling, one profile at a time."""
 
     def __init__(self) -> None:
         self._running = False
 
     async def answer(self, request: Request) -> Response:
-        """Profiles the event loop for some seconds."""
+        """Profile the event loop for some seconds and answer with the profile."""
         asked = request.query.get("seconds", "30")
         if not _SECONDS.fullmatch(asked) or not 0 < int(asked) <= _LONGEST:
             return text_response(400, f"seconds must be a number from 1 to {_LONGEST}\n")

@@ -1,4 +1,6 @@
-"""The generic API server: the catalogue of its resources, other paths, filters, hooks, checks, and an orderly end."""
+"""The generic API server: the catalogue of its resources, other paths, filters, hooks, checks, and graceful
+shutdown.
+"""
 
 from __future__ import annotations
 
@@ -35,18 +37,20 @@ from steersman.work.threads import WorkerThreads
 logger = logging.getLogger(__name__)
 
 _LEAST_DRAIN: Final = 1.0
-"""Seconds that clients have for the ends of their answers, whatever came before."""
+"""Least number of seconds allowed to clients for receiving the ends of their answers."""
 
 PathHandler = Callable[[Request], Awaitable[Response]]
 
 PARTING: Final = 1.0
-"""Seconds in which clients with kept connections of HTTP/1.1 are told to make others, which other processes get."""
+"""Seconds in which HTTP/1.1 clients with kept connections are told to reconnect, which leads them to other
+processes.
+"""
 _MOST_ROOT_PARTS: Final = 3
 """Parts of the root of a web service: "/apis/apps/v1"."""
 
 
 class ExternalAddress(Struct, frozen=True):
-    """Where others reach a server; as text HOST:PORT."""
+    """The address at which others reach a server; as text HOST:PORT."""
 
     host: str
     port: int
@@ -56,7 +60,7 @@ class ExternalAddress(Struct, frozen=True):
 
 
 class Server:
-    """See the module."""
+    """The generic API server."""
 
     def __init__(self, config: CompletedConfig) -> None:
         self.config = config
@@ -79,33 +83,36 @@ class Server:
         self.paths: dict[str, PathHandler] = {}
         self.prefixes: dict[str, PathHandler] = {}
         self.delegated: dict[str, PathHandler] = {}
-        """By root of a group version, or "/api": what another server answers, with everything below it."""
+        """Handlers of group versions on other servers, by root of a group version or "/api"; they answer everything
+        below it.
+        """
         self._services: set[str] = set()
         self._unlisted: set[str] = set()
         self.healthz = HealthChecks("/healthz")
         self.livez = HealthChecks("/livez")
         self.readyz = HealthChecks("/readyz")
         self.gather: Callable[[list[bytes]], Awaitable[list[bytes]]] | None = None
-        """Makes of this process' metrics those of a server of several."""
+        """Function that merges this process's metrics with those of the server's other processes."""
         self.behind: Callable[[str, str], Awaitable[None] | None] | None = None
-        """What a request waits for until definitions are as they were acknowledged, None if nothing.
+        """Function (group, plural) -> awaitable to wait for until all acknowledged definitions are served; None if they
+        are.
 
-        Of the group, and the plural ("" for what is about a whole group).
+        The plural is "" for a request about a whole group.
         """
         self.arrival: Arrival | None = None
-        """What requests wait for where other processes write to storage, too; to be set before `prepare_run`."""
+        """Consistency with other processes that write to the storage; must be set before `prepare_run`."""
         self.parting = 0.0
-        """Seconds in which kept connections are answered on at the end, where others answer in this server's place."""
+        """Seconds at shutdown in which kept connections are still answered, if other servers take over."""
         self._http: HttpServer | None = None
         self._port = config.port
         self._handler: HttpHandler | None = None
         for checks in (self.healthz, self.livez, self.readyz):
             checks.add(PING, HealthCheck("log", lambda: None))
 
-    # What it serves beside resources
+    # Paths other than resources
 
     def add_path(self, path: str, handler: PathHandler, *, listed: bool = True) -> None:
-        """Answers exactly this path, `listed` in the index or not. Raises ValueError if it is taken."""
+        """Add a handler for exactly this path, `listed` in the index or not. Raises ValueError if the path is taken."""
         if path in self.paths:
             raise ValueError(f"path {path} is taken")
         self.paths[path] = handler
@@ -113,33 +120,37 @@ class Server:
             self._unlisted.add(path)
 
     def add_web_service(self, path: str, handler: PathHandler) -> None:
-        """Answers this path as go-restful does: slashes may follow, and everything else below it is 404 as a Status."""
+        """Add a handler as go-restful does: trailing slashes are accepted, and everything below the path is 404 as a
+        Status.
+        """
         self.add_path(path, handler)
         self._services.add(path)
 
     def remove_path(self, path: str) -> None:
-        """Ends what `add_path` or `add_web_service` began. Raises KeyError if they did not."""
+        """Remove a path of `add_path` or `add_web_service`. Raises KeyError if it is missing."""
         del self.paths[path]
         self._unlisted.discard(path)
         self._services.discard(path)
 
     def add_prefix(self, prefix: str, handler: PathHandler, *, listed: bool = False) -> None:
-        """Answers this path and everything below it that has no path of its own; the index has it if it is `listed`."""
+        """Add a handler for this path and everything below it without a handler of its own, `listed` in the index or
+        not.
+        """
         self.prefixes[prefix] = handler
         if not listed:
             self._unlisted.add(prefix)
 
     def add_post_start_hook(self, name: str, hook: Hook) -> None:
-        """Work to be done once the server listens; it is ready when all of it is done."""
+        """Add a hook that runs once the server listens; the server is ready when all hooks have run."""
         check = self.hooks.add_post_start(name, hook)
         self.add_checks(check)
 
     def add_pre_shutdown_hook(self, name: str, hook: Hook) -> None:
-        """Work to be done when the end begins, before requests are drained."""
+        """Add a hook that runs at the start of the shutdown, before requests are drained."""
         self.hooks.add_pre_shutdown(name, hook)
 
     def add_checks(self, *checks: HealthCheck, only_ready: bool = False, alive: bool = True) -> None:
-        """Adds checks to all three health paths, or to readyz alone, or (not `alive`) to all but livez."""
+        """Add checks to all three health paths, or to readyz only, or (not `alive`) to all but livez."""
         self.readyz.add(*checks)
         if not only_ready:
             self.healthz.add(*checks)
@@ -147,19 +158,19 @@ class Server:
                 self.livez.add(*checks)
 
     def all_paths(self) -> list[str]:
-        """Every path that the index has."""
+        """Return every path that the index lists."""
         return sorted({*self.paths, *self.delegated, *self.prefixes} - self._unlisted)
 
     # Requests
 
     async def handle(self, request: Request) -> Response:
-        """The director: has another server answer, or a route of the catalogue, or a handler of the path."""
+        """Dispatch a request to another server, a route of the catalogue, or the handler of a path."""
         info = request.info
         if self.delegated and (delegate := self._delegate(info.path)) is not None:
             return await delegate(request)
         route = self.catalogue.routes.get(info.template)
         if route is None and self.arrival is not None and not request.newest and self.behind is not None:
-            await self.arrival.wait(request)  # what it asks for may have been defined elsewhere
+            await self.arrival.wait(request)  # the requested resource may have been defined by another process
         if (route is None or route.by_definition) and (waiting := self._is_behind(request)) is not None:
             await waiting
             route = self.catalogue.routes.get(info.template)
@@ -175,7 +186,7 @@ class Server:
         return self._unknown(request) if handler is None else await handler(request)
 
     def _is_behind(self, request: Request) -> Awaitable[None] | None:
-        """What a request for a custom resource, or for what is not served yet, has to wait for."""
+        """Return an awaitable to wait for, for a custom or unserved resource; None if there is nothing to wait for."""
         path = request.info.path
         if self.behind is None or not path.startswith("/apis/"):
             return None
@@ -184,13 +195,17 @@ class Server:
         return self.behind(group, plural)
 
     def _delegate(self, path: str) -> PathHandler | None:
-        """Who answers a path, as what it is about was read: the group version is the first three parts of it."""
+        """Return the handler of another server for a path: the first three parts are its group version. None if there
+        is none.
+        """
         if path.startswith("/apis/"):
             return self.delegated.get("/".join(path.split("/", 4)[:4]))
         return self.delegated.get("/api") if path == "/api" or path.startswith("/api/") else None
 
     def _served(self, info: RequestInfo) -> Action:
-        """The action of a request, if its resource is served; of one for another server the group version alone."""
+        """Return the action for labels of metrics: without a route only the verb; for another server also the group
+        version.
+        """
         action = info.action
         if not info.resource_request or info.template in self.catalogue.routes:
             return action
@@ -199,7 +214,7 @@ class Server:
         return Action(action.verb)
 
     def _unknown_resource(self, request: Request) -> Response:
-        """404 below the path of a group version."""
+        """Return the 404 answer below the path of a group version."""
         if self.catalogue.is_defined(request.info.root):
             return not_found_text()
         return error_response(request, unknown_resource())
@@ -216,7 +231,7 @@ class Server:
         return handler
 
     def _unknown(self, request: Request) -> Response:
-        """404, as text or, below the root of a web service, as a Status."""
+        """Return the 404 answer, as text or, below the root of a web service, as a Status."""
         at = 0
         path = request.info.path
         for _ in range(_MOST_ROOT_PARTS):
@@ -230,20 +245,20 @@ class Server:
     # Running
 
     def prepare_run(self) -> None:
-        """Puts the filters around everything."""
+        """Wrap all handlers in the filters."""
         handle = chain(filters(self.config, self.lifecycle, self.requests, self.arrival), self.handle)
         self._handler = _front(handle, self.config.threads)
         self.readyz.add(HealthCheck("shutdown", lambda: "shutting down" if self.lifecycle.shutting_down else None))
 
     @property
     def handler(self) -> HttpHandler:
-        """The whole server as a handler of HTTP requests, e.g. for the in-process transport."""
+        """The whole server as a handler of HTTP requests, for example for the in-process transport."""
         if self._handler is None:
             raise RuntimeError("prepare_run() comes first")
         return self._handler
 
     async def start(self) -> tuple[str, int]:
-        """Listens; where. Raises OSError."""
+        """Listen and return the address. Raises OSError."""
         config = self.config
         self._http = HttpServer(self.handler, limits=config.limits, tls=config.tls)
         address = await self._http.start(config.bind_address, config.port, shares_port=config.shares_port)
@@ -252,7 +267,7 @@ class Server:
         return address
 
     def begin(self, port: int) -> HttpServer:
-        """Takes connections that another process has accepted on `port` and hands to `take` of what is returned."""
+        """Serve connections that another process accepts on `port`; the caller passes them to `take` of the result."""
         config = self.config
         self._http = HttpServer(self.handler, limits=config.limits, tls=config.tls)
         self._http.begin()
@@ -261,12 +276,13 @@ class Server:
         return self._http
 
     async def run_post_start_hooks(self) -> None:
-        """Does what is to be done at start."""
+        """Run the start hooks."""
         self.lifecycle.serving = True
         await self.hooks.run_post_start()
 
     async def stop(self) -> None:
-        """The orderly end: readyz fails, hooks, no new requests, close watches, drain, close connections.
+        """Shut down gracefully: readyz fails, hooks run, new requests are refused, watches end, connections drain and
+        close.
 
         Requests and connections together have `shutdown_timeout` seconds; then they are cut off.
         """
@@ -282,7 +298,7 @@ class Server:
             watch.finish()
         deadline = asyncio.get_running_loop().time() + config.shutdown_timeout
         if self._http is not None and not config.shutdown_send_retry_after:
-            self._http.begin_drain()  # from now on no request comes that would have to be refused
+            self._http.begin_drain()  # from now on no request arrives that would have to be refused
         try:
             async with asyncio.timeout_at(deadline):
                 await self.requests.close()
@@ -293,14 +309,14 @@ class Server:
             self._http = None
 
     async def abort(self) -> None:
-        """The end at once."""
+        """Close all connections at once."""
         if self._http is not None:
             await self._http.close()
             self._http = None
 
     @property
     def external_address(self) -> ExternalAddress:
-        """Where others reach it; port 0 stands for one that is not known before it listens."""
+        """The address for others; its port is 0 before the server listens on a free port."""
         return ExternalAddress(self.config.external_host, self._port)
 
     @property

@@ -1,4 +1,4 @@
-"""What /version says (k8s.io/apimachinery `version.Info`)."""
+"""The document of /version (k8s.io/apimachinery `version.Info`)."""
 
 from __future__ import annotations
 
@@ -12,11 +12,15 @@ MAJOR: Final = "1"
 MINOR: Final = "36"
 PATCH: Final = "3"
 GIT_VERSION: Final = f"v{MAJOR}.{MINOR}.{PATCH}+steersman.{steersman.__version__}"
+SHOWN_VERSION: Final = f"{steersman.__version__} (Kubernetes v{MAJOR}.{MINOR}.{PATCH})"
+"""The version that `--version` prints: this program's, and that of the API."""
 _MACHINES: Final = {"x86_64": "amd64", "aarch64": "arm64"}
 
 
 def version_info() -> dict[str, str]:
-    """The version document. `gitVersion` names the API version served, with this program's own as build metadata."""
+    """Return the version document. `gitVersion` is the served API version with this program's version as build
+    metadata.
+    """
     machine = platform.machine()
     return {
         "major": MAJOR,

@@ -1,1 +1,1 @@
-"""The metrics APIs of a simulated cluster: what its containers use, and values that users give."""
+"""Metrics APIs of a simulated cluster: usage of containers, and values that users set."""

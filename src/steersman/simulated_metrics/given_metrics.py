@@ -1,8 +1,9 @@
-"""custom.metrics.k8s.io and external.metrics.k8s.io: values that users give, as adapters of monitoring systems tell
-them (sigs.k8s.io/custom-metrics-apiserver).
+"""The APIs custom.metrics.k8s.io and external.metrics.k8s.io, with values that users set.
 
-A custom metric of an object is an annotation of it, `metrics.simulation.steersman.dev/NAME`. External metrics of a
-namespace are in its ConfigMap `external-metrics`, each line of a value an amount, after labels if it has some:
+They respond as adapters of monitoring systems do (sigs.k8s.io/custom-metrics-apiserver).
+
+A custom metric of an object is its annotation `metrics.simulation.steersman.dev/NAME`. External metrics of a namespace
+are in its ConfigMap `external-metrics`. Each line of a value is an amount, optionally after labels:
 `queue=mail,zone=a 30`.
 """
 
@@ -52,16 +53,15 @@ CUSTOM_VERSIONS: Final = ("v1beta1", "v1beta2")
 EXTERNAL_VERSIONS: Final = ("v1beta1",)
 _ALL: Final = "*"
 _DEPTH: Final = 3
-"""Slashes of the path of a group version."""
+"""Slashes in the path of a group version."""
 _MOST_LINES: Final = 1000
-"""Values of one external metric; those behind are left out."""
+"""Values of one external metric; further ones are left out."""
 
 Answer = MetricValueList | OldMetricValueList | ExternalMetricValueList | dict[str, Any]
 
 
 class Subject(NamedTuple):
-    """What a request for a custom metric names: objects of a resource (GROUP-qualified) in a namespace, and one of
-    their metrics."""
+    """Subject of a request for a custom metric: objects of a resource (`PLURAL.GROUP`) in a namespace, and a metric."""
 
     namespace: str
     resource: str
@@ -70,18 +70,21 @@ class Subject(NamedTuple):
 
 
 class GivenMetrics:
-    """Answers what is below the group versions of both APIs. `client` may read everything; who asks was authorized."""
+    """Handlers of the paths below both APIs.
+
+    `client` may read everything, as the request user was authorized before.
+    """
 
     def __init__(self, client: Client, catalogue: Catalogue) -> None:
         self._client = client
         self._catalogue = catalogue
 
     async def custom(self, request: Request) -> Response:
-        """Everything below /apis/custom.metrics.k8s.io."""
+        """Respond to a request below /apis/custom.metrics.k8s.io."""
         return await _answered(request, CUSTOM_METRICS, self._custom)
 
     async def external(self, request: Request) -> Response:
-        """Everything below /apis/external.metrics.k8s.io."""
+        """Respond to a request below /apis/external.metrics.k8s.io."""
         return await _answered(request, EXTERNAL_METRICS, self._external)
 
     async def _custom(self, request: Request) -> Answer:
@@ -92,7 +95,7 @@ class GivenMetrics:
         selector = _selector(request, "labelSelector")
         resource = self._resource(subject)
         found: list[MetricValue] = []
-        if _selector(request, "metricLabelSelector").matches({}):  # values have no labels
+        if _selector(request, "metricLabelSelector").matches({}):  # the values have no labels
             async for obj in self._objects(resource, subject, selector):
                 value = _amount(obj.metadata.annotations.get(ANNOTATION + subject.metric, ""))
                 if value is not None:
@@ -104,7 +107,7 @@ class GivenMetrics:
         return _custom_list(version, found)
 
     def _resource(self, subject: Subject) -> APIResource[PartialObjectMetadata]:
-        """Raises StatusError NotFound for a resource that is not served."""
+        """Return the resource of a subject. Raises StatusError NotFound if it is not served."""
         plural, _, group = subject.resource.partition(".")
         entry = self._catalogue.entry(group, plural)
         if entry is None:
@@ -116,7 +119,7 @@ class GivenMetrics:
 
     async def _objects(self, resource: APIResource[PartialObjectMetadata], subject: Subject, selector: Selector) -> Any:
         if subject.name == _ALL:
-            async for obj in self._client.each(resource, subject.namespace, label_selector=str(selector)):
+            async for obj in self._client.iterate(resource, subject.namespace, label_selector=str(selector)):
                 yield obj
         else:
             yield await self._client.get(resource, subject.name, subject.namespace)
@@ -141,7 +144,7 @@ class GivenMetrics:
 
 
 def subject_of(info: RequestInfo) -> Subject | None:
-    """What a request names, as it was judged; None for a path that names nothing."""
+    """Return the subject of a request, as it was authorized; None for a path without one."""
     action, depth = info.action, info.path.rstrip("/").count("/")
     if action.verb != "get" or not action.name:
         return None
@@ -153,7 +156,7 @@ def subject_of(info: RequestInfo) -> Subject | None:
 
 
 def external_values(text: str) -> Iterator[tuple[dict[str, str], str]]:
-    """The labels and amounts of a metric's lines; lines that have no amount are left out."""
+    """Yield the labels and amount of each line of a metric; lines without a valid amount are left out."""
     for line in text.split("\n", _MOST_LINES)[:_MOST_LINES]:
         words = line.split(" ")
         named, amount = [each for each in words[:-1] if each], _amount(words[-1])
@@ -165,7 +168,7 @@ def external_values(text: str) -> Iterator[tuple[dict[str, str], str]]:
 
 
 def resource_list(group: str, version: str) -> dict[str, Any]:
-    """What discovery says of a group version. Metrics come and go with annotations, and none is listed."""
+    """Return the discovery document of a group version. It lists no metrics, as they come and go with annotations."""
     return {"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": f"{group}/{version}", "resources": []}
 
 

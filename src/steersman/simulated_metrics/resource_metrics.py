@@ -1,4 +1,4 @@
-"""metrics.k8s.io: what pods and nodes use, as metrics-server tells it. It is computed when somebody asks."""
+"""The API metrics.k8s.io: usage of pods and nodes, as metrics-server reports it, computed at each request."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ from steersman.nodes.usage import RESOURCES, Usage, usage_of
 from steersman.rest.capabilities import Encoded, Item, Listing, ListOptions
 from steersman.rest.context import Context
 from steersman.rest.resource import Column, Resource
-from steersman.work.yielding import unhurried
+from steersman.work.yielding import time_sliced
 
 WINDOW: Final = 15
-"""Seconds over which usage is told, if a container has run for so long."""
+"""Seconds that usage is reported for, if the container has run for so long."""
 _NANO: Final = 10**9
 
 M = TypeVar("M", bound=PodMetrics | NodeMetrics)
@@ -42,7 +42,10 @@ M_co = TypeVar("M_co", bound=PodMetrics | NodeMetrics, covariant=True)
 
 
 def metrics_of_pod(pod: Pod, now: int) -> PodMetrics | None:
-    """None for a pod that does not run, or has for less than a second; `now` is in seconds since 1970."""
+    """Return the metrics of a pod; None if it does not run, or has run for less than a second.
+
+    `now` is in seconds since 1970.
+    """
     usages = usage_of(pod)
     window = min((now - each.since for each in usages), default=0)
     if window <= 0:
@@ -57,7 +60,7 @@ def metrics_of_pod(pod: Pod, now: int) -> PodMetrics | None:
 
 
 def metrics_of_node(node: Node, pods: Iterable[Pod]) -> NodeMetrics:
-    """The sum of what its pods use."""
+    """Return the metrics of a node, the sum of its pods' usage."""
     usages = [usage for pod in pods for usage in usage_of(pod)]
     return NodeMetrics(
         metadata=_metadata(node.metadata), timestamp=times.now(), window=_window(WINDOW), usage=_amounts(usages)
@@ -79,40 +82,42 @@ def _amounts(usages: Iterable[Usage]) -> dict[str, str]:
 
 
 class Measured(Protocol[M_co]):
-    """Objects of a cluster, and how their metrics are had."""
+    """Measured objects of a cluster, and their metrics."""
 
     def metrics_of(self, namespace: str, name: str) -> M_co:
-        """Of one object. Raises StatusError NotFound."""
+        """Return the metrics of one object. Raises StatusError NotFound."""
         ...
 
     def each(self, namespace: str) -> Sequence[tuple[ObjectMeta, Callable[[], M_co | None]]]:
-        """Of all objects of a namespace, or of all: what selects them, and what gives their metrics."""
+        """Return all objects of a namespace ("" for all namespaces): metadata, and a function that returns
+        the metrics.
+        """
         ...
 
 
 class UsageStorage(Generic[M]):
-    """What the metrics of objects are read from (rest.capabilities Getter, Lister)."""
+    """Read-only storage of computed metrics (rest.capabilities Getter, Lister)."""
 
     def __init__(self, resource: Resource[M, Any], objects: Measured[M]) -> None:
         self._kind: Kind[M] = resource.kind
         self._objects: Measured[M] = objects
 
     def decode(self, item: Item) -> M:
-        """See ResourceStorage."""
+        """Decode an item; see ResourceStorage."""
         found: M = self._kind.decode(item.body)
         return found
 
     def remember(self, item: Item, kind: object, encoded: bytes) -> None:
-        """Keeps nothing: it is another usage the next time."""
+        """Do nothing, as usage differs at the next request."""
 
     async def get(self, ctx: Context, name: str, resource_version: str = "") -> Item:
-        """See Getter."""
+        """Return the metrics of one object; see Getter."""
         return Encoded(self._kind.body(self._objects.metrics_of(ctx.action.namespace, name)))
 
     async def list(self, ctx: Context, options: ListOptions) -> Listing:
-        """See Lister. Such lists have no version and are not cut into pages."""
+        """Return the metrics of objects; see Lister. Such lists have no resourceVersion and no pages."""
         found: list[Item] = []
-        async for metadata, metrics_of in unhurried(self._objects.each(ctx.action.namespace)):
+        async for metadata, metrics_of in time_sliced(self._objects.each(ctx.action.namespace)):
             fields = {"metadata.name": metadata.name, "metadata.namespace": metadata.namespace}
             if options.label_selector.matches(metadata.labels) and options.field_selector.matches(fields):
                 metrics = metrics_of()
@@ -122,43 +127,43 @@ class UsageStorage(Generic[M]):
 
 
 class MeasuredPods:
-    """Pods that run."""
+    """Metrics of running pods."""
 
     def __init__(self, informers: Callable[[], Informers]) -> None:
         self._informers = informers
 
     def metrics_of(self, namespace: str, name: str) -> PodMetrics:
-        pod = self._informers().of(PODS).get(namespace, name)
+        pod = self._informers().for_resource(PODS).get(namespace, name)
         if pod is None:
             raise not_found(GroupResource("", "pods"), name)
-        found = metrics_of_pod(pod, int(times.moment()))
+        found = metrics_of_pod(pod, int(times.unix_now()))
         if found is None:
             raise not_found(GroupResource(RESOURCE_METRICS, "podmetrics"), f"{namespace}/{name}")
         return found
 
     def each(self, namespace: str) -> Sequence[tuple[ObjectMeta, Callable[[], PodMetrics | None]]]:
-        now = int(times.moment())
-        pods = self._informers().of(PODS).list(namespace or None)
+        now = int(times.unix_now())
+        pods = self._informers().for_resource(PODS).list(namespace or None)
         return [(each.metadata, partial(metrics_of_pod, each, now)) for each in pods]
 
 
 class MeasuredNodes:
-    """Nodes, by what runs on them."""
+    """Metrics of nodes, by the pods that run on them."""
 
     def __init__(self, informers: Callable[[], Informers]) -> None:
         self._informers = informers
 
     def metrics_of(self, namespace: str, name: str) -> NodeMetrics:
-        node = self._informers().of(NODES).get("", name)
+        node = self._informers().for_resource(NODES).get("", name)
         if node is None:
             raise not_found(GroupResource("", "nodes"), name)
         return self._of(node)
 
     def each(self, namespace: str) -> Sequence[tuple[ObjectMeta, Callable[[], NodeMetrics | None]]]:
-        return [(each.metadata, partial(self._of, each)) for each in self._informers().of(NODES).list()]
+        return [(each.metadata, partial(self._of, each)) for each in self._informers().for_resource(NODES).list()]
 
     def _of(self, node: Node) -> NodeMetrics:
-        pods = self._informers().of(PODS)
+        pods = self._informers().for_resource(PODS)
         pods.add_index(BY_NODE, by_node)
         return metrics_of_node(node, pods.indexed(BY_NODE, node.metadata.name))
 

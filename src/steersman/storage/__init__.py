@@ -1,5 +1,5 @@
-"""The versioned key-value contract, its implementations, and the watch cache on top.
+"""The versioned key-value storage contract, its implementations, and the watch cache.
 
-`interface` is the contract; `memory` and `sqlite` implement it; `cacher` keeps one resource as it is served and tells
-its watchers of every change.
+`interface` is the contract; `memory`, `sqlite`, `etcd` and `shared` implement it. `cache` keeps a resource in the
+served form and sends every change to its watchers.
 """

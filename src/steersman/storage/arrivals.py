@@ -1,9 +1,10 @@
-"""Requests that wait, before anything of them is judged, for all that was committed before they came.
+"""A barrier for new requests: each waits until this server knows all writes that were committed before it arrived.
 
-Where several servers write to one storage, each knows of the others' writes some milliseconds late. The objects that a
-server judges requests by (rights, policies, webhooks, quotas, definitions, accounts) lie in that storage, too. So a
-request first asks for the newest revision there is, together with all that come at the same time. It goes on once
-everything up to there has been told of, which it nearly always has been. A server that is alone on its storage asks nothing.
+If several servers write to one storage, each learns of the others' writes some milliseconds late. Objects that decide
+about requests (rights, policies, webhooks, quotas, definitions, accounts) are in that storage, too. So a request first
+reads the newest revision from storage, together with all concurrent requests. It continues once every subscriber has
+processed all events up to that revision, which is nearly always so already. A server that is alone on its storage reads
+nothing.
 """
 
 from __future__ import annotations
@@ -15,21 +16,21 @@ from functools import partial
 from typing import Final
 
 from steersman.storage.interface import Answered, Storage, StorageUnavailable
-from steersman.work.yielding import in_turns
+from steersman.work.yielding import run_in_slices
 
 logger = logging.getLogger(__name__)
 
 PATIENCE: Final = 3.0
-"""Seconds that a request waits, as long as a read waits for a cache."""
+"""Seconds that a request waits, the same as a read waits for a cache."""
 _WOKEN: Final = 8
-"""Requests that go on in one turn of the loop."""
+"""Requests that continue in one turn of the event loop."""
 
 
 class Arrivals:
-    """Questions for the newest revision of `storage`, one at a time.
+    """Reads of the newest revision of `storage`, one at a time, that requests wait for.
 
-    While the storage does not answer, or does not tell of what is committed, no request waits: they are judged by what
-    is known, and each that comes has it tried again, one at a time.
+    While storage does not answer, or does not deliver committed events, no request waits: requests are decided by the
+    known state, and each new request starts another attempt unless one is running.
     """
 
     def __init__(
@@ -40,24 +41,29 @@ class Arrivals:
         is_alone: Callable[[], bool] = lambda: False,
         patience: float = PATIENCE,
     ) -> None:
-        """`ask` asks `storage` for its newest revision, by default as anybody does; it may raise StorageUnavailable.
-        While this server `is_alone`, everything that was acknowledged has been told of, and nothing is asked."""
+        """Take the storage. `ask` requests its newest revision (by default with `current_revision`) and may raise
+        StorageUnavailable.
+
+        While `is_alone` returns True, all acknowledged writes are known, and nothing is read.
+        """
         self._storage = storage
         self._ask = ask or self._ask_as_anybody
         self._is_alone = is_alone
         self._patience = patience
         self._next: list[asyncio.Future[int]] = []
-        """Requests that the next question is for."""
+        """Requests that wait for the next read."""
         self._is_asking = False
         self._question: asyncio.Task[None] | None = None
         self._catching_up: set[asyncio.Task[None]] = set()
         self._is_closed = False
         self.is_silent = False
-        """Whether the last requests that have waited did so in vain."""
+        """True if the last requests waited in vain."""
 
     def arrived(self) -> asyncio.Future[int] | int:
-        """Return the newest revision of now once everything up to there has been told of, 0 if that is not to be found
-        out in time."""
+        """Return the present newest revision, or a future of it that completes when all its events are processed.
+
+        The result is 0 if it cannot be determined in time.
+        """
         if self._is_alone():
             return self._storage.revision
         if self.is_silent:
@@ -71,7 +77,7 @@ class Arrivals:
         return arrival
 
     async def stop(self) -> None:
-        """Ask nothing any more, and let everybody go on."""
+        """Stop reading, and let all waiting requests continue."""
         self._is_closed = True
         self.is_silent = True
         ended = list(self._catching_up)
@@ -142,18 +148,20 @@ class Arrivals:
     def _is_told(self, newest: int, arrivals: list[asyncio.Future[int]]) -> None:
         if self.is_silent and not self._is_closed:
             self.is_silent = False
-            logger.info("requests wait again for what other servers have acknowledged")
+            logger.info("requests wait again for the acknowledged writes of other servers")
         _let_go(arrivals, newest)
 
     def _give_up(self, arrivals: list[asyncio.Future[int]], why: str) -> None:
         if not self.is_silent:
             self.is_silent = True
-            logger.warning("storage does not tell what is newest: requests are judged by what is known: %s", why)
+            logger.warning(
+                "storage does not report its newest revision, requests are decided by the known state: %s", why
+            )
         _let_go(arrivals, 0)
 
 
 def _let_go(arrivals: list[asyncio.Future[int]], newest: int) -> None:
-    """Let requests go on, few of many in one turn of the loop, and forget them."""
+    """Let requests continue, a few in each turn of the event loop, and clear the list."""
     waiting = arrivals[::-1]
     arrivals.clear()
 
@@ -164,4 +172,4 @@ def _let_go(arrivals: list[asyncio.Future[int]], newest: int) -> None:
                 arrival.set_result(newest)
         return bool(waiting)
 
-    in_turns(let_few_go, 0.0)
+    run_in_slices(let_few_go, 0.0)

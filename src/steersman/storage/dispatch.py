@@ -1,4 +1,4 @@
-"""Who is told of which committed write: subscriptions by prefix, at a cost that does not grow with their number."""
+"""Dispatch of committed writes to subscriptions by key prefix, at a cost independent of the number of subscriptions."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _ROUTES_KEPT: Final = 4096
 
 
 class Registration:
-    """One subscription. While it is held back (`hold`), events collect in a buffer instead of being delivered."""
+    """A subscription. While it is on hold, events are buffered instead of delivered."""
 
     __slots__ = ("_deliver", "_dispatcher", "_lost", "active", "held", "prefix")
 
@@ -27,37 +27,37 @@ class Registration:
         self._deliver = deliver
         self._dispatcher = dispatcher
         self.held: list[Event] | None = None
-        """Events that came while older ones were being replayed; None where none are held back."""
+        """Events that were committed while older ones were being replayed; None if it is not on hold."""
 
     def hold(self) -> None:
-        """Collects events from here on, while older ones are being replayed."""
+        """Buffer events from now on, while older ones are being replayed."""
         self.held = []
 
     def release(self) -> None:
-        """Delivers what was collected, and each event as it comes from here on."""
+        """Deliver the buffered events, and from now on each event when it is committed."""
         held, self.held = self.held, None
         if held:
             self.deliver_now(held)
 
     def deliver_now(self, events: Sequence[Event]) -> None:
-        """Delivers, held back or not. A subscriber that fails is logged and ended, so that it harms nobody else."""
+        """Deliver events, on hold or not. The failure of a subscriber is logged and ends only its own subscription."""
         if not self.active:
             return
         try:
             self._deliver(events)
         except Exception:
-            logger.exception("a subscriber to %s failed and is ended", self.prefix)
+            logger.exception("the subscription to %s failed and is cancelled", self.prefix)
             self.cancel()
 
     def lose(self, error: Exception) -> None:
-        """Ends it, as events are missing."""
+        """Cancel the subscription because events are missing, and call its `lost` callback."""
         if self.active:
             self.cancel()
             if self._lost is not None:
                 self._lost(error)
 
     def cancel(self) -> None:
-        """Ends it; nothing is delivered any more."""
+        """Cancel the subscription; no more events are delivered."""
         if self.active:
             self.active = False
             self.held = None
@@ -65,10 +65,10 @@ class Registration:
 
 
 class Dispatcher:
-    """Routes events to registrations by the prefix each is registered for.
+    """A router of events to subscriptions by key prefix.
 
-    A key's route (the registrations that may want it) depends on its parent alone but for prefixes that reach into
-    the last segment; it is computed once per parent and remembered, within a bound, until registrations change.
+    The subscriptions that may want a key depend only on the key's parent, except for prefixes that reach into the last
+    segment. They are computed once for each parent and cached, within a bound, until subscriptions change.
     """
 
     def __init__(self) -> None:
@@ -78,29 +78,29 @@ class Dispatcher:
         )
 
     def add(self, prefix: str, deliver: Deliver, lost: Lost | None = None) -> Registration:
-        """Registers `deliver` for every key that starts with `prefix`; `lost` is told if events are missing."""
+        """Subscribe `deliver` to every key that starts with `prefix`; `lost` is called if events are missing."""
         registration = Registration(self, prefix, deliver, lost)
         self._registrations[registration] = None
         self._routes.forget()
         return registration
 
     def remove(self, registration: Registration) -> None:
-        """Forgets a registration."""
+        """Remove a subscription."""
         self._registrations.pop(registration, None)
         self._routes.forget()
 
     def clear(self) -> None:
-        """Ends every registration."""
+        """Cancel every subscription."""
         for registration in tuple(self._registrations):
             registration.cancel()
 
     def lose(self, error: Exception) -> None:
-        """Ends every registration, as events are missing."""
+        """Cancel every subscription because events are missing."""
         for registration in tuple(self._registrations):
             registration.lose(error)
 
     def dispatch(self, events: Sequence[Event]) -> None:
-        """Delivers events (in revision order) to all who are registered for their keys, one call for each of them."""
+        """Deliver events, in order of their revisions, with one call for each subscription."""
         batches: dict[Registration, list[Event]] = {}
         routes = self._routes
         for event in events:
@@ -125,7 +125,7 @@ class Dispatcher:
                 registration.held.extend(batch)
 
     def _route(self, directory: str) -> tuple[tuple[Registration, ...], tuple[Registration, ...]]:
-        """Registrations for every key with this parent, and those for only some of them."""
+        """Return the subscriptions to all keys with this parent, and those to some of them."""
         whole = tuple(each for each in self._registrations if directory.startswith(each.prefix))
         partial = tuple(
             each

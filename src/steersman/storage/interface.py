@@ -1,9 +1,8 @@
-"""The storage contract: etcd's model of one revision for all keys, compare and swap, watch from a revision, leases.
+"""The storage contract: etcd's model of one revision for all keys, compare-and-swap, watch from a revision, leases.
 
-Every implementation is held to it by one suite of tests (tests/storage).
-Keys are text such as `/registry/pods/default/nginx`; ordering is by code point. Values are bytes and never empty.
-Revisions are positive and grow by one with every committed write; a fresh store is at revision 1.
-A write returns only once it is durable and every subscriber has been told of it.
+All implementations pass the same suite of tests (tests/storage). Keys are text such as `/registry/pods/default/nginx`,
+ordered by code point. Values are bytes and never empty. Revisions are positive and grow by one with every committed
+write; a new store is at revision 1. A write returns only once it is durable and has been delivered to every subscriber.
 """
 
 from __future__ import annotations
@@ -12,15 +11,19 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
 
+from msgspec import Struct
+
 from steersman.storage.refusals import Account
 
 SEALED: Final = b"k8s:enc:"
-"""With what the values begin that are stored encrypted. One that is handed out so could not be decrypted."""
+"""The prefix of encrypted values. A value that is returned with this prefix could not be decrypted."""
 
 
 @dataclass(slots=True)
 class KeyValue:
-    """A key's value at a revision. `create_revision` is when the key came to be, `mod_revision` its last write."""
+    """A key's value at a revision. `create_revision` is that of the key's creation, `mod_revision` that of its last
+    write.
+    """
 
     key: str
     value: bytes
@@ -28,11 +31,10 @@ class KeyValue:
     mod_revision: int
 
 
-@dataclass(slots=True)
-class Event:
-    """One committed write. `current` is None for a delete; `previous` is None for a create.
+class Event(Struct):
+    """A committed write. `current` is None for a delete; `previous` is None for a create.
 
-    `revision` is that of the write; a deleted key's `previous` keeps the revision of its last write.
+    `revision` is that of the write; `previous` of a deleted key has the revision of its last write.
     """
 
     revision: int
@@ -43,8 +45,9 @@ class Event:
 
 @dataclass(slots=True)
 class Range:
-    """The answer to a range: `items` in key order, the `revision` they are of, whether `more` follow,
-    and how many keys the whole range holds (`count`, -1 where it was not asked for)."""
+    """The result of a range: `items` in key order, their `revision`, a flag for `more` that follow, and the number of
+    keys in the whole range (`count`, -1 if it was not requested).
+    """
 
     items: Sequence[KeyValue]
     revision: int
@@ -53,7 +56,7 @@ class Range:
 
 
 class KeyExists(Exception):
-    """A create found its key taken."""
+    """The error of a create whose key exists."""
 
     def __init__(self, current: KeyValue) -> None:
         super().__init__(current.key)
@@ -61,7 +64,7 @@ class KeyExists(Exception):
 
 
 class Conflict(Exception):
-    """A compare and swap lost: `current` is what the key holds now, None if nothing."""
+    """The error of a lost compare-and-swap: `current` is the key's present value, None if it has none."""
 
     def __init__(self, key: str, current: KeyValue | None) -> None:
         super().__init__(key)
@@ -69,7 +72,7 @@ class Conflict(Exception):
 
 
 class Compacted(Exception):
-    """The revision asked for is no longer kept; `revision` is the oldest that is."""
+    """The error for a requested revision that has been compacted; `revision` is the oldest available."""
 
     def __init__(self, revision: int) -> None:
         super().__init__(f"compacted at {revision}")
@@ -77,7 +80,7 @@ class Compacted(Exception):
 
 
 class FutureRevision(Exception):
-    """The revision asked for has not happened yet; `current` is the newest."""
+    """The error for a requested revision that is not reached yet; `current` is the newest."""
 
     def __init__(self, requested: int, current: int) -> None:
         super().__init__(f"revision {requested} is in the future of {current}")
@@ -86,32 +89,34 @@ class FutureRevision(Exception):
 
 
 class StorageUnavailable(Exception):
-    """The store cannot take a request now (closed, disk full, no connection); nothing was written."""
+    """The error of a store that cannot process requests now (closed, disk full, no connection); nothing was written."""
 
 
 class OutcomeUnknown(StorageUnavailable):
-    """The connection was lost, time ran out, or the disk failed, while a write was under way: it may have been
-    committed, or not."""
+    """The error of a write during which the connection was lost, time ran out, or the disk failed.
+
+    The write may have been committed, or not.
+    """
 
 
 class ValueRefused(StorageUnavailable):
-    """The store does not take this value, and would take others; nothing was written."""
+    """The error for a value that the store does not accept, while it accepts others; nothing was written."""
 
 
 class StorageDamaged(StorageUnavailable):
-    """What is stored is not what was written."""
+    """The error for stored data that differ from those written."""
 
 
 class StorageLocked(Exception):
-    """Another process has the store open."""
+    """The error of a store that another process has open."""
 
 
 class StorageFormatError(Exception):
-    """What is stored is not ours, is damaged, or was written by a newer version; it was left as it is."""
+    """The error for stored data of another program or a newer version, or damaged data; they were left unchanged."""
 
 
 class Unreadable(Exception):
-    """The value of `key` is there and cannot be decrypted; `why` in upstream's words."""
+    """The error for a value that cannot be decrypted; `why` is in upstream's words."""
 
     def __init__(self, key: str, why: str) -> None:
         super().__init__(f'unable to transform key "{key}": {why}')
@@ -120,7 +125,7 @@ class Unreadable(Exception):
 
 
 class Undecodable(Exception):
-    """The value of `key` is there, and is no object of what should be there."""
+    """The error for a value that is not an object of the expected kind."""
 
     def __init__(self, key: str, why: str) -> None:
         super().__init__(f"{key} cannot be read: {why}")
@@ -128,25 +133,31 @@ class Undecodable(Exception):
 
 
 class Unwritable(Exception):
-    """A value cannot be encrypted; nothing was written."""
+    """The error for a value that cannot be encrypted; nothing was written."""
 
 
 class Subscription(Protocol):
-    """A running watch on a prefix."""
+    """A running subscription to a prefix."""
 
     def cancel(self) -> None:
-        """Ends it; `deliver` is not called again."""
+        """End the subscription; `deliver` is not called again."""
         ...
 
 
 Answered = Callable[[int | StorageUnavailable], None]
-"""Takes the newest revision, or why it is not known, on the loop; must not block, nor raise."""
+"""A callback that takes the newest revision, or the error if it is unknown. Called on the event loop; it must neither
+block nor raise.
+"""
 
 Deliver = Callable[[Sequence[Event]], None]
-"""Takes events of a prefix in revision order, on the loop, before the write that made them is acknowledged."""
+"""A callback that takes events of a prefix in revision order, called on the event loop before the write is
+acknowledged.
+"""
 
 Lost = Callable[[Exception], None]
-"""Told once, on the loop, that events are missing which nobody has kept: who follows the store is to begin anew."""
+"""A callback that is called once, on the event loop, if events are missing and cannot be replayed: the subscriber must
+relist.
+"""
 
 
 class Storage(Protocol):
@@ -154,109 +165,130 @@ class Storage(Protocol):
 
     @property
     def revision(self) -> int:
-        """The newest revision this process knows of; every subscriber has been told of all events up to it."""
+        """Return the newest revision that this process knows; all events up to it have been delivered to every
+        subscriber.
+        """
         ...
 
     knows_newest: bool
-    """Whether `revision` is the newest there is, as nobody else writes: then nobody has to ask `current_revision`."""
+    """True if `revision` is the newest because nobody else writes. Then there is no need for `current_revision`."""
 
     has_other_servers: bool
-    """Whether servers of which this one does not know write there too, in an order that nobody keeps."""
+    """True if servers unknown to this one write there, too, so that concurrent writes have no defined order."""
 
     async def current_revision(self) -> int:
-        """The newest revision there is, whoever committed it. Raises StorageUnavailable."""
+        """Return the newest revision, whoever committed it. Raises StorageUnavailable."""
         ...
 
     @property
     def compact_revision(self) -> int:
-        """The oldest revision that can be read, as far as this process knows; 0 where nothing was compacted yet."""
+        """Return the oldest readable revision that this process knows, 0 if nothing was compacted yet."""
         ...
 
     @property
     def refusal(self) -> str:
-        """Why no write is taken any more until the store is opened anew, "" while nothing is wrong."""
+        """Return why no write is accepted until the store is opened again, "" while nothing is wrong."""
         ...
 
     refusals: Account
-    """What it refuses, for the log, a metric and `/readyz`."""
+    """An account of refused requests, for the log, a metric and `/readyz`."""
 
     @property
     def seals(self) -> bool:
-        """True if values lie there otherwise than they are given, encrypted or in another form: then any verb may raise
-        Unreadable or Undecodable, and writes Unwritable."""
+        """Return True if values are stored differently than given, encrypted or in another form.
+
+        Then every method may raise Unreadable or Undecodable, and writes may raise Unwritable.
+        """
         ...
 
     async def is_stale(self, key: str) -> bool:
-        """Whether the value is to be written anew though it does not change, as it would be encrypted otherwise now,
-        or stored in another form. Raises Unreadable, Undecodable."""
+        """Return True if an unchanged value must be written again, to be encrypted or stored differently.
+
+        Raises Unreadable, Undecodable.
+        """
         ...
 
     async def get(self, key: str, *, revision: int = 0) -> KeyValue | None:
-        """The key's value now, or at `revision`. Raises Compacted, FutureRevision."""
+        """Return the key's value now, or at `revision`. Raises Compacted, FutureRevision."""
         ...
 
     async def range(
         self, prefix: str, *, start: str = "", limit: int = 0, revision: int = 0, count: bool = False
     ) -> Range:
-        """The keys under `prefix`, from `start` on (inclusive) if given, at most `limit` (0: all), at `revision`
-        (0: now). Raises Compacted, FutureRevision."""
+        """Return the keys under `prefix`, from `start` on (inclusive) if given, at most `limit` (0: all), at `revision`
+        (0: now).
+
+        Raises Compacted, FutureRevision.
+        """
         ...
 
     async def create(self, key: str, value: bytes, *, ttl: int = 0) -> KeyValue:
-        """Stores a new key, to vanish after `ttl` seconds unless that is 0. Raises KeyExists."""
+        """Store a new key, which is deleted after `ttl` seconds unless `ttl` is 0. Raises KeyExists."""
         ...
 
     async def update(self, key: str, value: bytes, *, expected_revision: int, ttl: int = 0) -> KeyValue:
-        """Replaces the key's value if its mod_revision is the expected one. Raises Conflict. A `ttl` starts anew;
-        0 takes it away."""
+        """Replace the key's value if its mod_revision is the expected one. Raises Conflict.
+
+        A `ttl` replaces the old one; 0 removes it.
+        """
         ...
 
     async def delete(self, key: str, *, expected_revision: int) -> Event:
-        """Deletes the key if its mod_revision is the expected one. Raises Conflict."""
+        """Delete the key if its mod_revision is the expected one. Raises Conflict."""
         ...
 
     async def subscribe(
         self, prefix: str, *, after_revision: int, deliver: Deliver, lost: Lost | None = None
     ) -> Subscription:
-        """Calls `deliver` with every event under `prefix` later than `after_revision`, without gap or repetition:
-        first those already kept, then each as it is committed. Where others write, a store may be cut off for longer
-        than events are kept: it says so to `lost`, and the subscription is over. Raises Compacted, FutureRevision."""
+        """Call `deliver` with every event under `prefix` after `after_revision`, without gap or repetition.
+
+        Stored events come first, then each event when it is committed. A store with other writers may be disconnected
+        for longer than events are kept. It then calls `lost`, and the subscription has ended. Raises Compacted,
+        FutureRevision.
+        """
         ...
 
     async def wait_until(self, revision: int) -> None:
-        """Returns once every subscriber has been told of all events up to `revision`; at once if that is the past.
-        Waits without bound for a revision that does not come: the caller sets the time. Raises StorageUnavailable."""
+        """Return once all events up to `revision` have been delivered to every subscriber; immediately for a past
+        revision.
+
+        Waits without a limit for a revision that never comes, so the caller sets a timeout. Raises StorageUnavailable.
+        """
         ...
 
     async def compact(self, revision: int) -> None:
-        """Forgets what only revisions before `revision` show. Raises Compacted, FutureRevision."""
+        """Remove history that only revisions before `revision` show. Raises Compacted, FutureRevision."""
         ...
 
     async def close(self) -> None:
-        """Completes what was begun and releases everything."""
+        """Complete running work and release everything."""
         ...
 
 
 class Waiter(Protocol):
-    """Whoever is told what became of a write: an asyncio.Future of the event, or what has as much of one."""
+    """A receiver of the result of a write: an asyncio.Future of the event, or an object with these methods."""
 
     def done(self) -> bool:
-        """Whether nobody waits any more."""
+        """Return True if nobody waits for the result any more."""
         ...
 
     def set_result(self, event: Event, /) -> None:
-        """It was committed, and every subscriber has been told of it."""
+        """Report that the write was committed and has been delivered to every subscriber."""
         ...
 
     def set_exception(self, error: Exception, /) -> None:
-        """It was not; what the verb would raise."""
+        """Report that the write was not committed, with the error that the method would raise."""
         ...
 
 
 class OwnStorage(Storage, Protocol):
-    """A store that only this process writes, and that tells of a write without a coroutine for each."""
+    """A store that only this process writes, and that reports results of writes without a coroutine for each."""
 
     def submit(self, key: str, value: bytes | None, expected_revision: int, ttl: int, waiter: Waiter) -> None:
-        """A create (`expected_revision` 0), update, or delete (no `value`), of which `waiter` is told on the loop, now
-        or later. Key and value are such as `keys.check_write` takes. Raises StorageUnavailable."""
+        """Start a create (`expected_revision` 0), an update, or a delete (no `value`), and report the result to
+        `waiter`.
+
+        The report comes on the event loop, immediately or later. Key and value must pass `keys.check_write`. Raises
+        StorageUnavailable.
+        """
         ...

@@ -1,4 +1,4 @@
-"""Keys and prefixes: which keys a prefix covers, which keys may be stored."""
+"""Keys and prefixes: the range of a prefix, and the validity of keys."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _SURROGATES: Final = range(0xD800, 0xE000)
 
 
 def prefix_end(prefix: str) -> str | None:
-    """The least text greater than every key under `prefix`, None if there is none (every key is smaller)."""
+    """Return the smallest text greater than every key under `prefix`, None if every text is smaller."""
     for index in range(len(prefix) - 1, -1, -1):
         following = ord(prefix[index]) + 1
         if following > _LAST_CODE_POINT:
@@ -21,17 +21,20 @@ def prefix_end(prefix: str) -> str | None:
 
 
 def after(key: str) -> str:
-    """The least text greater than `key`: where a page that ended with it goes on."""
+    """Return the smallest text greater than `key`, where the page after it starts."""
     return key + "\0"
 
 
 def parent(key: str) -> str:
-    """The key up to and including its last slash: `/registry/pods/default/` of `/registry/pods/default/nginx`."""
+    """Return the key up to its last slash, inclusive: `/registry/pods/default/` of `/registry/pods/default/nginx`."""
     return key[: key.rfind("/") + 1]
 
 
 def check_write(key: str, value: bytes | None) -> None:
-    """Raises ValueError for what no implementation could keep: an empty key or value, a NUL or a lone surrogate."""
+    """Raise ValueError for a key or value that no implementation could store.
+
+    That is an empty key or value, or a key with a NUL or a lone surrogate.
+    """
     if not key or "\0" in key:
         raise ValueError(f"not a key: {key!r}")
     if not key.isascii():

@@ -1,4 +1,4 @@
-"""Subscribers that are still to be told of events which the storage below has told, as these take long to read."""
+"""Subscribers that lag behind the storage below, because their events take long to read."""
 
 from __future__ import annotations
 
@@ -7,31 +7,33 @@ from collections.abc import Awaitable
 from typing import Final, Protocol
 
 _PATIENCE: Final = 3.0
-"""Seconds that a request waits for subscribers, as long as a read waits for a cache."""
+"""Seconds that a request waits for subscribers, the same as a read waits for a cache."""
 
 
 class LateFeed(Protocol):
-    """A subscriber with events that wait."""
+    """A subscriber with waiting events."""
 
     told: int
-    """The revision up to which nothing waits."""
+    """The revision up to which no event waits."""
     caught_up: asyncio.Event
     """Set when no event waits any more."""
 
 
 class Late:
-    """The late subscribers of one storage, or of several."""
+    """The lagging subscribers of one storage, or of several."""
 
     def __init__(self) -> None:
         self.feeds: Final[set[LateFeed]] = set()
 
     def behind(self, revision: int) -> Awaitable[None] | None:
-        """Return what completes once all are told of everything up to a revision, or after 3 seconds; None if they
-        are."""
+        """Return an awaitable that completes once all subscribers have reached a revision, or after _PATIENCE seconds.
+
+        Returns None if none lags.
+        """
         return self._wait(revision) if self.feeds else None
 
     async def wait_until(self, revision: int) -> None:
-        """Return once all are told of everything up to a revision."""
+        """Return once all subscribers have reached a revision."""
         for feed in [feed for feed in self.feeds if feed.told < revision]:
             await feed.caught_up.wait()
 

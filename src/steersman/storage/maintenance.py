@@ -1,4 +1,4 @@
-"""What a store does by itself in the background: compaction of old history, expiry of leases."""
+"""Background work of a store: compaction of old history, expiry of leases."""
 
 from __future__ import annotations
 
@@ -10,29 +10,31 @@ from steersman.storage.interface import Storage, StorageUnavailable
 from steersman.work.periodic import Periodic
 
 COMPACTION_INTERVAL: Final = 300.0
-"""Seconds between compactions, as kube-apiserver's `--etcd-compaction-interval`."""
+"""Seconds between compactions, the default of kube-apiserver's `--etcd-compaction-interval`."""
 LEASE_INTERVAL: Final = 1.0
-"""Seconds between looks for expired leases."""
+"""Seconds between checks for expired leases."""
 _SAID_EVERY: Final = 60.0
-"""Seconds between lines of the log about the same failure."""
+"""Seconds between log lines about the same failure."""
 
 
 class Compactor:
-    """Forgets history older than one interval: each tick compacts to the revision that was newest at the last."""
+    """Compaction of history older than one interval: each tick compacts to the revision that was newest at the last
+    tick.
+    """
 
     def __init__(self, storage: Storage) -> None:
         self._storage = storage
         self._seen = 0
 
     async def tick(self) -> None:
-        """One round, to be called every interval."""
+        """Compact once; called every interval."""
         target, self._seen = self._seen, self._storage.revision
         if target:
             await self._storage.compact(target)
 
 
 def compaction(interval: float, work: Callable[[], Awaitable[object]]) -> Periodic:
-    """Return compaction of old history by `work`."""
+    """Return a periodic task that compacts by calling `work`."""
     return _periodic("compaction", work, interval)
 
 
@@ -41,7 +43,7 @@ def _periodic(name: str, work: Callable[[], Awaitable[object]], interval: float)
 
 
 class Background:
-    """The tasks a store runs from its opening to its closing."""
+    """The background tasks of an open store."""
 
     def __init__(self) -> None:
         self._tasks: list[asyncio.Task[None]] = []
@@ -55,7 +57,7 @@ class Background:
         compaction_interval: float,
         lease_interval: float,
     ) -> None:
-        """Starts compaction and expiry; an interval of 0 leaves one out."""
+        """Start compaction and lease expiry; an interval of 0 disables a task."""
         if compaction_interval > 0:
             self._periodic.append(compaction(compaction_interval, Compactor(storage).tick))
         if lease_interval > 0:
@@ -64,11 +66,11 @@ class Background:
             each.start()
 
     def run(self, work: Coroutine[object, object, None]) -> None:
-        """Runs `work` until it returns, or the store closes."""
+        """Run `work` until it returns or the store is closed."""
         self._tasks.append(asyncio.create_task(work))
 
     async def stop(self) -> None:
-        """Cancels all and waits for them to end."""
+        """Cancel all tasks and wait for their end."""
         tasks, self._tasks = self._tasks, []
         for task in tasks:
             task.cancel()

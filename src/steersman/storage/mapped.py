@@ -1,9 +1,9 @@
 """A storage that keeps values in another form in the storage below: encrypted, or as objects of other versions.
 
-Values that are stored as they are pass through. Others are mapped where they are asked for, some microseconds for a
-small one. Large ones are mapped in the worker threads, and keys of encrypted ones are fetched first. Subscribers are
-told in the order of revisions: behind an event whose value is large, or whose key has to be fetched, the others wait,
-and so does whoever asks for their revisions.
+Values in their stored form pass through. Others are mapped when they are read, which takes some microseconds for a
+small value. Large values are mapped in worker threads, and the keys of encrypted values are fetched first. Subscribers
+get events in revision order: if an event's value is large, or its key must be fetched, later events wait, and so do
+readers that need their revisions.
 """
 
 from __future__ import annotations
@@ -31,38 +31,39 @@ from steersman.storage.interface import (
 from steersman.storage.late import Late
 from steersman.storage.wrapping import WrappingStorage
 from steersman.work.offloading import begin_task
-from steersman.work.yielding import Turn, unhurried
+from steersman.work.yielding import TimeSlice, time_sliced
 
 logger = logging.getLogger(__name__)
 
 MOST_WAITING: Final = 10_000
-"""Events of the present that may wait. A subscriber that is owed more is told of them as they are stored, and so starts
-over; one that still waits for the past is refused."""
+"""The most events of the present that may wait for a subscriber. Beyond it the subscriber gets events in their stored
+form and so starts over; a subscriber still waiting for past events is refused.
+"""
 
 
 class ValueMap(Protocol):
-    """A mapping between the values of one resource and the bytes that are stored for them."""
+    """A mapping between the values of a resource and their stored bytes."""
 
     @property
     def seals(self) -> bool:
-        """True once stored bytes may differ from values."""
+        """Return True once stored bytes may differ from values."""
         ...
 
     @property
     def writes_as_given(self) -> bool:
-        """True while values are stored as they are given."""
+        """Return True while values are stored unchanged."""
         ...
 
     def is_value(self, stored: bytes) -> bool:
-        """Return True for stored bytes that are handed out as they are."""
+        """Return True for stored bytes that are values already."""
         ...
 
     def takes_long(self, stored: bytes) -> bool:
-        """Return True for stored bytes that are mapped in the worker threads."""
+        """Return True for stored bytes that are mapped in worker threads."""
         ...
 
     def value_now(self, item: KeyValue) -> bytes | None:
-        """Return the value, None if something has to be fetched first. Raises Undecodable, Unreadable."""
+        """Return the value, None if something must be fetched first. Raises Undecodable, Unreadable."""
         ...
 
     async def value(self, item: KeyValue) -> bytes:
@@ -70,11 +71,11 @@ class ValueMap(Protocol):
         ...
 
     async def stored(self, key: str, value: bytes) -> bytes:
-        """Return the bytes to store for a value. Raises Unwritable, and ValueError for an impossible key or value."""
+        """Return the bytes to store for a value. Raises Unwritable, and ValueError for an invalid key or value."""
         ...
 
     async def is_stale(self, item: KeyValue) -> bool:
-        """Return True if other bytes would be stored for the value now. Raises Undecodable, Unreadable."""
+        """Return True if the value would now be stored as other bytes. Raises Undecodable, Unreadable."""
         ...
 
 
@@ -82,11 +83,12 @@ class MappedStorage(WrappingStorage):
     """The values of one resource, mapped by `values`."""
 
     def __init__(self, inner: Storage, values: ValueMap, late: Late | None = None) -> None:
-        """`late` has the late subscribers of other resources, too."""
+        """Take the storage below and the mapping. `late` has the lagging subscribers of all resources."""
         super().__init__(inner)
         self._values = values
         self._under_way: dict[bytes, bytes] = {}
-        """Bytes that are being stored -> the value that they were made of, for subscribers that are told of them."""
+        """Stored bytes of running writes and the values they were made from, for the subscribers that get their events.
+        """
         self._late: Final = Late()
         self._late_of_all = Late() if late is None else late
 
@@ -124,7 +126,7 @@ class MappedStorage(WrappingStorage):
         if all(is_value(item.value) for item in found.items):
             return found
         items = []
-        async for item in unhurried(found.items):
+        async for item in time_sliced(found.items):
             items.append(await self.mapped(item))
         return Range(items, found.revision, found.more, found.count)
 
@@ -137,7 +139,7 @@ class MappedStorage(WrappingStorage):
         return _with_value(item, await self._values.value(item) if value is None else value)
 
     def mapped_now(self, item: KeyValue) -> KeyValue | None:
-        """Return the item with its value, None if the event loop would wait. Raises Undecodable, Unreadable."""
+        """Return the item with its value, None if that would block the event loop. Raises Undecodable, Unreadable."""
         stored = item.value
         if self._values.is_value(stored):
             return item
@@ -147,7 +149,7 @@ class MappedStorage(WrappingStorage):
         return None if value is None else _with_value(item, value)
 
     def mapped_later(self, item: KeyValue | None) -> KeyValue | None:
-        """Return the item, whose value is mapped if somebody looks at it."""
+        """Return the item, whose value is mapped when it is first read."""
         return item if item is None or self._values.is_value(item.value) else _Later(item, self._values)
 
     # Writing
@@ -192,7 +194,7 @@ class MappedStorage(WrappingStorage):
         return Event(event.revision, event.key, None, await self.mapped(previous))
 
     async def _begin(self, key: str, value: bytes) -> bytes:
-        """Return the bytes to store for a value, which are under way from now on."""
+        """Return the bytes to store for a value, and remember the pair while the write is running."""
         stored = await self._values.stored(key, value)
         if stored is not value:
             self._under_way[stored] = value
@@ -203,13 +205,13 @@ class MappedStorage(WrappingStorage):
         return Conflict(error.args[0], None if current is None else self._as_far_as_readable(current))
 
     def _as_far_as_readable(self, item: KeyValue) -> KeyValue:
-        """Return the item with its value, or as it is stored where the value cannot be had at once."""
+        """Return the item with its value, or unchanged if the value is not available immediately."""
         try:
             return self.mapped_now(item) or item
         except (Undecodable, Unreadable):
             return item
 
-    # Telling subscribers
+    # Subscribers
 
     async def subscribe(
         self, prefix: str, *, after_revision: int, deliver: Deliver, lost: Lost | None = None
@@ -233,7 +235,7 @@ class MappedStorage(WrappingStorage):
 
 
 class _Feed:
-    """The events of one subscriber: the past, which is waited for, and then the present, in one order."""
+    """The events of one subscriber in order: first past events, which `subscribe` awaits, then present ones."""
 
     subscription: Subscription
     """The subscription to the storage below."""
@@ -246,15 +248,15 @@ class _Feed:
         self._is_past = True
         self._waiting: deque[Event] = deque()
         self._most_waiting = 0
-        """Bound of the events that wait, 0 for none: what is kept of the past lies in the storage below as well."""
+        """The limit of waiting events, 0 for none: past events are also in the storage below."""
         self._is_owed_too_much = False
         self._work: asyncio.Task[None] | None = None
         self.told = 0
-        """The revision up to which nothing waits."""
+        """The revision up to which no event waits."""
         self.caught_up = asyncio.Event()
 
     def take(self, events: Sequence[Event]) -> None:
-        """Deliver events as far as their values are there at once, and let the rest wait."""
+        """Deliver events whose values are available, and let the rest wait."""
         if self._waiting:
             self._wait_for(events)
         elif all(map(self._is_plain, events)):
@@ -280,10 +282,10 @@ class _Feed:
         self._deliver(ready)
 
     def _mapped_now(self, event: Event) -> Event | None:
-        """Return the event with its values, None if the event loop would wait.
+        """Return the event with its values, None if that would block the event loop.
 
-        One that cannot be read is returned as it is stored, so that its subscriber finds out. The previous value is
-        seldom looked at.
+        An unreadable event is returned in its stored form, so that the subscriber notices. The previous value is mapped
+        lazily, because it is rarely read.
         """
         current = event.current
         try:
@@ -313,37 +315,37 @@ class _Feed:
             self._work = begin_task(self._catch_up())
 
     async def begin(self) -> None:
-        """Return once everything of the past has been delivered. Raises Undecodable, Unreadable, StorageUnavailable."""
+        """Return once all past events are delivered. Raises Undecodable, Unreadable, StorageUnavailable."""
         self._most_waiting = len(self._waiting) + MOST_WAITING
         await self._deliver_waiting()
         self._most_waiting = MOST_WAITING
         self._is_past = False
 
     async def _catch_up(self) -> None:
-        """Deliver the events of the present that wait. Whoever cancels this takes over what is left of them."""
+        """Deliver the waiting present events. The caller of `cancel` takes over the remaining ones."""
         try:
             await self._deliver_waiting()
         except Exception:
-            logger.exception("a subscriber failed and is ended")
+            logger.exception("a subscription failed and is cancelled")
             self.subscription.cancel()
             self._waiting.clear()
         self._work = None
         self._rest()
 
     async def _deliver_waiting(self) -> None:
-        turn = Turn()
+        time_slice = TimeSlice()
         while self._waiting:
             event = await self._mapped(self._waiting[0])
             if self._is_owed_too_much:
                 raise StorageUnavailable("too many events wait for those of the past")
-            if self._waiting:  # nothing is told any more
+            if self._waiting:  # the subscription may have been cancelled
                 self._waiting.popleft()
                 self.told = event.revision
                 self._deliver([event])
-            await turn.give()
+            await time_slice.pause_if_over()
 
     async def _mapped(self, event: Event) -> Event:
-        """Return the event with its values. Raises Undecodable and Unreadable for one of the past."""
+        """Return the event with its values. Raises Undecodable and Unreadable for past events."""
         current, previous = event.current, event.previous
         storage = self._storage
         try:
@@ -373,7 +375,7 @@ class _Feed:
         self.drop()
 
     def drop(self) -> None:
-        """Deliver nothing any more of what waits."""
+        """Drop the waiting events."""
         self._waiting.clear()
         work, self._work = self._work, None
         if work is not None:
@@ -382,9 +384,10 @@ class _Feed:
 
 
 class _Later(KeyValue):
-    """A key's value that is mapped when it is first looked at; as it is stored if something had to be fetched first.
+    """A key's value that is mapped when it is first read.
 
-    Raises Undecodable and Unreadable then.
+    Reading it raises Undecodable and Unreadable. If something would have to be fetched first, it gives the stored
+    bytes.
     """
 
     __slots__ = ("_value", "_values")
@@ -397,7 +400,7 @@ class _Later(KeyValue):
         self._value = item.value
 
     @property
-    def value(self) -> bytes:  # type: ignore[override]  # nobody sets it
+    def value(self) -> bytes:  # type: ignore[override]  # it has no setter
         if self._values is not None:
             item = KeyValue(self.key, self._value, self.create_revision, self.mod_revision)
             self._value = self._values.value_now(item) or self._value
@@ -414,5 +417,5 @@ def _with_value(item: KeyValue, value: bytes) -> KeyValue:
 
 def _as_stored(event: Event, error: Undecodable | Unreadable) -> Event:
     if isinstance(error, Unreadable):
-        logger.warning("%s cannot be decrypted as its watchers are to be told of it: %s", event.key, error)
+        logger.warning("%s cannot be decrypted for its watchers: %s", event.key, error)
     return event

@@ -1,6 +1,6 @@
-"""A storage whose calls are counted and timed, under upstream's names (k8s.io/apiserver `storage/etcd3/metrics`).
+"""A storage that counts and times calls, under upstream's metric names (k8s.io/apiserver `storage/etcd3/metrics`).
 
-A write ends here when its event has been told, so its time is that of the call and of the way back by the watch.
+A write ends when its event has been delivered, so its time includes the way back through the watch.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ _SECONDS: Final = (
 
 
 class CallMetrics:
-    """Of calls, by operation and resource."""
+    """Metrics of calls by operation and resource."""
 
     def __init__(self, registry: Registry) -> None:
         self.seconds: Final = Histogram(
@@ -77,7 +77,7 @@ class CallMetrics:
 
 
 class MeasuredStorage(WrappingStorage):
-    """See the module. One for each resource."""
+    """A wrapper that measures the calls for one resource."""
 
     def __init__(self, inner: Storage, resource: GroupResource, metrics: CallMetrics) -> None:
         super().__init__(inner)
@@ -100,7 +100,7 @@ class MeasuredStorage(WrappingStorage):
             metrics.calls.inc(labels)
             metrics.seconds.observe(perf_counter() - began, labels)
 
-    # What is counted
+    # Measured calls
 
     async def get(self, key: str, *, revision: int = 0) -> KeyValue | None:
         return await self._timed(self._get, self._inner.get(key, revision=revision))
@@ -121,7 +121,7 @@ class MeasuredStorage(WrappingStorage):
     async def delete(self, key: str, *, expected_revision: int) -> Event:
         return await self._timed(self._delete, self._inner.delete(key, expected_revision=expected_revision))
 
-    # What is passed on
+    # Delegated calls
 
     async def is_stale(self, key: str) -> bool:
         return await self._inner.is_stale(key)

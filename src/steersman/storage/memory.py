@@ -1,4 +1,4 @@
-"""The store in memory: the whole contract, nothing kept beyond the process."""
+"""A storage in memory that implements the whole contract; its data end with the process."""
 
 from __future__ import annotations
 
@@ -39,20 +39,20 @@ _CLOSED = "the store is closed"
 
 
 class Snapshot(Struct, frozen=True):
-    """What a store held at a moment, to be brought back in the same store."""
+    """The content of a store at a moment, to be restored in the same store."""
 
     values: dict[str, KeyValue]
     seconds_left: dict[str, float]
-    """Of those keys that vanish by themselves."""
+    """The remaining seconds of keys with a lease."""
     lives: dict[str, int]
-    """The create revision by which each value is known now: that of the moment, or of the last time it came back."""
+    """The create revision of each value in the store: the original one, or that of its last restoration."""
 
 
 class MemoryStorage:
-    """A `Storage` in memory. The past is what is left when events newer than it are undone.
+    """A `Storage` in memory. Past states are computed by undoing later events.
 
-    `compaction_interval` and `lease_interval` are seconds between the rounds of the background tasks that `start`
-    runs (0: none); `clock` gives the time leases are measured by.
+    `compaction_interval` and `lease_interval` are the seconds between rounds of the background tasks that `start` runs
+    (0: none). `clock` returns the time by which leases are measured.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class MemoryStorage:
         *,
         compaction_interval: float = COMPACTION_INTERVAL,
         lease_interval: float = LEASE_INTERVAL,
-        clock: Callable[[], float] = times.steady_moment,
+        clock: Callable[[], float] = times.steady_unix_now,
     ) -> None:
         self._values: dict[str, KeyValue] = {}
         self._keys: SortedList = SortedList()
@@ -68,7 +68,7 @@ class MemoryStorage:
         self._histories: dict[str, list[Event]] = {}
         """The events of the log by key."""
         self._expiries: list[tuple[float, str, int]] = []
-        """A heap of (when, key, revision); one whose key has another revision by now means nothing."""
+        """A heap of (time, key, revision); an entry is void if its key has another revision by now."""
         self._revision = 1
         self._compacted = 0
         self._closed = False
@@ -85,15 +85,15 @@ class MemoryStorage:
         *,
         compaction_interval: float = COMPACTION_INTERVAL,
         lease_interval: float = LEASE_INTERVAL,
-        clock: Callable[[], float] = times.steady_moment,
+        clock: Callable[[], float] = times.steady_unix_now,
     ) -> MemoryStorage:
-        """A fresh store with its background tasks running; to be closed."""
+        """Return a new store with running background tasks; the caller must close it."""
         storage = cls(compaction_interval=compaction_interval, lease_interval=lease_interval, clock=clock)
         storage.start()
         return storage
 
     def start(self) -> None:
-        """Starts compaction and lease expiry on the running loop."""
+        """Start compaction and lease expiry on the running event loop."""
         compaction, lease = self._intervals
         self._background.start(self, self.expire_leases, compaction_interval=compaction, lease_interval=lease)
 
@@ -258,7 +258,7 @@ class MemoryStorage:
         del self._log[:forgotten]
 
     async def expire_leases(self) -> None:
-        """Deletes the keys whose lease has run out."""
+        """Delete the keys whose lease has expired."""
         now = self._clock()
         while self._expiries and self._expiries[0][0] <= now:
             _, key, revision = heapq.heappop(self._expiries)
@@ -267,7 +267,7 @@ class MemoryStorage:
                 await self.delete(key, expected_revision=revision)
 
     def snapshot(self) -> Snapshot:
-        """What is stored now. Values are shared, not copied."""
+        """Return a snapshot of the store. Values are shared, not copied."""
         now = self._clock()
         left: dict[str, float] = {}
         for when, key, revision in self._expiries:
@@ -278,8 +278,11 @@ class MemoryStorage:
         return Snapshot(dict(self._values), left, lives)
 
     def restore(self, snapshot: Snapshot) -> None:
-        """Stores what a snapshot holds, and nothing else, in one turn: what differs is deleted, created or updated, and
-        subscribers are told, as of any writes. Revisions go on; leases have as long as they had then."""
+        """Restore a snapshot in one turn of the event loop: differing keys are deleted, created or updated.
+
+        Subscribers get events as of any write. Revisions continue to grow; leases have the remaining time of the
+        snapshot.
+        """
         self._check_open()
         events: list[Event] = []
         for key, current in list(self._values.items()):

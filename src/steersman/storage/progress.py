@@ -8,35 +8,35 @@ from itertools import count
 
 
 class Progress:
-    """Wakes those who wait for a revision, once everybody has been told of it."""
+    """Waiters for revisions, which are woken once all events up to the revision have been delivered."""
 
     def __init__(self) -> None:
         self._waiting: list[tuple[int, int, asyncio.Future[None]]] = []
         self._order = count()
 
     def wait(self, revision: int) -> asyncio.Future[None]:
-        """A future that completes at `revision`; cancel it to stop waiting."""
+        """Return a future that completes at `revision`; cancel it to stop waiting."""
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._drop_cancelled()
         heapq.heappush(self._waiting, (revision, next(self._order), future))
         return future
 
     def reached(self, revision: int) -> None:
-        """Wakes those who wait for `revision` or an earlier one."""
+        """Wake the waiters for `revision` and earlier ones."""
         while self._waiting and self._waiting[0][0] <= revision:
             future = heapq.heappop(self._waiting)[2]
             if not future.done():
                 future.set_result(None)
 
     def fail(self, error: Exception) -> None:
-        """Ends all waiting with `error`."""
+        """End all waiting with `error`."""
         waiting, self._waiting = self._waiting, []
         for _, _, future in waiting:
             if not future.done():
                 future.set_exception(error)
 
     def _drop_cancelled(self) -> None:
-        """Keeps waiters for revisions that never come from piling up."""
+        """Remove cancelled waiters, so that those for revisions that never come do not accumulate."""
         if len(self._waiting) >= 64 and any(future.done() for _, _, future in self._waiting):
             self._waiting = [each for each in self._waiting if not each[2].done()]
             heapq.heapify(self._waiting)

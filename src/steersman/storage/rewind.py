@@ -1,4 +1,4 @@
-"""A sorted range as it was at an older revision, from what it is now and what has to be undone."""
+"""Sorted ranges at an older revision, computed from the present range and the events to be undone."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ V = TypeVar("V")
 
 
 def bounds(prefix: str, start: str) -> tuple[str, str | None]:
-    """The first key that can be in the range, and the first beyond it (None: no end)."""
+    """Return the first possible key of the range, and the first key beyond it (None: no end)."""
     return max(prefix, start), prefix_end(prefix)
 
 
 def present_range(
     keys: SortedList, values: Mapping[str, V], prefix: str, start: str, limit: int
 ) -> tuple[list[V], bool]:
-    """At most `limit` (0: all) values under `prefix` from `start` on, in key order, and whether more follow."""
+    """Return at most `limit` (0: all) values under `prefix` from `start` on, in key order, and True if more follow."""
     low, high = bounds(prefix, start)
     found: list[V] = []
     for key in keys.irange(low, high, inclusive=(True, False)):
@@ -34,9 +34,9 @@ def present_range(
 def past_range(
     keys: SortedList, values: Mapping[str, V], undone: Mapping[str, V | None], prefix: str, start: str, limit: int
 ) -> tuple[list[V], bool]:
-    """As `present_range`, with `undone` in place of what the keys in it hold now (None: did not exist)."""
+    """Return a range like `present_range`, with the values in `undone` instead of present ones (None: did not exist)."""
     low, high = bounds(prefix, start)
-    # What returns is merged into the walk over what is there now; both are sorted.
+    # The undone keys are merged into the walk over the present keys; both are sorted.
     changed: Sequence[str] = sorted(key for key in undone if key >= low and (high is None or key < high))
     position = 0
     found: list[V] = []
@@ -62,7 +62,7 @@ def past_range(
 
 
 def present_count(keys: SortedList, prefix: str, start: str) -> int:
-    """How many keys there are under `prefix` from `start` on."""
+    """Return the number of keys under `prefix` from `start` on."""
     low, high = bounds(prefix, start)
     end: int = len(keys) if high is None else keys.bisect_left(high)
     return end - int(keys.bisect_left(low))
@@ -71,7 +71,7 @@ def present_count(keys: SortedList, prefix: str, start: str) -> int:
 def past_count(
     keys: SortedList, values: Container[str], undone: Mapping[str, V | None], prefix: str, start: str
 ) -> int:
-    """As `present_count`, with `undone` in place of what the keys in it hold now."""
+    """Return the number of keys like `present_count`, with the values in `undone` instead of present ones."""
     low, high = bounds(prefix, start)
     changed = (key for key in undone if key >= low and (high is None or key < high))
     returned = sum((undone[key] is not None) - (key in values) for key in changed)

@@ -1,4 +1,4 @@
-"""The values of a built-in kind in the forms in which objects of it may be stored (`kinds.stored_form`)."""
+"""Values of a built-in kind in the forms in which its objects may be stored (`kinds.stored_form`)."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from steersman.work.offloading import offload_if
 
 
 class StoredObjects:
-    """A `storage.mapped.ValueMap`. `seals` is True once an object was met that is stored in another form."""
+    """A `storage.mapped.ValueMap` of objects. `seals` becomes True once an object in another form was read."""
 
     def __init__(self, form: StoredForm) -> None:
         self._form = form
         self._left = (form.prefix, SEALED)
-        """Beginnings of values, and of encrypted bytes, which whoever is handed them tells by that."""
+        """The prefixes of stored bytes that are not mapped: objects in the served form, and encrypted values."""
         self.seals = False
 
     @property
@@ -41,7 +41,7 @@ class StoredObjects:
         return await offload_if(is_large(value), self._form.stored, value)
 
     async def is_stale(self, item: KeyValue) -> bool:
-        """Return True if the value would be stored otherwise now; as upstream, stored forms are compared."""
+        """Return True if the value would now be stored differently; like upstream, stored forms are compared."""
         stored = item.value
         if self._form.writes_own and self._form.is_own(stored):
             return False

@@ -1,4 +1,4 @@
-"""What storages have in common whose values lie in another one: what is not about values is that one's."""
+"""The base class of storages that keep their values in another storage."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ from steersman.storage.interface import Storage
 
 
 class WrappingStorage:
-    """Passes on what is known of the revisions, and keeping house; the rest of the contract is the subclass's."""
+    """Delegates revisions, compaction and closing to the storage below; subclasses implement reads, writes and
+    subscriptions.
+    """
 
     def __init__(self, inner: Storage) -> None:
         self.knows_newest = inner.knows_newest

@@ -1,1 +1,1 @@
-"""The generic registry store: a resource's capabilities implemented on storage, with a strategy's hooks around them."""
+"""The generic registry store: it implements a resource's capabilities on storage, with a strategy's hooks."""

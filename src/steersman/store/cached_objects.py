@@ -1,4 +1,4 @@
-"""The objects of a resource as they are read: out of a cache, by keys, decoded by their kind."""
+"""Reads of a resource's objects: from the watch cache, by key, decoded by their kind."""
 
 from __future__ import annotations
 
@@ -33,19 +33,19 @@ from steersman.work.offloading import offload_if
 from steersman.work.single_flight import Flight
 
 _NO_KEYS: Final = frozenset({".", ".."})
-"""Namespaces that upstream makes no keys of."""
+"""Namespaces that upstream does not accept in keys."""
 _INTERNAL_ERROR: Final = 500
 _READ_KEPT: Final = 50_000
-"""Objects of a resource up to which lists keep what selectors have read of them: some 1.5 KB each."""
+"""The most objects of a resource for which lists keep what selectors have read: some 1.5 KB each."""
 
 T = TypeVar("T")
 
 
 class CachedObjects(Generic[T]):
-    """See the module."""
+    """The read side of a resource's store: keys, the watch cache, and fallbacks to storage."""
 
     converts = False
-    """Whether requests may see entries otherwise than they are stored (`seen`)."""
+    """True if requests may see entries in another version than the stored one (`seen`)."""
 
     def __init__(self, bound: BoundResource[T], storage: Storage) -> None:
         self.resource = resource = bound.resource
@@ -62,17 +62,19 @@ class CachedObjects(Generic[T]):
             value_of=self.select.value_of,
         )
         self.is_apart = False
-        """Whether it lies in a storage of its own, of whose revisions those of requests (Context.newest) are none."""
+        """True if the objects are in a separate storage, whose revisions cannot be compared with those of requests
+        (Context.newest).
+        """
         self._thread = get_ident()
         self._filling: Flight[None] | None = None
         self.is_cold = True
-        """Whether nobody has needed the cache yet."""
+        """True until the cache is first needed."""
 
     async def start(self) -> None:
-        """Fills the cache, once; otherwise that is done on first use.
+        """Fill the cache, unless it is filled already; otherwise that happens on first use.
 
-        One that holds an unreadable object is not ready, and costs no other resource anything. Raises
-        StorageUnavailable; it may be tried again then.
+        A cache with an unreadable object is not ready, which does not affect other resources. Raises
+        StorageUnavailable; the caller may retry then.
         """
         if self._filling is None or self._filling.has_failed:
             self._filling = Flight(self.cacher.start)
@@ -84,13 +86,13 @@ class CachedObjects(Generic[T]):
         self.is_cold = False
 
     async def warm(self) -> None:
-        """Fills the cache when it is first used. Raises StatusError 429."""
+        """Fill the cache on first use. Raises StatusError 429."""
         if self.kind.is_cold:
             await offload_if(True, self.kind.warm)
         await available(self.start())
 
     async def stop(self) -> None:
-        """Ends the cache and its watches."""
+        """Stop the cache and its watches."""
         self.is_cold = False
         filling, self._filling = self._filling, None
         if filling is not None and not filling.is_over:
@@ -99,7 +101,7 @@ class CachedObjects(Generic[T]):
         await self.cacher.stop()
 
     def key(self, namespace: str, name: str) -> str:
-        """Where an object is stored. Raises StatusError 400 without a namespace where one is needed."""
+        """Return the storage key of an object. Raises StatusError 400 for a missing namespace or an invalid name."""
         if not namespace and self.resource.namespaced:
             raise errors.bad_request("Namespace parameter required.")
         if ("/" in name or "%" in name or name in (".", "..")) and (wrong := is_path_segment_name(name)):
@@ -111,9 +113,10 @@ class CachedObjects(Generic[T]):
         return f"{self.prefix}{namespace}/{name}"
 
     def collection(self, namespace: str, name: str | None = None) -> str:
-        """The prefix of the keys of a namespace's objects, or of all. Raises StatusError 500 for `.` and `..`.
+        """Return the key prefix of a namespace's objects, or of all. Raises StatusError 500 for the namespaces `.` and
+        `..`.
 
-        `name` is the one object that is asked for, as the error says if it may be one's name.
+        `name` is the name of a single requested object, for the error message.
         """
         if not namespace or not self.resource.namespaced:
             return self.prefix
@@ -125,9 +128,9 @@ class CachedObjects(Generic[T]):
         return errors.plain_internal(f"invalid key: {quote(self.prefix.removeprefix(KEYS) + below)}")
 
     def remember(self, item: Item, kind: object, encoded: bytes) -> None:
-        """Keeps another encoding with an item of the cache, within the cache's bound.
+        """Cache another encoding of an entry of the watch cache, within the cache's limits.
 
-        The cache belongs to the thread that made the store: what is encoded in the worker threads is not kept.
+        Only the thread that created the store may do so: encodings from worker threads are not cached.
         """
         if isinstance(item, Entry) and get_ident() == self._thread:
             self.cacher.remember(item, kind, encoded)
@@ -141,9 +144,10 @@ class CachedObjects(Generic[T]):
         return not_decrypted(go_type, error, times.monotonic() - self.cacher.unready_since)
 
     async def stored(self, key: str) -> Entry | None:
-        """The object as it is stored, while the cache is not ready as another one cannot be decrypted, or is behind.
+        """Return the object from storage, for use while the cache is behind, or not ready because of an object that
+        cannot be decrypted.
 
-        Raises StatusError 500 for one that cannot be decrypted itself.
+        Raises StatusError 500 if this object cannot be decrypted or decoded, 429 if storage is unavailable.
         """
         try:
             found = await self.storage.get(key)
@@ -160,23 +164,29 @@ class CachedObjects(Generic[T]):
         return Entry(key, self.kind.present(found.value, found.mod_revision), found.mod_revision)
 
     async def find(self, key: str) -> Entry | None:
-        """The object, None if there is none. Raises StatusError 429 while that cannot be told, 500 (`stored`)."""
+        """Return an object from the cache, None if it does not exist.
+
+        Raises StatusError 429 while the cache is not ready, and 500 as `stored` does.
+        """
         return self.cacher.get(key) if self.cacher.undecryptable is None else await self.stored(key)
 
     async def newest(self, key: str) -> Entry | None:
-        """The object as it is now, whoever wrote it, None if there is none; out of storage where the cache does not
-        come to have everything in time. Raises StatusError 429, 500 (`stored`)."""
+        """Return an object's newest state, whoever wrote it, None if it does not exist.
+
+        Reads from storage if the cache does not become current in time. Raises StatusError 429, and 500 as `stored`
+        does.
+        """
         cacher = self.cacher
         if cacher.undecryptable is not None or not (cacher.is_current or await self.catches_up()):
             return await self.stored(key)
         return cacher.get(key)
 
     def decode(self, item: Item) -> T:
-        """The object of an item, the caller's own copy."""
+        """Return a new copy of an item's object."""
         return self.kind.decode(item.body)
 
     def qualified(self, ctx: Context) -> GroupResource:
-        """The resource as the request names it; events are in two groups."""
+        """Return the group and resource as in the request, because events are in two groups."""
         resource = self.resource.group_resource
         group = ctx.action.group
         if group and group != resource.group and self.resource.other_versions:
@@ -187,42 +197,45 @@ class CachedObjects(Generic[T]):
         return errors.not_found(self.qualified(ctx), name)
 
     def accept(self, ctx: Context, options: ListOptions, *, keeps: bool = True) -> Accept | None:
-        """A test of entries, as the request sees them, for these options; None if they select everything. See
-        Selection.accept."""
+        """Return a predicate on entries, as the request sees them, for these options; None if they select everything.
+
+        See Selection.accept for `keeps`.
+        """
         return self.select.accept(options, keeps=keeps)
 
     def accept_of_many(self, ctx: Context, options: ListOptions) -> Accept | None:
-        """The same to look through all entries: what is read of them is not kept where they are too many."""
+        """Return the predicate for a scan of all entries, which does not keep what it reads if there are too many."""
         return self.accept(ctx, options, keeps=self.cacher.count(self.prefix) <= _READ_KEPT)
 
     async def seen(self, ctx: Context, entries: Sequence[Entry]) -> Sequence[Entry]:
-        """The entries as the request sees them, in its version. Raises StatusError."""
+        """Return the entries in the version of the request. Raises StatusError."""
         return entries
 
     async def wait_current(self) -> None:
-        """Waits until the cache has everything that is committed, anywhere. Raises StatusError 429, 504."""
+        """Wait until the cache has all committed writes of all servers. Raises StatusError 429, 504."""
         if not self.cacher.is_current:
             await available(self.cacher.wait_current())
 
     def is_optimistic(self, ctx: Context) -> bool:
-        """Whether a write may begin with what the cache has, though others may have written since.
+        """Return True if a write may start from the cache, although another server may have written since.
 
-        Storage refuses to replace what is not the newest; where a request ends without writing, what it has concluded
-        is held against `is_overtaken`. That is upstream's order too (`GuaranteedUpdate`), as most writes are the only
-        ones on their object.
+        Storage refuses to replace anything but the newest revision. If a request ends without a write, its result is
+        verified by `is_overtaken`. Upstream does the same (`GuaranteedUpdate`), because most writes have no competitor.
         """
         return not (self.cacher.is_current or ctx.dry_run)
 
     async def is_overtaken(self, key: str, entry: Entry, error: StatusError | None = None) -> bool:
-        """Whether another write came before a request that has gone by this entry and ended without a write of its own,
-        with this error if there is one. Raises StatusError (`newest`)."""
+        """Return True if another write came before a request that used this entry and ended without a write of its own.
+
+        `error` is the error with which the request ended, if any. Raises StatusError as `newest` does.
+        """
         if error is not None and error.code >= _INTERNAL_ERROR:
-            return False  # what failed is not the object
+            return False  # the failure does not depend on the object
         newest = await self.newest(key)
         return newest is None or newest.revision != entry.revision
 
     def is_newest_for(self, ctx: Context) -> bool:
-        """Return True if the cache is known to have everything that was committed before the request came."""
+        """Return True if the cache is known to have everything that was committed before the request arrived."""
         if self.cacher.is_current:
             return True
         if not ctx.newest or self.is_apart or self.cacher.revision < ctx.newest:
@@ -231,21 +244,21 @@ class CachedObjects(Generic[T]):
         return True
 
     async def catches_up(self) -> bool:
-        """Whether the cache comes to have everything that is committed, in time. Raises StatusError 429."""
+        """Return True once the cache has all committed writes, False if that takes too long. Raises StatusError 429."""
         return self.cacher.is_current or await available(self.cacher.catches_up())
 
     async def wait_fresh(self, revision: int) -> None:
-        """Waits until the cache is at `revision`. Raises StatusError 504 if that does not come about, 429."""
+        """Wait until the cache has reached `revision`. Raises StatusError 429, and 504 if that takes too long."""
         if self.cacher.revision < revision:
             await available(self.cacher.wait_fresh(revision))
 
     def range_at(self, revision: int, prefix: str, *, start: str, limit: int, count: bool = False) -> Awaitable[Range]:
-        """What storage had at a revision. Raises Compacted, StatusError 429, 504."""
+        """Return a range of storage at a revision. Raises Compacted, StatusError 429, 504."""
         return available(self.storage.range(prefix, start=start, limit=limit, revision=revision, count=count))
 
     def item(self, key: str, revision: int, value: bytes) -> Item:
-        """What was just written: the cached entry unless it has changed again already."""
-        entry = self.cacher.peek(key)  # the cache may have been ended meanwhile
+        """Return the item of a value just written: the cache's entry, or a new item if it has changed again already."""
+        entry = self.cacher.peek(key)  # the cache may have been stopped
         if entry is not None and entry.revision == revision:
             return entry
         return Encoded(self.kind.present(value, revision), revision)

@@ -1,4 +1,4 @@
-"""Continue tokens: where a paged list goes on (k8s.io/apiserver `storage/continue.go`)."""
+"""Continue tokens of paged lists (k8s.io/apiserver `storage/continue.go`)."""
 
 from __future__ import annotations
 
@@ -33,16 +33,16 @@ _BASE64: Final = re.compile(r"[A-Za-z0-9_\r\n-]*")
 
 
 def encode(key: str, prefix: str, revision: int) -> str:
-    """A token that goes on after `key` (which is below `prefix`) at `revision`; -1 goes on at the newest."""
+    """Return a token that continues after `key` (which is below `prefix`) at `revision`; -1 means the newest revision."""
     start = key.removeprefix(prefix) + "\0"
-    if not start.isascii():  # bytes that are no text, of a key that another program has stored, are shown as Go's
+    if not start.isascii():  # bytes that are not UTF-8, in keys of other programs, are replaced as in Go
         start = start.encode(errors="surrogateescape").decode(errors="replace")
     data = msgspec.json.encode(_Token(_VERSION, revision, start))
     return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
 
 
 def decode(token: str, prefix: str) -> tuple[str, int]:
-    """The key to start at and the revision (-1: the newest) of a token. Raises StatusError 400."""
+    """Return the start key and the revision (-1 for the newest) of a token. Raises StatusError 400."""
     if len(token) > _LONGEST:
         raise _invalid("token too long")
     if (position := _not_base64(token)) is not None:
@@ -54,7 +54,7 @@ def decode(token: str, prefix: str) -> tuple[str, int]:
         parsed = _read_as_go_does(data)
     else:
         if parsed.v != _VERSION or not -(2**63) <= parsed.rv < 2**63:
-            parsed = _read_as_go_does(data)  # names in another case; numbers that are no int64
+            parsed = _read_as_go_does(data)  # names in other case, and numbers beyond int64
     if parsed.v != _VERSION:
         raise _invalid(f"server does not recognize this encoded version {parsed.v}")
     if parsed.rv == 0:
@@ -72,7 +72,7 @@ def _invalid(why: str) -> StatusError:
 
 
 def _not_base64(token: str) -> int | None:
-    """The byte at which Go's decoder of base64 without padding stops, None if it reads all of it."""
+    """Return the offset at which Go's decoder of unpadded base64 fails, None if it does not."""
     match = _BASE64.match(token)
     end = match.end() if match else 0
     if end < len(token):
@@ -82,7 +82,7 @@ def _not_base64(token: str) -> int | None:
 
 
 def _read_as_go_does(data: bytes) -> _Token:
-    """What is not read at once. Raises StatusError 400 with Go's words."""
+    """Decode a token that msgspec does not decode. Raises StatusError 400 with Go's message."""
     try:
         return from_plain(_Token, unmarshal(_TOKEN, data) or {})
     except DecodeError as error:
@@ -90,7 +90,7 @@ def _read_as_go_does(data: bytes) -> _Token:
 
 
 def expired_page(token: str) -> StatusError:
-    """410 for a page whose revision is gone; `token` goes on at the newest revision, inconsistently."""
+    """Return 410 for a page whose revision is compacted; `token` continues inconsistently at the newest revision."""
     error = expired(
         "The provided continue parameter is too old to display a consistent list result. You can start a new list "
         "without the continue parameter, or use the continue token in this response to retrieve the remainder of the "
@@ -102,5 +102,5 @@ def expired_page(token: str) -> StatusError:
 
 
 def expired_list() -> StatusError:
-    """410 for a list at a revision that is gone."""
+    """Return 410 for a list at a compacted revision."""
     return expired("The resourceVersion for the provided list is too old.")

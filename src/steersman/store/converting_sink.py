@@ -1,4 +1,4 @@
-"""What is told of a watch in the version it was asked for in, where what is stored may be of another."""
+"""Watch events converted to the version of the request, where objects may be stored in another version."""
 
 from __future__ import annotations
 
@@ -16,24 +16,28 @@ from steersman.store.selection import Accept
 logger = logging.getLogger(__name__)
 
 WAITING_LIMIT: Final = 8 << 20
-"""Bytes of objects that may wait to be converted for one watch before it is ended; the client goes on from its last
-version."""
+"""The most bytes of objects that may wait for conversion in one watch. Beyond it the watch ends, and the client resumes
+from its last version.
+"""
 _EVENT_SIZE: Final = 500
 _TOGETHER: Final = 500
-"""Events at most that are converted at once."""
+"""The most events that are converted together."""
 AGAIN: Final = (0.2, 0.5, 1.0, 2.0, 5.0)
-"""Seconds after which a conversion that failed is tried again: what has happened cannot be told without it."""
+"""Delays in seconds before retries of a failed conversion, without which the event cannot be sent."""
 
 
 class Converts(Protocol):
-    """What converts entries."""
+    """The interface to convert entries."""
 
     async def converted(self, kind: OpenKind, items: Sequence[Entry], *, anew: bool = False) -> Sequence[Entry]: ...
 
 
 class ConvertingSink:
-    """Between a cache that tells of everything and a watcher that is to see one version, and in that what `accept`
-    selects. Events keep their order: while one waits for its conversion, those after it wait too."""
+    """A sink between a cache that sends all events, and a watcher that sees one version and the objects that `accept`
+    selects.
+
+    Events keep their order: while one waits for its conversion, later ones wait, too.
+    """
 
     def __init__(self, store: Converts, kind: OpenKind, accept: Accept | None, sink: Sink) -> None:
         self._store = store
@@ -47,7 +51,7 @@ class ConvertingSink:
         self._is_over = False
 
     def begun(self, start: WatchStart) -> WatchStart:
-        """How the watch begins, as the watcher is to see it: not yet converted."""
+        """Return the start of the watch for its watcher, with initial entries that are not converted yet."""
         self._handle = start.handle
         if self._is_over:
             start.handle.cancel()
@@ -57,7 +61,7 @@ class ConvertingSink:
         )
 
     def cancel(self) -> None:
-        """Ends the watch."""
+        """End the watch."""
         self._is_over = True
         self._waiting = []
         if self._handle is not None:
@@ -65,10 +69,10 @@ class ConvertingSink:
         if self._task is not None:
             self._task.cancel()
 
-    # From the cache
+    # Called by the cache
 
     def deliver(self, event: WatchEvent) -> None:
-        """Passes an event on, at once if nothing of it has to be converted."""
+        """Pass an event on, immediately if no conversion is needed."""
         if self._is_over:
             return
         if self._task is None and all(map(self._is_own, self._looked_at(event))):
@@ -84,7 +88,7 @@ class ConvertingSink:
             self._task.add_done_callback(self._ended)
 
     def failed(self, error: StatusError | None) -> None:
-        """Passes on that the watch has ended by itself."""
+        """Pass on that the watch has ended because of an error."""
         self.cancel()
         self._sink.failed(error)
 
@@ -97,8 +101,9 @@ class ConvertingSink:
     # Conversion
 
     def _looked_at(self, event: WatchEvent) -> list[Entry]:
-        """The entries that an event is made of: the present one unless the object is gone, and the one before where
-        that is told or looked at."""
+        """Return the entries that an event needs: the current one unless it is deleted, and the previous one if that is
+        sent or tested.
+        """
         found = [] if event.type == "DELETED" else [event.entry]
         if event.before is not None and (self._accept is not None or event.type == "DELETED"):
             found.append(event.before)
@@ -108,7 +113,7 @@ class ConvertingSink:
         return self._kind.version_of(entry.body) == self._kind.api_version
 
     async def _convert(self) -> None:
-        """Converts and tells what waits, and what comes meanwhile."""
+        """Convert and deliver waiting events, including those that arrive meanwhile."""
         while self._waiting:
             some, self._waiting = self._waiting[:_TOGETHER], self._waiting[_TOGETHER:]
             self._waiting_size -= sum(_EVENT_SIZE + len(each.entry.body) for each in some)
@@ -121,14 +126,16 @@ class ConvertingSink:
                 self._tell(event, current, found[-1] if event.before is not None else None)
 
     async def _converted(self, entries: Sequence[Entry]) -> Sequence[Entry]:
-        """Entries in the version of the watch; tried again until it works, or the watch is over."""
+        """Return entries in the version of the watch, retrying until the conversion succeeds."""
         tries = 0
         while True:
             try:
                 return await self._store.converted(self._kind, entries)
             except StatusError as error:
                 if not tries:
-                    logger.warning("a watch of %s waits: %.1000s", self._kind.gvk, error.message)
+                    logger.warning(
+                        "a watch of %s waits for a conversion that failed: %.1000s", self._kind.gvk, error.message
+                    )
             await asyncio.sleep(AGAIN[min(tries, len(AGAIN) - 1)])
             tries += 1
 
@@ -139,12 +146,12 @@ class ConvertingSink:
         if (error := task.exception()) is not None:
             logger.error("a watch of %s failed", self._kind.gvk, exc_info=error)
             self.failed(None)
-        elif self._waiting and not self._is_over:  # it came in the turn in which the task was done
+        elif self._waiting and not self._is_over:  # it arrived after the task's loop had ended
             self._task = asyncio.get_running_loop().create_task(self._convert())
             self._task.add_done_callback(self._ended)
 
     def _tell(self, event: WatchEvent, current: Entry | None, before: Entry | None) -> None:
-        """What an event is to the watcher. `before` need not be of its version where nobody looks at it."""
+        """Deliver an event as the watcher sees it. `before` need not be converted if it is not tested."""
         accept = self._accept
         if self._is_over:
             return
@@ -161,7 +168,7 @@ class ConvertingSink:
             self._sink.deliver(self._shared(event, "DELETED", before))
 
     def _shared(self, event: WatchEvent, type_: str, entry: Entry) -> WatchEvent:
-        """The event that all watchers of this version are told for which it is of this type: it is encoded once."""
+        """Return the event of this type that all watchers of this version share, so that it is encoded once."""
         known = event.representations
         if known is None:
             known = event.representations = {}

@@ -1,9 +1,9 @@
-"""The store of a kind whose objects may be stored in one version and asked for in another.
+"""The store of a kind whose objects may be stored in one version and requested in another.
 
-The cache has every object in the version it was stored in. What leaves it is converted to the version of the request,
-what comes to be stored to the stored version, so a request works in its own version alone, as upstream's storages of
-custom resources do (one for each version). What has been converted for a list or a watch is kept with the cache's
-entry; a read of one object asks again, as upstream's.
+The cache has every object in its stored version. Objects from the cache are converted to the version of the request,
+and objects to be stored are converted to the stored version. So a request works in its own version only, like
+upstream's storages of custom resources (one for each version). Conversions for lists and watches are cached with the
+cache's entry; a read of a single object converts anew, like upstream.
 """
 
 from __future__ import annotations
@@ -45,14 +45,14 @@ from steersman.store.store import Store
 from steersman.store.watching import watch
 from steersman.work.offloading import bound, current, offload, offload_if
 from steersman.work.single_flight import SingleFlight, results
-from steersman.work.yielding import unhurried
+from steersman.work.yielding import time_sliced
 
 T = TypeVar("T")
 AnItem = TypeVar("AnItem", bound=Item)
 
 
 class ConvertingStore(Store[OpenObject]):
-    """See the module. The resource has a `conversion`."""
+    """A store with conversion. The resource must have a `conversion`."""
 
     converts = True
 
@@ -69,21 +69,21 @@ class ConvertingStore(Store[OpenObject]):
             own = replace(resource, kind=other.kind, selectable_fields=other.own_fields or {})
             self._selections[other.version] = Selection(own)
         self._converting: SingleFlight[tuple[int, str], dict[int, bytes]] = SingleFlight(
-            outlives_askers=False, name="conversion"
+            outlives_callers=False, name="conversion"
         )
-        """Entries that are being converted, by identity and the apiVersion that is wanted."""
+        """Flights of entries being converted, by the identity of the entry and the wanted apiVersion."""
         self._failing: dict[str, float] = {}
-        """Times since when lists have failed, by the version that objects cannot be converted to."""
+        """The times since which lists fail, by the version to which objects cannot be converted."""
 
     async def stop(self) -> None:
         await super().stop()
         await self._conversion.close()
 
     def _kind_of(self, ctx: Context) -> OpenKind:
-        """The kind in the version of a request; what the server itself does is in the stored one."""
+        """Return the kind in the version of a request; the server's own requests use the stored version."""
         return self._kinds.get(ctx.action.version, self._stored)
 
-    # What the verbs see
+    # The request's view of objects
 
     def accept(self, ctx: Context, options: ListOptions, *, keeps: bool = True) -> Accept | None:
         return self._selections[self._kind_of(ctx).version].accept(options, keeps=keeps)
@@ -97,11 +97,11 @@ class ConvertingStore(Store[OpenObject]):
         if kind is self._stored:
             return await super().encoded(ctx, obj)
         value = await offload(kind.value_as_is, obj)
-        (converted,) = await self._conversion.values([value], self._stored)
-        return await offload(self._conversion.completed, obj, converted)
+        (converted,) = await self._conversion.convert_values([value], self._stored)
+        return await offload(self._conversion.restore_unsaid, obj, converted)
 
     async def unstored(self, ctx: Context, obj: OpenObject, revision: int) -> bytes:
-        kind = self._kind_of(ctx)  # which need not be that of what is stored
+        kind = self._kind_of(ctx)  # which need not be the kind of the stored version
         value = await offload(kind.value, obj)
         return await offload(kind.present, value, revision)
 
@@ -126,12 +126,12 @@ class ConvertingStore(Store[OpenObject]):
     async def delete_collection(
         self, ctx: Context, delete_options: DeleteOptions, options: ListOptions, check: CheckDelete | None = None
     ) -> Listing:
-        """See rest.capabilities.CollectionDeleter. What is to be deleted is listed in pages, so of storage."""
+        """See rest.capabilities.CollectionDeleter. Like upstream, the objects are listed in pages, so from storage."""
         return await self._delete_found(ctx, delete_options, options, check, self._listed)
 
     @contextmanager
     def _as_of_a_cache(self, kind: OpenKind) -> Iterator[None]:
-        """Answers 429 where objects cannot be converted, as upstream does whose cache of this version is not filled."""
+        """Answer 429 if objects cannot be converted, like upstream, whose cache of this version is not filled then."""
         try:
             yield
         except NotConverted as error:
@@ -151,7 +151,7 @@ class ConvertingStore(Store[OpenObject]):
         self, ctx: Context, name: str, options: DeleteOptions, check: CheckDelete | None = None
     ) -> Deleted:
         item, is_gone = await super().delete(ctx, name, options, check)
-        # of what is gone only names are told
+        # the answer for a deleted object has its names only
         return Deleted(item if is_gone else await self._answered(ctx, item), is_gone)
 
     async def _answered(self, ctx: Context, item: Item, *, anew: bool = False) -> Item:
@@ -180,14 +180,14 @@ class ConvertingStore(Store[OpenObject]):
     # Conversion
 
     async def converted(self, kind: OpenKind, items: Sequence[AnItem], *, anew: bool = False) -> Sequence[AnItem]:
-        """Items (entries of the cache, as entries) of the version of `kind`: others are converted, all at once.
+        """Return items in the version of `kind`; those in other versions are converted together.
 
-        What is kept with an entry is not converted again, unless `anew`. Raises what the conversion raises.
+        Conversions cached with an entry are used unless `anew`. Raises what the conversion raises.
         """
         wanted = kind.api_version
         known: dict[int, bytes] = {}
         missing: dict[int, AnItem] = {}
-        async for item in unhurried(items):
+        async for item in time_sliced(items):
             if kind.version_of(item.body) == wanted:
                 continue
             body = None if anew or item.representations is None else item.representations.get(wanted)
@@ -202,12 +202,12 @@ class ConvertingStore(Store[OpenObject]):
         return [_other(item, known[id(item)]) if id(item) in known else item for item in items]
 
     async def _converted_once(self, kind: OpenKind, items: Sequence[Any]) -> dict[int, bytes]:
-        """Converts, once for all who want the same items meanwhile; the bodies by the identity of the items."""
+        """Return converted bodies by the identity of the items, in a single flight for concurrent callers."""
         by_key = {(id(item), kind.api_version): item for item in items}
         account = current()
 
         async def convert(keys: Sequence[tuple[int, str]]) -> dict[int, bytes]:
-            with bound(account):  # clients size this work and can ask for it without end, so it is not the server's own
+            with bound(account):  # clients cause this work without a limit, so it counts for their account
                 return await self._convert(kind, [by_key[key] for key in keys])
 
         known: dict[int, bytes] = {}
@@ -217,11 +217,11 @@ class ConvertingStore(Store[OpenObject]):
 
     async def _convert(self, kind: OpenKind, items: Sequence[Any]) -> dict[int, bytes]:
         values = []
-        async for item in unhurried(items):
+        async for item in time_sliced(items):
             values.append(await offload_if(is_large(item.body), self._source(item).value_of, item.body))
-        converted = await self._conversion.values(values, kind)
+        converted = await self._conversion.convert_values(values, kind)
         known: dict[int, bytes] = {}
-        async for item, value in unhurried(zip(items, converted, strict=True)):
+        async for item, value in time_sliced(zip(items, converted, strict=True)):
             body = kind.at_revision(value, item.revision) if item.revision else kind.body_of(value)
             self.remember(item, kind.api_version, body)
             known[id(item)] = body
@@ -232,7 +232,7 @@ class ConvertingStore(Store[OpenObject]):
 
 
 def _is_of_storage(options: ListOptions) -> bool:
-    """Whether upstream lists from storage where its cache is not ready: pages, unless something is selected."""
+    """Return True if upstream lists from storage while its cache is not ready: for pages, unless selectors are used."""
     if options.continue_token:
         return True
     return bool(options.limit) and options.label_selector.empty and options.field_selector.empty

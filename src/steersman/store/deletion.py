@@ -1,10 +1,9 @@
-"""Deleting: at once, gracefully, or when the finalizers have gone; one object or a collection."""
+"""Deletion of an object or a collection: immediate, graceful, or once the finalizers are gone."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from dataclasses import replace
 from typing import Any, Final
 
 import msgspec
@@ -28,13 +27,13 @@ from steersman.work.offloading import bound, current, mark_large, offload
 _ATTEMPTS: Final = 1000
 _AT_ONCE: Final = 16
 _BYTES_AT_ONCE: Final = 1 << 20
-"""Objects of a collection, and bytes of them, that may be on their way out of storage at once."""
+"""The most objects of a collection, and the most bytes of them, that are deleted concurrently."""
 
 
 async def delete(
     store: StoredObjects[Any], ctx: Context, name: str, options: DeleteOptions, check: CheckDelete | None
 ) -> Deleted:
-    """Deletes an object or marks it as going. Gone is what nothing is left of (or would be, on a dry run).
+    """Delete an object or mark it for deletion. The result tells if it is gone (or would be, for a dry run).
 
     Raises StatusError NotFound, Conflict, Invalid, and what `check` raises.
     """
@@ -57,7 +56,7 @@ async def _delete_named(
     *,
     is_listed: bool,
 ) -> Deleted:
-    """`is_listed`: the object has just been found in a list of what is newest."""
+    """Delete an object by name. `is_listed` is True if a list of the newest state has just returned the object."""
     key = store.key(ctx.action.namespace, name)
     asked = options.grace_period_seconds
     optimistic = not is_listed and store.is_optimistic(ctx)
@@ -87,7 +86,7 @@ async def _delete_named(
 async def _delete_once(
     store: StoredObjects[Any], ctx: Context, key: str, entry: Entry, options: DeleteOptions, check: CheckDelete | None
 ) -> Deleted | None:
-    """One attempt; None if another write came first."""
+    """Try to delete an object; return None if another write came first."""
     strategy = store.strategy
     if is_large(entry.body):
         mark_large()
@@ -118,12 +117,12 @@ async def _delete_once(
         return None
     if stays:
         return Deleted(store.item(key, written.mod_revision, value), False)
-    # graceful without any grace: watchers see the object marked first, and then gone
+    # graceful with a grace period of 0: watchers see the marked object first, then its deletion
     return await _remove(store, ctx, key, written.mod_revision)
 
 
 async def _remove(store: StoredObjects[Any], ctx: Context, key: str, revision: int) -> Deleted | None:
-    """Takes the object away, if it is still the one of `revision`; None if it is not."""
+    """Remove the object if its revision is still `revision`; return None if it is not."""
     if ctx.dry_run:
         entry = await store.find(key)
         return None if entry is None else Deleted(Encoded(entry.body, entry.revision), True)
@@ -136,10 +135,10 @@ async def _remove(store: StoredObjects[Any], ctx: Context, key: str, revision: i
 async def _remove_with_all(
     store: StoredObjects[Any], allocator: Allocator[Any], ctx: Context, key: str, revision: int
 ) -> Deleted | None:
-    """The same, and what the object had goes with it."""
+    """Remove an object as `_remove` does, and release what the allocator reserved for it."""
     removed = await _take_away(store, ctx, key, revision)
     if removed is not None:
-        await allocator.give_back(ctx, await offload(store.decode, removed.item))
+        await allocator.release(ctx, await offload(store.decode, removed.item))
     return removed
 
 
@@ -153,20 +152,23 @@ async def _take_away(store: StoredObjects[Any], ctx: Context, key: str, revision
 
 
 async def delete_after_update(store: StoredObjects[Any], ctx: Context, key: str, entry: Entry, new: Any) -> Item | None:
-    """An update took the last finalizer of an object that was waiting to go: it goes. The answer is the update."""
+    """Delete an object whose last finalizer an update has removed; return the updated object as the answer.
+
+    Returns None if another write came first.
+    """
     if not ctx.dry_run and await _remove(store, ctx, key, entry.revision) is None:
         return None
     return Encoded(await store.unstored(ctx, new, entry.revision), entry.revision)
 
 
 class _NotReached(Exception):
-    """An object of a collection is left alone, as one before it may not go."""
+    """The error of an object in a collection that is skipped because deletion of an earlier object was refused."""
 
 
 class _Order:
-    """In which the objects of a collection are judged: one after the other, and none after one that may not go.
+    """The order in which objects of a collection are checked: one after the other, and none after a refused one.
 
-    What follows the judgement of one, up to its end in storage, goes on beside the judgement of the next.
+    The work after a check, up to the removal from storage, overlaps with the next check.
     """
 
     def __init__(self, check: CheckDelete | None) -> None:
@@ -175,7 +177,7 @@ class _Order:
         self.is_over = False
 
     async def check(self, obj: Any) -> None:
-        """Raises what the check of a single object raises, and _NotReached."""
+        """Raise what the check of a single object raises, or _NotReached."""
         async with self._turn:
             if self.is_over:
                 raise _NotReached
@@ -194,16 +196,16 @@ async def delete_collection(
     find: Callable[[], Awaitable[Listing]],
     check: CheckDelete | None,
 ) -> Listing:
-    """Deletes what is found, in order, up to one that may not go; objects that are gone already do not matter.
+    """Delete the found objects in order, up to the first refused one; objects that are gone already do not matter.
 
-    Raises StatusError 400 where there is something to delete, but in no one namespace.
+    Raises StatusError 400 if there is something to delete and no namespace in the request.
     """
     _warn(store, ctx, delete_options)
     if store.cacher.undecryptable is not None:
         raise errors.internal(store.cacher.undecryptable)
     found = await find()
     order = _Order(check)
-    # Where nobody keeps the order of what is written at once, each is waited for, as upstream does.
+    # With other servers on the storage, concurrent writes have no defined order, so each is awaited, as upstream does.
     at_once = 1 if store.cacher.has_other_servers else _AT_ONCE
     for batch in _batches(found.items, at_once):
         work = (_delete_listed(store, ctx, item, delete_options, order) for item in batch)
@@ -228,9 +230,9 @@ async def _delete_listed(
     store: StoredObjects[Any], ctx: Context, item: Item, options: DeleteOptions, order: _Order
 ) -> None:
     name = name_of(item.body)
-    own = replace(ctx)  # told of the same warnings
+    own = msgspec.structs.replace(ctx)  # it shares the warnings
     try:
-        with bound(current().of(ctx.user.name)):
+        with bound(current().for_user(ctx.user.name)):
             await _delete_named(store, own, name, msgspec.structs.replace(options), order.check, is_listed=True)
     except _NotReached:
         return

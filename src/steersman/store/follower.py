@@ -1,4 +1,4 @@
-"""Follows what is stored of a resource, for parts of the server that act on it."""
+"""Observation of a resource's stored objects, for server components that act on them."""
 
 from __future__ import annotations
 
@@ -12,23 +12,28 @@ from steersman.storage.interface import StorageUnavailable
 from steersman.store.store import Store
 
 Changed = Callable[[str, str, Entry | None], None]
-"""Namespace, name, and what is stored now: None if it is gone. Called on the loop; must not block, nor raise."""
+"""A function that takes namespace, name, and the stored entry (None for a deleted object). Called on the event loop; it
+must neither block nor raise.
+"""
 
 
 class Follower:
-    """Tells of every object there is, and from then on of every change, whatever happens to the cache."""
+    """A subscriber to every present object and all changes, which survives restarts of the cache."""
 
     def __init__(self, store: Store[Any], changed: Changed, *, key: str = "") -> None:
-        """With `key` it follows that one object only."""
+        """Take the store and the callback. With `key` only that object is observed."""
         self._store = store
         self._changed = changed
         self._target = key or store.prefix
         self._known: dict[tuple[str, str], tuple[str, str]] = {}
-        """Each by itself: who follows is always told of an object by the same texts, and keeps them once."""
+        """The known keys, each stored once: the callback always gets the same text objects for an object."""
         self._waiting: asyncio.Task[None] | None = None
 
     def begin(self) -> None:
-        """Tells of everything there is, and of what has gone since last time; later if nothing can be read."""
+        """Report all present objects, and those deleted since the last time.
+
+        Happens later if nothing can be read at present.
+        """
         cacher = self._store.cacher
         if not cacher.ready:
             self._waiting = asyncio.get_running_loop().create_task(self._begin_again())
@@ -60,7 +65,7 @@ class Follower:
         self._changed(*key, None if gone else entry)
 
     def _closed(self, error: Exception) -> None:
-        """The cache starts over, or stops for good (StorageUnavailable)."""
+        """Restart when the cache restarts; StorageUnavailable means that it has stopped for good."""
         if not isinstance(error, StorageUnavailable):
             self._waiting = asyncio.get_running_loop().create_task(self._begin_again())
 
@@ -70,6 +75,6 @@ class Follower:
 
 
 def namespace_and_name(key: str, prefix: str) -> tuple[str, str]:
-    """The namespace ("" without one) and the name of a stored object, from its key."""
+    """Return the namespace ("" without one) and the name of a stored object, from its key."""
     namespace, _, name = key.removeprefix(prefix).rpartition("/")
     return intern(namespace), name

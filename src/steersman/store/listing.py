@@ -1,4 +1,4 @@
-"""Lists: which revision they show, which objects they select, and how they go on page by page.
+"""Lists: their revision, the selection of objects, and paging.
 
 Follows k8s.io/apiserver `storage/cacher` and `storage/etcd3/store.go` for the meaning of resourceVersion.
 """
@@ -23,19 +23,21 @@ from steersman.store import continue_token
 from steersman.store.cached_objects import CachedObjects
 from steersman.store.selection import Accept
 from steersman.store.storage_errors import available
-from steersman.work.yielding import Turn, unhurried
+from steersman.work.yielding import TimeSlice, time_sliced
 
 SLICE: Final = 16
 _SLICE_BYTES: Final = 256 << 10
-"""Objects, and bytes of them, that are looked at between two looks at the clock."""
+"""The number of objects, and their bytes, that are processed between two looks at the clock."""
 _FIRST_PART: Final = 500
 _PART: Final = 5_000
 _PART_BYTES: Final = 4 << 20
-"""Objects that are asked of storage first, and at most, and about how many bytes of them, in each part after that."""
+"""The size of the first part read from storage, the largest size of later parts, and the number of bytes that
+determines their size.
+"""
 
 
 def parse_version(text: str, *, plain: bool = False) -> int:
-    """The revision of a resourceVersion. Raises StatusError: 400 on lists, a bare 500 (`plain`) elsewhere."""
+    """Parse a resourceVersion. Raises StatusError: 400 for lists, a bare 500 (`plain`) elsewhere."""
     try:
         return parse_uint(text)
     except NumError as error:
@@ -50,7 +52,7 @@ def _no_version(text: str, why: NumError, *, plain: bool) -> str:
 
 
 async def list_items(store: CachedObjects[Any], ctx: Context, options: ListOptions) -> Listing:
-    """The list that `options` ask for; see rest.capabilities.Lister."""
+    """Return the list that `options` request; see rest.capabilities.Lister."""
     prefix = store.collection(ctx.action.namespace, options.field_selector.requires_exact_match("metadata.name"))
     version = options.resource_version
     if options.continue_token:
@@ -109,7 +111,7 @@ def _count(cacher: Cacher, fetched: int, listed: int) -> None:
 
 
 async def _select(found: Sequence[Entry], accept: Accept, limit: int, *, any_large: bool) -> tuple[list[Entry], str]:
-    """The accepted entries, at most `limit`, and the key of the last of them if others follow."""
+    """Return the accepted entries, at most `limit`, and the key of the last one if others follow."""
     items: list[Entry] = []
     async for entries in in_turns(found, any_large=any_large):
         for entry in entries:
@@ -121,18 +123,17 @@ async def _select(found: Sequence[Entry], accept: Accept, limit: int, *, any_lar
 
 
 async def accepted(found: Sequence[Entry], accept: Accept, *, any_large: bool) -> list[Entry]:
-    """The accepted entries. `any_large`: whether there may be large ones among them (Cacher.large)."""
+    """Return the accepted entries. `any_large` tells if some of them may be large (Cacher.large)."""
     return (await _select(found, accept, 0, any_large=any_large))[0]
 
 
 async def in_turns(found: Sequence[Entry], *, any_large: bool) -> AsyncIterator[Sequence[Entry]]:
-    """Entries a few at a time; others have the loop in between whenever the work on them has taken a while, among them
-    those who go through entries as well."""
-    turn = Turn()
+    """Yield the entries in small slices, with a yield to the event loop after each time slice."""
+    time_slice = TimeSlice()
     at = 0
     while at < len(found):
         if at:
-            await turn.give()
+            await time_slice.pause_if_over()
         some = found[at : at + SLICE]
         if any_large:
             some = _at_most(some, _SLICE_BYTES)
@@ -141,7 +142,7 @@ async def in_turns(found: Sequence[Entry], *, any_large: bool) -> AsyncIterator[
 
 
 def _at_most(entries: Sequence[Entry], size: int) -> Sequence[Entry]:
-    """The first of them, up to the one with which they have more bytes than `size`."""
+    """Return the first entries, up to the one with which they exceed `size` bytes."""
     for number, entry in enumerate(entries, 1):
         size -= len(entry.body)
         if size < 0:
@@ -174,7 +175,10 @@ async def _list_at(
     limit: int,
     token: str,
 ) -> Listing:
-    """The list as it was at `revision`, from `start` on; `token` goes on inconsistently where that is gone."""
+    """Return the list as it was at `revision`, from `start` on.
+
+    Raises 410 with `token`, which continues inconsistently, if the revision is compacted.
+    """
     accept = store.accept_of_many(ctx, options)
     try:
         if accept is None:
@@ -195,7 +199,7 @@ async def _list_at(
 
 
 class _Page(NamedTuple):
-    """Entries, whether more follow, and how many if that was asked for."""
+    """Entries of a page, a flag for more that follow, and the number of these if it was requested."""
 
     entries: Sequence[Entry]
     more: bool
@@ -205,7 +209,7 @@ class _Page(NamedTuple):
 async def _page_at(
     store: CachedObjects[Any], prefix: str, revision: int, start: str, limit: int, *, counts: bool
 ) -> _Page:
-    """From the cache if it is there yet and while it remembers that revision, else from storage. Raises Compacted."""
+    """Return a page from the cache if it still has that revision, else from storage. Raises Compacted."""
     cacher = store.cacher
     if revision <= cacher.revision:
         try:
@@ -223,7 +227,7 @@ async def _page_at(
 async def _stored_page(
     store: CachedObjects[Any], prefix: str, revision: int, start: str, limit: int, *, counts: bool
 ) -> _Page:
-    """Read in parts, each of about `_PART_BYTES`. Raises Compacted."""
+    """Return a page from storage, read in parts of about `_PART_BYTES`. Raises Compacted."""
     entries: list[Entry] = []
     total: int | None = None
     wanted = _FIRST_PART
@@ -243,8 +247,10 @@ async def _stored_page(
 
 
 async def stored_now(store: CachedObjects[Any], prefix: str) -> Sequence[Entry]:
-    """The objects that are stored under a prefix now, whatever the cache has. Raises StatusError 429, 500, and 410
-    where storage was compacted meanwhile."""
+    """Return the objects stored under a prefix, independent of the cache.
+
+    Raises StatusError 429, 500, and 410 if storage was compacted meanwhile.
+    """
     revision = await available(store.storage.current_revision())
     try:
         return (await _stored_page(store, prefix, revision, "", 0, counts=False)).entries
@@ -253,11 +259,10 @@ async def stored_now(store: CachedObjects[Any], prefix: str) -> Sequence[Entry]:
 
 
 async def _present(store: CachedObjects[Any], items: Sequence[KeyValue], entries: list[Entry]) -> int:
-    """Adds stored values to `entries`, as they are served, and gives their size in bytes; others have the loop in
-    between whenever that has taken a while."""
+    """Append stored values to `entries` in the served form; return their size in bytes. Yields to the event loop."""
     present = store.kind.present
     size = 0
-    async for each in unhurried(items):
+    async for each in time_sliced(items):
         entries.append(Entry(each.key, present(each.value, each.mod_revision), each.mod_revision))
         size += len(each.value)
     return size

@@ -1,4 +1,4 @@
-"""What happens to `metadata` on every create, update and delete, whatever the kind.
+"""Changes of `metadata` on every create, update and delete, for all kinds.
 
 Follows k8s.io/apiserver `registry/rest/{meta,create,update,delete}.go`.
 """
@@ -22,15 +22,15 @@ _COLLECTOR_FINALIZERS: Final = frozenset({ORPHAN_FINALIZER, FOREGROUND_FINALIZER
 
 
 def fill_system_fields(metadata: ObjectMeta) -> None:
-    """Gives a new object its uid and creation time."""
+    """Set uid and creation time of a new object."""
     metadata.creation_timestamp = times.now()
     metadata.uid = new_uid()
 
 
 def match_namespace(metadata: ObjectMeta, namespace: str) -> None:
-    """Sets the namespace of the URL, which the object may leave out but not contradict.
+    """Set the namespace of the URL, which the object may leave out but not contradict.
 
-    Where the URL has none, the kind has none, and what the object says is dropped.
+    If the URL has no namespace, neither has the kind, and the object's namespace is dropped. Raises StatusError 400.
     """
     if not metadata.namespace or not namespace:
         metadata.namespace = namespace
@@ -39,7 +39,7 @@ def match_namespace(metadata: ObjectMeta, namespace: str) -> None:
 
 
 def keep_system_fields(new: ObjectMeta, old: ObjectMeta) -> None:
-    """What no update can change."""
+    """Restore the fields that no update can change."""
     if not new.uid:
         new.uid = old.uid
     if old.creation_timestamp:
@@ -51,7 +51,7 @@ def keep_system_fields(new: ObjectMeta, old: ObjectMeta) -> None:
 
 
 def check_preconditions(options: DeleteOptions, metadata: ObjectMeta, kind: GroupKind) -> None:
-    """409 if the object is not the one, or not in the state, that the client means to delete."""
+    """Raise StatusError 409 if the object is not the one, or not in the state, that the client wants to delete."""
     preconditions = options.preconditions
     if preconditions is None:
         return
@@ -76,9 +76,9 @@ def check_preconditions(options: DeleteOptions, metadata: ObjectMeta, kind: Grou
 def before_delete(
     strategy: Strategy[Any], ctx: Context, obj: Any, options: DeleteOptions, kind: GroupKind
 ) -> tuple[bool, bool]:
-    """Whether the deletion is graceful, and whether it is already pending so that nothing is to be done.
+    """Return two flags: the deletion is graceful; the deletion is already pending, so nothing remains to be done.
 
-    Marks `obj` where it is graceful, and may set the grace period in `options`. Raises StatusError.
+    Marks `obj` for a graceful deletion, and may set the grace period in `options`. Raises StatusError.
     """
     metadata: ObjectMeta = obj.metadata
     if errors := list(validate_delete_options(options)):
@@ -105,12 +105,12 @@ def before_delete(
 
 
 def is_graceful(strategy: Strategy[Any]) -> bool:
-    """Whether objects of this kind may be kept for a grace period at all."""
+    """Return True if objects of this kind may be kept for a grace period."""
     return type(strategy).check_graceful_delete is not Strategy.check_graceful_delete
 
 
 def _shorten_grace(metadata: ObjectMeta, options: DeleteOptions) -> tuple[bool, bool]:
-    """An object that is already being deleted can only be given less time."""
+    """Shorten the grace period of an object that is already being deleted; it cannot be extended."""
     remaining = metadata.deletion_grace_period_seconds
     if not remaining:
         return False, False
@@ -132,7 +132,7 @@ def _shorten_grace(metadata: ObjectMeta, options: DeleteOptions) -> tuple[bool, 
 
 
 def mark_as_deleting(metadata: ObjectMeta) -> None:
-    """For what cannot go yet because of its finalizers: deleted as of now, with no grace."""
+    """Mark an object as deleted now without a grace period, because finalizers still keep it."""
     now = times.now()
     if metadata.deletion_timestamp is None and metadata.generation > 0:
         metadata.generation += 1
@@ -142,11 +142,11 @@ def mark_as_deleting(metadata: ObjectMeta) -> None:
 
 
 def collector_finalizers(strategy: Strategy[Any], obj: Any, options: DeleteOptions) -> list[str] | None:
-    """The finalizers by which the garbage collector learns what becomes of dependents; None if nothing changes."""
+    """Return the finalizers that tell the garbage collector the fate of dependents; None if nothing changes."""
     if strategy.garbage_collection == "unsupported":
         return None
     present: list[str] = obj.metadata.finalizers
-    # An object may have tens of thousands of finalizers: `in` goes through them in a fraction of the time of a loop.
+    # An object may have tens of thousands of finalizers: `in` is much faster than a loop.
     orphans = _orphans(strategy, obj, options)
     foreground = _foreground(present, options)
     if orphans is (ORPHAN_FINALIZER in present) and foreground is (FOREGROUND_FINALIZER in present):
@@ -183,5 +183,5 @@ def _first_of_collector(present: list[str]) -> str:
 
 
 def should_delete_during_update(new: ObjectMeta, old: ObjectMeta) -> bool:
-    """Whether an update took away the last finalizer of an object whose grace has passed."""
+    """Return True if an update removed the last finalizer of an object whose grace period is over."""
     return not new.finalizers and old.deletion_timestamp is not None and not old.deletion_grace_period_seconds

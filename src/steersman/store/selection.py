@@ -1,4 +1,4 @@
-"""Which entries of a cache the selectors of a list or watch select."""
+"""Selection of cache entries by the selectors of a list or watch."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _OF_EVERY_KIND: Final = ("metadata.labels", "metadata.name", "metadata.namespace
 
 Accept = Callable[[Entry], bool]
 _is_plain: Final = re.compile("[A-Za-z0-9._-]+").fullmatch
-"""Texts that every encoder of JSON writes as they are."""
+"""A matcher of texts that every JSON encoder writes unescaped."""
 
 
 class Selection:
-    """Selects entries by labels and fields: it reads these alone, and keeps them with the entry."""
+    """A selector of entries by labels and fields. It decodes only these, and caches them with the entry."""
 
     def __init__(self, resource: Resource[Any]) -> None:
         self._fields = tuple(resource.selectable_fields.items())
@@ -28,14 +28,16 @@ class Selection:
         self._indexed = resource.indexed_field
         self._literal = resource.literal_fields | {"metadata.name", "metadata.namespace"}
         self.value_of = self._value_reader(resource) if self._indexed else None
-        """Reads what the indexed field of an entry holds."""
-        self._read = resource.kind.part((*_OF_EVERY_KIND, *resource.selectable_fields)) if self._fields else None
+        """A function that returns the value of an entry's indexed field."""
+        self._read = (
+            resource.kind.partial_decoder((*_OF_EVERY_KIND, *resource.selectable_fields)) if self._fields else None
+        )
 
     def accept(self, options: ListOptions, *, keeps: bool = True) -> Accept | None:
-        """A test of entries for these options; None if they select everything.
+        """Return a predicate on entries for these options; None if they select everything.
 
-        It `keeps` with the entries what it reads of them, for the next selector: where changes are told to many
-        watchers, not where a list looks through very many objects once.
+        With `keeps` the predicate caches what it reads with the entries, for the next selector. That is for events to
+        many watchers, not for a single scan of very many objects.
         """
         by_label, by_field = options.label_selector, options.field_selector
         if by_label.empty and by_field.empty:
@@ -56,8 +58,10 @@ class Selection:
         return lambda entry: matches_labels(labels_of(entry)) and matches_fields(fields_of(entry))
 
     def _text(self, options: ListOptions) -> bytes:
-        """What the JSON of everything selected has in it, b"" if nothing is known of that: finding that it is not there
-        takes a tenth of the time that reading labels or fields does."""
+        """Return text that the JSON of every selected object contains, b"" if there is none.
+
+        Searching for it takes a tenth of the time of reading labels or fields.
+        """
         wanted = [
             each.value
             for each in options.field_selector.requirements
@@ -72,14 +76,14 @@ class Selection:
         return b'"%b"' % longest.encode() if longest else b""
 
     def value(self, options: ListOptions) -> str | None:
-        """What the indexed field of everything selected holds, None if that may be anything."""
+        """Return the value of the indexed field of all selected objects, None if it may be any value."""
         return options.field_selector.requires_exact_match(self._indexed) if self._indexed else None
 
     @staticmethod
     def _value_reader(resource: Resource[Any]) -> Callable[[Entry], str]:
         name = resource.indexed_field
         value = resource.selectable_fields[name]
-        read = resource.kind.part((name,))
+        read = resource.kind.partial_decoder((name,))
 
         def value_of(entry: Entry) -> str:
             known = entry.selectable
@@ -99,14 +103,14 @@ class Selection:
         return known.fields if known is not None and known.fields is not None else self._read_fields(entry)[1]
 
     def labels(self, entry: Entry) -> Mapping[str, str]:
-        """The labels of an entry."""
+        """Return the labels of an entry, and cache them with it."""
         known = entry.selectable
         if known is None:
             entry.selectable = known = Selectable(labels_of(entry.body)[0])
         return known.labels
 
     def fields(self, entry: Entry) -> Mapping[str, str]:
-        """The selectable fields of an entry."""
+        """Return the selectable fields of an entry, and cache them with it."""
         known = entry.selectable
         if known is None or known.fields is None:
             found, values = self._read_fields(entry)
@@ -115,7 +119,7 @@ class Selection:
         return known.fields
 
     def _read_fields(self, entry: Entry) -> tuple[Mapping[str, str], Mapping[str, str]]:
-        """Labels and fields."""
+        """Return labels and fields of an entry."""
         if self._read is not None:
             obj: Any = self._read(entry.body)
             meta = obj.metadata

@@ -1,4 +1,4 @@
-"""Errors of storage and its caches, as those are told of them who asked: in Statuses."""
+"""Conversion of errors of storage and the watch cache into Statuses."""
 
 from __future__ import annotations
 
@@ -28,29 +28,31 @@ R = TypeVar("R")
 
 
 class StorageNotReady(StatusError):
-    """429: what is stored cannot be read now, and perhaps in a moment."""
+    """The status 429: storage cannot be read now, but perhaps soon."""
 
 
 def not_ready(why: object) -> StorageNotReady:
-    """The client learns no more than that; the log says why."""
+    """Return 429; the log has the reason, which the client is not told."""
     logger.info("%s", why)
     return StorageNotReady(429, "TooManyRequests", "storage is (re)initializing", retry_after=1)
 
 
 _LONGEST_RETRY: Final = 30
-"""Seconds."""
+"""The longest Retry-After, in seconds."""
 _RETRY_GROWTH: Final = 0.06
 
 
 def not_decrypted(go_type: str, error: Unreadable, seconds: float) -> StorageNotReady:
-    """What lists and watches answer while an object cannot be decrypted, which has been so for these seconds: the
-    longer, the later they are to come again."""
+    """Return the answer to lists and watches while an object cannot be decrypted.
+
+    The longer that has lasted (`seconds`), the later the client is asked to retry.
+    """
     message = f"storage is (re)initializing: failed to list *{go_type}: {error}"
     return StorageNotReady(429, "TooManyRequests", message, retry_after=_retry_after(seconds))
 
 
 def not_converted(group_version_kind: str, error: StatusError, seconds: float) -> StorageNotReady:
-    """Return the answer to lists and watches while what converts the objects has failed for these seconds.
+    """Return the answer to lists and watches while objects cannot be converted, which has lasted for `seconds`.
 
     Upstream answers them from a cache of converted objects, which cannot be filled then.
     """
@@ -63,14 +65,17 @@ def _retry_after(seconds: float) -> int:
 
 
 def not_decoded(error: Undecodable) -> StatusError:
-    """500. The client learns which object it is; the log says why it is none."""
+    """Return 500 with the key of the object; the log has the reason."""
     logger.error("%s", error)
     return errors.internal(ValueError(f"{error.key} cannot be read"))
 
 
 async def available(read: Awaitable[R]) -> R:
-    """What is read. Raises StorageNotReady, StatusError 504 for a revision that has not happened yet, 500 for a value
-    that cannot be decrypted or decoded."""
+    """Return the result of a read.
+
+    Raises StorageNotReady, StatusError 504 for a revision that is not reached yet, and 500 for a value that cannot be
+    decrypted or decoded.
+    """
     try:
         return await read
     except Unreadable as error:
@@ -84,8 +89,10 @@ async def available(read: Awaitable[R]) -> R:
 
 
 async def committed(write: Awaitable[R]) -> R | None:
-    """What is written, None if another write came first. Raises StatusError 500 if storage takes none, or cannot
-    encrypt it."""
+    """Return the result of a write, None if another write came first.
+
+    Raises StatusError 500 if storage accepts no write, or cannot encrypt the value.
+    """
     try:
         return await write
     except (KeyExists, Conflict):
@@ -97,19 +104,19 @@ async def committed(write: Awaitable[R]) -> R | None:
 
 
 def may_be_stored(error: StatusError) -> bool:
-    """Whether a write that failed with this may have been committed all the same."""
+    """Return True if a write that failed with this error may have been committed nevertheless."""
     return isinstance(error.__cause__, OutcomeUnknown)
 
 
 def too_old(asked: int, oldest: int) -> StatusError:
-    """Return 410 for a watch from `asked`, where `oldest` is the first version to begin at. Clients parse the text."""
+    """Return 410 for a watch from `asked`, where `oldest` is the first possible version. Clients parse the message."""
     return errors.expired(f"too old resource version: {asked} ({oldest})")
 
 
 def end_of_watch(error: Exception, asked: int, newest: int) -> StatusError | None:
-    """Return the error for the client of a watch from the version `asked` that has ended by itself.
+    """Return the error for the client of a watch that started at version `asked` and has ended with `error`.
 
-    None if the client can go on from where it is. `newest` is the version of the cache.
+    Returns None if the client can resume from its last version. `newest` is the version of the cache.
     """
     if isinstance(error, Compacted):
         return too_old(asked, error.revision)

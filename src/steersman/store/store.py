@@ -1,4 +1,4 @@
-"""The generic store: create, get and update on storage, with a strategy's hooks around them.
+"""The generic store: create, get and update on storage, with a strategy's hooks.
 
 Follows k8s.io/apiserver `registry/generic/registry/store.go`. Deletion, listing and watching are in their own modules.
 """
@@ -9,7 +9,9 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from functools import partial
-from typing import Any, Final, Generic, NamedTuple, ParamSpec, TypeVar
+from typing import Any, Final, Generic, ParamSpec, TypeVar
+
+from msgspec import Struct
 
 from steersman.api.meta.v1 import DeleteOptions
 from steersman.audit.latencies import STORAGE
@@ -55,11 +57,11 @@ Find = Callable[[Context, ListOptions], Awaitable[Listing]]
 _NAME_ATTEMPTS: Final = 8
 _UPDATE_ATTEMPTS: Final = 1000
 _MAX_SIZE: Final = 3 << 20
-"""Bytes of a stored object. etcd takes 1.5 MiB of protobuf, in which most objects are shorter than as JSON."""
+"""The most bytes of a stored object. etcd takes 1.5 MiB of protobuf, which is shorter than JSON for most objects."""
 
 
-class _Rules(NamedTuple, Generic[T]):
-    """What an update goes by: the strategy of the resource or of a subresource, and what stands beside it."""
+class _Rules(Struct, Generic[T], frozen=True):
+    """The rules of an update: the strategy of the resource or of a subresource, with its allocator and inquiry."""
 
     strategy: Strategy[T]
     allocator: Allocator[T] | None
@@ -67,7 +69,7 @@ class _Rules(NamedTuple, Generic[T]):
 
 
 class Store(StoredObjects[T], WriteRules[T]):
-    """Everything a stored resource can do (rest.capabilities), for one `Resource`."""
+    """All capabilities of a stored resource (rest.capabilities), for one `Resource`."""
 
     async def get(self, ctx: Context, name: str, resource_version: str = "") -> Item:
         """See rest.capabilities.Getter."""
@@ -113,18 +115,20 @@ class Store(StoredObjects[T], WriteRules[T]):
     async def _delete_found(
         self, ctx: Context, delete_options: DeleteOptions, options: ListOptions, check: CheckDelete | None, find: Find
     ) -> Listing:
-        """Delete what `find` finds by these options."""
+        """Delete the objects that `find` returns for these options."""
         if self.is_cold:
             await self.warm()
-        # upstream lists in pages, and a page without a resourceVersionMatch is of exactly the version it names
+        # upstream lists in pages, and a page without resourceVersionMatch is exactly of the version that it names
         if options.resource_version not in ("", "0") and not options.resource_version_match:
             options = replace(options, resource_version_match=EXACT)
         return await deletion.delete_collection(self, ctx, delete_options, partial(find, ctx, options), check)
 
-    # Creating
+    # Create
 
     async def create(self, ctx: Context, obj: T, check: CheckCreate | None = None) -> Item:
-        """See rest.capabilities.Creater. A generated name that is taken is generated again, a few times."""
+        """See rest.capabilities.Creater. A generated name that exists already is generated again, up to _NAME_ATTEMPTS
+        times.
+        """
         if self.is_cold:
             await self.warm()
         if self.resource.takes_long:
@@ -149,8 +153,11 @@ class Store(StoredObjects[T], WriteRules[T]):
     async def _create(
         self, ctx: Context, obj: T, check: CheckCreate | None, *, takes: bool = True, key: str | None = None
     ) -> Item:
-        """`takes`: whether the kind's Allocator reserves addresses and the like for the object; `key`: where it is
-        stored, if that is not where its name says."""
+        """Create an object.
+
+        With `takes` the kind's Allocator reserves addresses and the like for the object. `key` is the storage key if it
+        does not follow from the name.
+        """
         if self.allocator is None or not takes:
             return await self._create_with(None, ctx, obj, check, key)
         return await uninterrupted(self._create_with(self.allocator, ctx, obj, check, key))
@@ -161,8 +168,8 @@ class Store(StoredObjects[T], WriteRules[T]):
         metadata.fill_system_fields(obj.metadata)  # type: ignore[attr-defined]
         inquiry = self.inquiries.get("")
         if inquiry is not None:
-            await inquiry.look_into(ctx, obj, None)
-        settle = None if allocator is None else await allocator.take(ctx, obj, None)
+            await inquiry.look_up(ctx, obj, None)
+        settle = None if allocator is None else await allocator.allocate(ctx, obj, None)
         stored = False
         try:
             await offload(self.before_create, ctx, obj)
@@ -173,7 +180,7 @@ class Store(StoredObjects[T], WriteRules[T]):
             return item
         except StatusError as error:
             if may_be_stored(error):
-                settle = None  # it may have what was taken for it; if not, a repair finds that out
+                settle = None  # the object may own what was reserved for it; if not, a repair releases it
             raise
         finally:
             if settle is not None:
@@ -181,7 +188,7 @@ class Store(StoredObjects[T], WriteRules[T]):
 
     async def _commit_create(self, ctx: Context, obj: T, key: str | None) -> Item:
         meta: Any = obj.metadata  # type: ignore[attr-defined]
-        if meta.resource_version and not ctx.dry_run:  # as upstream's storage says it, which a dry run does not reach
+        if meta.resource_version and not ctx.dry_run:  # as upstream's storage, which a dry run does not reach
             if _is_version(meta.resource_version):
                 raise errors.plain_internal("resourceVersion should not be set on objects to be created")
             meta.resource_version = ""
@@ -218,12 +225,12 @@ class Store(StoredObjects[T], WriteRules[T]):
             error = errors.generate_name_conflict(self.qualified(ctx), name)
         entry = self.cacher.get(key) if self.cacher.ready else None
         if entry is not None and b'"deletionTimestamp":"' in entry.body:
-            existing = self.kind.part(("metadata.deletionTimestamp",))(entry.body)
+            existing = self.kind.partial_decoder(("metadata.deletionTimestamp",))(entry.body)
             if existing.metadata.deletion_timestamp is not None:
                 error.message = f"object is being deleted: {error.message}"
         return error
 
-    # Updating
+    # Update
 
     async def update(self, ctx: Context, name: str, change: Change) -> Updated:
         """See rest.capabilities.Updater."""
@@ -271,12 +278,10 @@ class Store(StoredObjects[T], WriteRules[T]):
         return _Rules(strategy, allocator, self.inquiries.get(change.subresource))
 
     async def _create_on_update(self, ctx: Context, key: str, change: Change, rules: _Rules[T]) -> Item | None:
-        """The created object; None if another was quicker, so that it is to be updated.
+        """Return the created object; None if another request created it first, so that it must be updated.
 
-        It is found by the name it was asked for by, as upstream's, even if a webhook has renamed it.
-
-        A subresource that may create reserves nothing for it (a Service made through its status has no address), as
-        upstream's.
+        Like upstream's, it is stored under the requested name, even if a webhook has renamed it. A subresource that may
+        create reserves nothing for the object (a Service created through its status has no address), like upstream.
         """
         obj = await change.make(None)
         meta = obj.metadata
@@ -292,16 +297,16 @@ class Store(StoredObjects[T], WriteRules[T]):
             raise
 
     async def _update_once(self, ctx: Context, key: str, entry: Entry, change: Change, rules: _Rules[T]) -> Item | None:
-        """One attempt; None if another write came first and the object is to be read again."""
+        """Try to update an object; return None if another write came first and the object must be read again."""
         old: Any = await self.read(ctx, entry)
         if change.uid and change.uid != old.metadata.uid:
             raise self._wrong_uid(ctx, key, old.metadata.name, change.uid, old.metadata.uid)
         new: Any = await change.make(old)
-        strategy, allocator, inquiry = rules
+        strategy, allocator, inquiry = rules.strategy, rules.allocator, rules.inquiry
         self._check_version(ctx, new.metadata, old.metadata.name, entry.revision, strategy)
         if inquiry is not None:
-            await inquiry.look_into(ctx, new, old)
-        settle = None if allocator is None else await allocator.take(ctx, new, old)
+            await inquiry.look_up(ctx, new, old)
+        settle = None if allocator is None else await allocator.allocate(ctx, new, old)
         stored = False
         try:
             await offload(self.before_update, ctx, new, old, strategy)
@@ -314,7 +319,7 @@ class Store(StoredObjects[T], WriteRules[T]):
             ):
                 return await deletion.delete_after_update(self, ctx, key, entry, new)
             value = await self.encoded(ctx, new)
-            if self.kind.present(value, entry.revision) == entry.body and not await self._is_stale(key, entry, value):
+            if self.kind.shows(entry.body, value, entry.revision) and not await self._is_stale(key, entry, value):
                 return entry
             if ctx.dry_run:
                 return Encoded(self.kind.present(value, entry.revision), entry.revision)
@@ -328,15 +333,17 @@ class Store(StoredObjects[T], WriteRules[T]):
             return self.item(key, written.mod_revision, value)
         except StatusError as error:
             if may_be_stored(error):
-                settle = None  # it may have what was taken for it, or before; a repair finds out
+                settle = None  # the object may own what was reserved for it, now or before; a repair releases the rest
             raise
         finally:
             if settle is not None:
                 await _settled(settle(stored))
 
     async def _is_stale(self, key: str, entry: Entry, value: bytes) -> bool:
-        """Whether an object is written though nothing has changed: it is stored in another version or form, or would be
-        encrypted otherwise now."""
+        """Return True if an unchanged object must be written nevertheless.
+
+        That is so if it is stored in another version or form, or would now be encrypted differently.
+        """
         if self.storage.seals and await available(self.storage.is_stale(key)):
             return True
         if not self.kind.refits:
@@ -347,7 +354,10 @@ class Store(StoredObjects[T], WriteRules[T]):
         )
 
     def _check_version(self, ctx: Context, meta: Any, name: str, revision: int, strategy: Strategy[T]) -> None:
-        """Raises StatusError where the new object is not made for this version of the old one. None will do for any."""
+        """Raise StatusError if the new object was not made from this version of the old one.
+
+        A missing version fits any, if the strategy allows that.
+        """
         version = parse_resource_version(meta.resource_version) if meta.resource_version else 0
         if not version:
             if not strategy.allow_unconditional_update:
@@ -363,7 +373,7 @@ class Store(StoredObjects[T], WriteRules[T]):
             raise errors.conflict(self.qualified(ctx), name, errors.OPTIMISTIC_LOCK)
 
     def _wrong_uid(self, ctx: Context, key: str, name: str, wanted: str, found: str) -> StatusError:
-        # a dry run of upstream's does not come to where the prefix of all keys is put before the resource's
+        # upstream's dry run does not reach the code that adds the prefix of all keys
         told = key.removeprefix(KEYS) if ctx.dry_run else key
         reason = (
             f"StorageError: invalid object, Code: 4, Key: {told}, ResourceVersion: 0, AdditionalErrorMsg: "
@@ -373,7 +383,7 @@ class Store(StoredObjects[T], WriteRules[T]):
 
 
 def parse_resource_version(text: str) -> int:
-    """The resourceVersion of an object that was sent, 0 for none. Raises StatusError 500 in Go's words, as upstream."""
+    """Parse the resourceVersion of a sent object, 0 for none. Raises StatusError 500 with Go's message, as upstream."""
     if not text:
         return 0
     try:
@@ -383,7 +393,7 @@ def parse_resource_version(text: str) -> int:
 
 
 def _is_version(text: str) -> bool:
-    """Return True for the resourceVersion of something: what is none, or 0, counts as nothing on a new object."""
+    """Return True for a valid version above 0; any other text is ignored on a new object."""
     try:
         return parse_uint(text) > 0
     except ValueError:
@@ -391,11 +401,11 @@ def _is_version(text: str) -> bool:
 
 
 def _too_large() -> StatusError:
-    """500, in etcd's words, for more than a client could send back."""
+    """Return 500 in etcd's words for an object that is larger than a client could send back."""
     return errors.plain_internal("etcdserver: request is too large")
 
 
 async def _settled(result: Any) -> None:
-    """Waits for what a release hook still does, if it does anything."""
+    """Await the result of a release hook if it is a coroutine."""
     if asyncio.iscoroutine(result):
         await result

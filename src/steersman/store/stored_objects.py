@@ -1,4 +1,4 @@
-"""The objects of a resource as they are written: with a strategy, and with what stands beside it."""
+"""Writes of a resource's objects, with a strategy, allocators and inquiries."""
 
 from __future__ import annotations
 
@@ -19,9 +19,10 @@ T = TypeVar("T")
 
 
 class StoredObjects(CachedObjects[T]):
-    """See the module. Of a write that lost against another one the methods give None; they raise StatusError 500.
+    """The write side of a resource's store. Its methods return None for a lost race and raise StatusError 500.
 
-    What is stored ends with a newline, as upstream's does."""
+    Stored values end with a newline, like upstream's.
+    """
 
     def __init__(self, bound: BoundResource[T], storage: Storage) -> None:
         super().__init__(bound, storage)
@@ -30,29 +31,29 @@ class StoredObjects(CachedObjects[T]):
         self.allocator: Allocator[T] | None = bound.allocator
         self.suballocators: Mapping[str, Allocator[T]] = bound.suballocators
         self.inquiries: Mapping[str, Inquiry[T]] = bound.inquiries
-        """By subresource, "" for the resource itself."""
+        """Inquiries by subresource, "" for the resource itself."""
         self.ttl = bound.ttl
 
     def read(self, ctx: Context, entry: Entry, *, anew: bool = False) -> Awaitable[T]:
-        """The object of an entry as the request is to work on it, its own copy.
+        """Return a new copy of an entry's object in the version of the request.
 
-        Where it is converted for that, and has been before, it is again only if `anew`. Raises StatusError.
+        An object that must be converted is converted again only if `anew`. Raises StatusError.
         """
         return offload(self.kind.decode, entry.body)
 
     def encoded(self, ctx: Context, obj: T) -> Awaitable[bytes]:
-        """The value to store for an object that the request has worked on. Raises StatusError."""
+        """Return the value to be stored for an object in the version of the request. Raises StatusError."""
         return offload(self.kind.value, obj)
 
     async def unstored(self, ctx: Context, obj: T, revision: int) -> bytes:
-        """The body of an object that the request has worked on and that is not stored, as it is answered."""
+        """Return the served body of an object in the version of the request that is not stored."""
         value = await self.encoded(ctx, obj)
         return await offload(self.kind.present, value, revision)
 
     def replace(self, key: str, value: bytes, revision: int) -> Awaitable[KeyValue | None]:
-        """Stores a value instead of the one of this revision."""
+        """Replace the value of this revision."""
         return committed(self.storage.update(key, value + b"\n", expected_revision=revision, ttl=self.ttl))
 
     def take_away(self, key: str, revision: int) -> Awaitable[Event | None]:
-        """Deletes the value of this revision."""
+        """Delete the value of this revision."""
         return committed(self.storage.delete(key, expected_revision=revision))

@@ -1,4 +1,4 @@
-"""Work that belongs together whatever becomes of the request that began it."""
+"""Work that must be completed even if its request is cancelled."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ R = TypeVar("R")
 
 
 async def uninterrupted(work: Coroutine[Any, Any, R]) -> R:
-    """Does `work` to its end also if the caller is cancelled meanwhile, who then does not learn how it ended.
+    """Complete `work` even if the caller is cancelled; a cancelled caller does not learn the result.
 
-    For a write and what was taken or is to be given back along with it: storage commits what it has begun, cancelled
-    or not, so that only the end of the write tells which of the two it was.
+    Used for a write and the reservations that belong to it: storage commits a started write whether cancelled or not,
+    so only the end of the write tells if the reservations are needed.
     """
     task = asyncio.ensure_future(work)
     try:
@@ -30,9 +30,9 @@ async def uninterrupted(work: Coroutine[Any, Any, R]) -> R:
 
 
 def _tell(task: asyncio.Task[Any]) -> None:
-    """Logs how work has failed that nobody waits for any more."""
+    """Log the failure of work whose caller was cancelled."""
     error = None if task.cancelled() else task.exception()
     if isinstance(error, StatusError | StorageUnavailable):
-        logger.info("a write whose request had gone was refused: %s", error)
+        logger.info("a write was refused after its request had been cancelled: %s", error)
     elif error is not None:
-        logger.error("a write whose request had gone failed", exc_info=error)
+        logger.error("a write failed after its request had been cancelled", exc_info=error)

@@ -1,4 +1,4 @@
-"""Watches: where they begin, and what they are told."""
+"""Watches: their first revision and their events."""
 
 from __future__ import annotations
 
@@ -19,26 +19,28 @@ logger = logging.getLogger(__name__)
 
 
 async def _come_up(store: CachedObjects[Any], ctx: Context) -> None:
-    """Waits until the cache has what is committed; where that takes too long, it will do as it is: what it lacks is
-    told later, as what happens."""
+    """Wait until the cache is current, up to FRESH_TIMEOUT seconds.
+
+    After that the watch starts with the cache as it is, and missing changes follow as events.
+    """
     if store.is_newest_for(ctx):
         return
     try:
         async with asyncio.timeout(FRESH_TIMEOUT):
             await store.catches_up()
     except (TimeoutError, StorageNotReady) as error:
-        logger.info("a watch on %s begins with what is known: %s", store.prefix, error)
+        logger.info("a watch on %s starts before the cache is current: %s", store.prefix, error)
 
 
 async def watch(
     store: CachedObjects[Any], ctx: Context, options: ListOptions, sink: Sink, accept: Accept | None
 ) -> WatchStart:
-    """Starts a watch of what `accept` selects; see rest.capabilities.Watcher.
+    """Start a watch of the objects that `accept` selects; see rest.capabilities.Watcher.
 
-    Without a version, at "0", or with sendInitialEvents, it begins with the objects there are, of the version that is
-    asked for or a later one. Otherwise a version may be ahead of the cache: what comes after it is told then. The
-    snapshot and the subscription are made in one turn of the loop, so nothing is missed or told twice; what the
-    snapshot has for this watch is looked for afterwards.
+    Without a version, at "0", or with sendInitialEvents, it starts with the present objects, at the requested version
+    or a later one. Otherwise the version may be ahead of the cache, and only later events are delivered. Snapshot and
+    subscription are made without a yield to the event loop, so that no event is missed or repeated. The snapshot is
+    filtered afterwards.
     """
     name = options.field_selector.requires_exact_match("metadata.name")
     prefix = store.collection(ctx.action.namespace, name)
@@ -75,7 +77,7 @@ async def watch(
             target, after_revision=now, accept=accept, value=value, deliver=sink.deliver, closed=failed
         )
         if accept is not None:
-            # Events that come meanwhile wait in the sink until the first objects are out.
+            # Events that arrive meanwhile wait in the sink until the initial objects are sent.
             try:
                 found = await listing.accepted(
                     found, store.accept_of_many(ctx, options) or accept, any_large=cacher.large > 0

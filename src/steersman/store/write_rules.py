@@ -1,4 +1,4 @@
-"""What every write goes by before it is stored: a strategy's hooks, in their order, and what is common to all kinds.
+"""Preparation and validation before every write: the strategy's hooks in their order, and the rules for all kinds.
 
 Follows k8s.io/apiserver `registry/rest/{create,update}.go`.
 """
@@ -30,14 +30,14 @@ META: Final = field.Path("metadata")
 
 
 class WriteRules(Generic[T]):
-    """Of a resource: what implements it is one of these."""
+    """Preparation and validation of a resource's objects; the base class of its stores."""
 
     resource: Resource[T]
     kind: Kind[T]
     strategy: Strategy[T]
 
     def before_create(self, ctx: Context, obj: T) -> None:
-        """The strategy's hooks for a new object, and what is common to all kinds. Raises StatusError."""
+        """Prepare and validate a new object by the strategy's hooks and the rules for all kinds. Raises StatusError."""
         strategy = self.strategy
         meta: Any = obj.metadata  # type: ignore[attr-defined]
         metadata.match_namespace(meta, ctx.action.namespace if self.resource.namespaced else "")
@@ -67,7 +67,7 @@ class WriteRules(Generic[T]):
         )
 
     def before_update(self, ctx: Context, new: Any, old: Any, strategy: Strategy[T]) -> None:
-        """The strategy's hooks for an update, and what is common to all kinds. Raises StatusError."""
+        """Prepare and validate an update by the strategy's hooks and the rules for all kinds. Raises StatusError."""
         metadata.match_namespace(new.metadata, ctx.action.namespace if self.resource.namespaced else "")
         new.metadata.generation = old.metadata.generation
         strategy.prepare_for_update(ctx, new, old)
@@ -98,7 +98,7 @@ class WriteRules(Generic[T]):
 
 
 def _keep_times(kind: Kind[Any], new: Any, old: Any) -> None:
-    """An update that changes nothing but the times of field ownership is no update."""
+    """Restore the old managedFields if an update changes nothing but their times, so that it changes nothing."""
     entries, new.metadata.managed_fields = new.metadata.managed_fields, old.metadata.managed_fields
     if kind.value(new) != kind.value(old):
         new.metadata.managed_fields = entries

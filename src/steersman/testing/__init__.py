@@ -1,12 +1,12 @@
-"""API servers for tests, as envtest gives them to programs in Go: start one, ask it as several users, end it.
+"""API servers for tests, as envtest provides them for Go: start a server, send requests as several users, stop it.
 
-`Environment` is a server in this process; `Client` asks it without a socket, on the same event loop.
-`ThreadedEnvironment` is the same for tests that block: it listens, on a loop in a thread of its own; the fixtures of
-`pytest_plugin` are two of it. `ServerProcess` is `steersman serve` in a process of its own, which can be killed;
-`BlockingClient` asks these over TLS. All serve what `steersman serve` serves. No server imports this. See
-docs/testing.md.
+`Environment` is a server in this process, on the event loop of the test; `Client` sends requests to it without a
+socket. `ThreadedEnvironment` is the same for tests that block: it runs on an event loop in a thread of its own, and
+listens. The fixtures of `pytest_plugin` provide such environments. `ServerProcess` is `steersman serve` in a process of
+its own, which can be killed; `BlockingClient` sends requests to it over TLS. All serve what `steersman serve` serves.
+No server imports this package. See docs/testing.md.
 
-Nothing is imported before it is asked for: pytest imports this package at every start where it is installed.
+Modules are imported on demand, as pytest imports this package at every start where it is installed.
 """
 
 import sys
@@ -61,7 +61,7 @@ _MODULES = {
 
 
 def __getattr__(name: str) -> Any:
-    """Imports a public name from its module when it is first asked for (PEP 562)."""
+    """Import a public name from its module when it is first used (PEP 562)."""
     for module, names in _MODULES.items():
         if name in names:
             value = globals()[name] = getattr(imported(f"{__name__}.{module}"), name)
@@ -70,10 +70,11 @@ def __getattr__(name: str) -> Any:
 
 
 def imported(name: str) -> ModuleType:
-    """Import a module without what would make that slow, and return it.
+    """Import a module quickly and return it.
 
-    pytest compiles modules of packages with plugins anew, to tell more of their assertions: this takes a second for a
-    server's. A collection of garbage walks what was imported so far again and again, and finds none.
+    pytest recompiles modules of packages with plugins, for more detailed assertions, which takes a second for a
+    server's modules; this is bypassed. Garbage collection is off meanwhile, as it would walk all imported objects
+    repeatedly.
     """
     finders = sys.meta_path
     sys.meta_path = [each for each in finders if type(each).__module__ != "_pytest.assertion.rewrite"]

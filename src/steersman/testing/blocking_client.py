@@ -1,4 +1,4 @@
-"""A plain client that blocks, over TLS."""
+"""A plain blocking client over TLS."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ _WITH_BODY: Final = frozenset({"POST", "PUT", "PATCH"})
 
 
 class BlockingClient:
-    """A blocking HTTP/1.1 client that keeps its connection. Not for several threads.
+    """Blocking HTTP/1.1 client that keeps its connection. Not thread-safe.
 
-    It has the identity of the certificate that `context` shows, or of the bearer `token`.
+    It authenticates with the client certificate of `context`, or with the bearer `token`.
     """
 
     def __init__(
@@ -32,7 +32,10 @@ class BlockingClient:
     def request(
         self, method: str, path: str, body: Any = None, headers: Mapping[str, str] | None = None
     ) -> tuple[int, bytes]:
-        """Status and body. A body that is not bytes is sent as JSON. Raises OSError and http.client.HTTPException."""
+        """Send a request, and return status and body.
+
+        A body that is not bytes is sent as JSON. Raises OSError and http.client.HTTPException.
+        """
         fields = {**self._fields, **(headers or {})}
         if body is not None and not isinstance(body, bytes):
             body = json.dumps(body).encode()
@@ -56,25 +59,28 @@ class BlockingClient:
         connection.endheaders(body)
 
     def _forget_dropped(self) -> None:
-        """Makes a new connection where the server has ended the one that was kept, as it does after some idle time."""
+        """Close the kept connection if the server has closed it, as it does after some idle time."""
         kept = self._connection.sock
         if kept is not None and select.select([kept], [], [], 0)[0]:
             self._connection.close()
 
     def as_user(self, user: str, *groups: str) -> BlockingClient:
-        """A client that asks for somebody else, as whoever has the right may (`kubectl --as`)."""
+        """Return a client that impersonates a user, if the own user may (`kubectl --as`)."""
         other = BlockingClient(*self._made_from)
         other._fields = {**self._fields, "Impersonate-User": user}
         other._groups = groups
         return other
 
     def json(self, method: str, path: str, body: Any = None) -> tuple[int, Any]:
-        """Status and the body as plain data. Raises what `request` raises, and ValueError for what is not JSON."""
+        """Send a request, and return status and body as plain data.
+
+        Raises what `request` raises, and ValueError if the body is not JSON.
+        """
         status, data = self.request(method, path, body)
         return status, json.loads(data)
 
     def close(self) -> None:
-        """Ends the connection; a further request makes a new one."""
+        """Close the connection; a further request opens a new one."""
         self._connection.close()
 
     def __enter__(self) -> BlockingClient:

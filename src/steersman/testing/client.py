@@ -17,27 +17,27 @@ if TYPE_CHECKING:  # imported with the first server that starts
 
 
 Tokens = MutableMapping[str | User, str]
-"""Bearer tokens of users that the server was told of, by their names, and of others that it knows."""
+"""Bearer tokens: of configured users by their names, and of other users."""
 MERGE_PATCH: Final = "application/merge-patch+json"
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A response, read to its end."""
+    """Complete response."""
 
     status: int
     headers: Headers
     body: bytes
 
     def json(self) -> Any:
-        """The body as plain data. Raises ValueError (JSONDecodeError) if it is not JSON."""
+        """Return the body as plain data. Raises ValueError (JSONDecodeError) if it is not JSON."""
         return json.loads(self.body)
 
 
 def token_of(plane: ControlPlane, tokens: Tokens, user: str | User) -> str:
-    """The bearer token of a user: one of `tokens`; or of anybody, which is one of them from then on.
+    """Return the bearer token of a user: one of `tokens`, or for any `User` a new one, which is added to `tokens`.
 
-    Raises KeyError for a name that has none.
+    Raises KeyError for a name without a token.
     """
     if isinstance(user, User) and user not in tokens:
         tokens[user] = user.token or plane.token_of(UserInfo(user.name, groups=user.groups))
@@ -49,14 +49,14 @@ def token_of(plane: ControlPlane, tokens: Tokens, user: str | User) -> str:
 
 
 class Client:
-    """Sends requests of one user to a control plane that has started.
+    """Sends requests of one user to a started control plane.
 
-    The user "" is nobody, and sends no token.
+    The user "" is anonymous and sends no token.
 
     A target is a path with an optional query. A body that is not bytes is sent as JSON. Header fields are keyword
-    arguments, with `_` for `-` (`content_type="application/json-patch+json"`); they take the place of
-    `accept: application/json` and of the user's `authorization`. Whatever the server answers, errors too, is an answer
-    and raises nothing; BodyAborted (`steersman.net.message`) is raised where it gives none, or cuts it off.
+    arguments, with `_` for `-` (`content_type="application/json-patch+json"`). They replace `accept: application/json`
+    and the user's `authorization`. Error responses are returned, not raised. BodyAborted (`steersman.net.message`) is
+    raised if the server gives no response or cuts it off.
     """
 
     def __init__(self, plane: ControlPlane, tokens: Tokens, user: str | User) -> None:
@@ -69,14 +69,16 @@ class Client:
             self._headers.append(("authorization", f"Bearer {token_of(plane, tokens, user)}"))
 
     def as_user(self, user: str | User) -> Client:
-        """The same server for another user; "" is nobody, and a `User` may be one that it did not know before.
+        """Return a client of the same server for another user.
 
-        Raises KeyError for a name that it does not know.
+        "" is anonymous, and a `User` need not be configured. Raises KeyError for an unknown name.
         """
         return Client(self.plane, self._tokens, user)
 
     async def open(self, method: str, target: str, body: Any = None, **headers: str) -> ClientResponse:
-        """A response to be read in pieces (`async for piece in response`), such as a watch; or left (`aclose`)."""
+        """Return a response to be read in pieces (`async for piece in response`), such as a watch, or to be closed
+        (`aclose`).
+        """
         given = {name.replace("_", "-"): value for name, value in headers.items()}
         fields = [pair for pair in self._headers if pair[0] not in given]
         if body is not None and not isinstance(body, bytes):
@@ -85,34 +87,34 @@ class Client:
         return await self._client.request(method, target, [*fields, *given.items()], body or b"")
 
     async def raw(self, method: str, target: str, body: bytes | AsyncIterator[bytes], **headers: str) -> Answer:
-        """The whole answer to a body as it is, or as it comes; the headers come beside the user's own."""
+        """Send a body as it is, or as it arrives, and return the response; the headers are added to the user's own."""
         given = {name.replace("_", "-"): value for name, value in headers.items()}
         response = await self._client.request(method, target, [*self._headers, *given.items()], body)
         return Answer(response.status, response.headers, await response.read())
 
     async def request(self, method: str, target: str, body: Any = None, **headers: str) -> Answer:
-        """The whole answer."""
+        """Send a request and return the response."""
         response = await self.open(method, target, body, **headers)
         return Answer(response.status, response.headers, await response.read())
 
     async def get(self, target: str, **headers: str) -> Answer:
-        """The answer to a GET."""
+        """Send a GET and return the response."""
         return await self.request("GET", target, **headers)
 
     async def post(self, target: str, body: Any, **headers: str) -> Answer:
-        """The answer to a POST."""
+        """Send a POST and return the response."""
         return await self.request("POST", target, body, **headers)
 
     async def put(self, target: str, body: Any, **headers: str) -> Answer:
-        """The answer to a PUT."""
+        """Send a PUT and return the response."""
         return await self.request("PUT", target, body, **headers)
 
     async def patch(
         self, target: str, body: Any, media: str = "application/merge-patch+json", **headers: str
     ) -> Answer:
-        """The answer to a PATCH of this media type."""
+        """Send a PATCH of the media type `media` and return the response."""
         return await self.request("PATCH", target, body, content_type=media, **headers)
 
     async def delete(self, target: str, body: Any = None, **headers: str) -> Answer:
-        """The answer to a DELETE; the body, if there is one, is a DeleteOptions."""
+        """Send a DELETE, with optional DeleteOptions as the body, and return the response."""
         return await self.request("DELETE", target, body, **headers)

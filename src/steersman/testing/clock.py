@@ -1,4 +1,4 @@
-"""A clock that a test moves: what waits for minutes happens at once."""
+"""A clock that a test moves, so that waits of minutes end at once."""
 
 from __future__ import annotations
 
@@ -9,48 +9,54 @@ from datetime import timedelta
 from typing import Any, Final, NamedTuple
 
 from steersman.machinery.values import times
-from steersman.work.threads import awaited
+from steersman.work.threads import awaited_steps
 from steersman.work.upkeep import is_upkeep
 
 _QUIET: Final = 3
-"""Turns of the loop in a row in which nothing new began, after which nothing is under way."""
+"""Iterations of the event loop in a row in which nothing new was scheduled, after which nothing is in progress."""
 _MOST_TURNS: Final = 1_000_000
+"""Iterations of the event loop to wait for that."""
 _SLACK: Final = 0.1
-"""Seconds by which something may fall due too late and be done all the same: what comes in turns has lost some each."""
+"""Seconds by which a timer may be due after the target and still run; periodic work loses a little in each round."""
 _CALM: Final = 75.0
-"""Seconds in which nothing but upkeep happens, after which nothing else follows from what happened before: longer than
-the silence after which a node counts as lost."""
+"""Seconds with nothing but upkeep after which all effects of earlier changes have happened: more than the time without
+a heartbeat after which a node counts as lost."""
 _ROUND: Final = 25.0
-"""Seconds before something else falls due in which every kind of upkeep has a round, in its order."""
+"""Seconds before another timer is due in which every kind of upkeep has one round, in order."""
 _WORTH: Final = 10.0
-"""Seconds that are left out at least."""
+"""Seconds that a skip must save at least."""
 
 
 class _Due(NamedTuple):
-    """A timer; `number` orders those of the same moment."""
+    """Timer. `number` orders timers of the same moment."""
 
     when: float
     number: int
     handle: Any
-    """An asyncio.TimerHandle."""
+    """The asyncio.TimerHandle."""
     is_upkeep: bool
 
 
 class Clock:
-    """Moves the time of an event loop, and that of this process, by which objects are stamped.
+    """Moves the time of an event loop, and the time of this process by which objects are stamped.
 
-    Made for a loop on which nothing waits for long yet. `advance` runs everything that falls due in the meantime, each
-    at its own time: waits of asyncio (`sleep`, `timeout`, `call_later`), so heartbeats, back-offs and controllers too.
-    Of upkeep (`work.upkeep`) rounds are left out while nothing else happens: an hour costs what happens in it.
+    Create it before anything waits for long on the event loop. `advance` runs everything that becomes due, each timer
+    at its own time: waits of asyncio (`sleep`, `timeout`, `call_later`), and so heartbeats, back-offs and controllers.
+    Rounds of upkeep (`work.upkeep`) are skipped while nothing else happens, so that an hour costs only what happens in
+    it.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop | None = None) -> None:
-        """Raises TypeError for a loop whose time cannot be moved, as uvloop's."""
+        """Take over the time of an event loop.
+
+        Raises TypeError for a loop whose time cannot be moved, such as uvloop's.
+        """
         self._loop: Any = loop or asyncio.get_running_loop()
         self._advanced = 0.0
         self._due: list[_Due] = []
-        """A heap of all timers, and one of those that are not of upkeep."""
+        """Heap of all timers."""
         self._other: list[_Due] = []
+        """Heap of timers that are not upkeep."""
         self._calm_since = self._loop.time()
         self._begun_at_rest = -1
         self._begun = 0
@@ -93,11 +99,11 @@ class Clock:
 
     @property
     def moved(self) -> float:
-        """The seconds by which time was moved on so far."""
+        """Seconds by which time has been moved."""
         return self._advanced
 
     def close(self) -> None:
-        """Gives this process its time back; that of the loop stays as it is, and is moved no more."""
+        """Restore the time of this process; the time of the event loop stays as it is, and cannot be moved any more."""
         if not self._closed:
             self._closed = True
             times.advance(-self._advanced)
@@ -106,9 +112,9 @@ class Clock:
         self._elsewhere -= 1
 
     async def advance(self, *, days: float = 0, hours: float = 0, minutes: float = 0, seconds: float = 0) -> None:
-        """Moves time on; returns when all that fell due has been done, and what followed from it at once.
+        """Move time, and return once all timers that became due have run, with their immediate consequences.
 
-        Raises RuntimeError for what has no end, and after `close`.
+        Raises RuntimeError if the consequences never end, and after `close`.
         """
         if self._closed:
             raise RuntimeError("the clock is closed")
@@ -130,9 +136,11 @@ class Clock:
         self._begun_at_rest = self._begun
 
     def _leave_out(self, target: float) -> bool:
-        """Move time over rounds of upkeep, to shortly before something else falls due. False if little is left out.
+        """Skip rounds of upkeep, up to shortly before another timer is due.
 
-        What falls due in the time that is left out has its round after it, in the same order.
+        Return False if too little would be skipped.
+
+        Skipped timers run once after the skip, in the same order.
         """
         now, other = self._loop.time(), _first(self._other)
         until = (target if other is None else min(target, other.when)) - _ROUND
@@ -155,7 +163,7 @@ class Clock:
         return True
 
     async def settle(self) -> None:
-        """Returns when nothing is under way any more: everybody waits for time to pass, or for others.
+        """Wait until nothing is in progress: every task waits for time to pass, or for another.
 
         Raises RuntimeError if that does not happen.
         """
@@ -163,9 +171,9 @@ class Clock:
         for _ in range(_MOST_TURNS):
             before = self._begun
             await asyncio.sleep(0)
-            if self._elsewhere or awaited(self._loop):
+            if self._elsewhere or awaited_steps(self._loop):
                 await asyncio.sleep(0.0005)
-            elif self._begun - before <= 1:  # what this sleep itself began
+            elif self._begun - before <= 1:  # only this sleep's own callback
                 quiet += 1
                 if quiet == _QUIET:
                     return
@@ -184,7 +192,7 @@ class Clock:
 
 
 def _first(heap: list[_Due]) -> _Due | None:
-    """The timer that falls due next."""
+    """Return the next timer, or None."""
     while heap and heap[0].handle.cancelled():
         heapq.heappop(heap)
     return heap[0] if heap else None

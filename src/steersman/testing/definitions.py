@@ -1,4 +1,4 @@
-"""CustomResourceDefinitions for a test: read from files, created or brought up to date, and waited for."""
+"""CustomResourceDefinitions for a test: read from files, applied, and waited for."""
 
 from __future__ import annotations
 
@@ -19,14 +19,16 @@ _APPLY: Final = {"Content-Type": "application/apply-patch+yaml"}
 
 
 class NotEstablished(Exception):
-    """A definition that the server refused, or that did not become Established in time; tells its name and why."""
+    """The server refused a definition, or the definition was not Established in time.
+
+    The text has its name and the reason.
+    """
 
 
 def read(paths: Iterable[str | Path]) -> list[dict[str, Any]]:
-    """The CustomResourceDefinitions in files of YAML or JSON, and in the folders among `paths` (not below these).
+    """Return the CustomResourceDefinitions in YAML or JSON files, and in the files of folders (not of subfolders).
 
-    Other documents in them are passed over. Raises OSError, and ValueError for a file that cannot be read or a path
-    without any definition.
+    Other documents are skipped. Raises OSError, and ValueError for an unreadable file or a path without any definition.
     """
     found = []
     for path in map(Path, paths):
@@ -54,7 +56,7 @@ def _documents(file: Path) -> Iterator[dict[str, Any]]:
 
 
 def establish(client: BlockingClient, definitions: Iterable[dict[str, Any]], timeout: float = 10.0) -> None:
-    """Applies all of them, then waits, at most `timeout` seconds for all, until each is Established.
+    """Apply definitions, then wait until each is Established, at most `timeout` seconds for all of them.
 
     Raises NotEstablished, OSError.
     """
@@ -78,7 +80,7 @@ def _apply(client: BlockingClient, definition: dict[str, Any]) -> str:
 
 
 def _what_is_missing(client: BlockingClient, name: str) -> str:
-    """Empty once it is established."""
+    """Return the reason why a definition is not Established yet; "" once it is."""
     status, found = client.json("GET", f"{DEFINITIONS}/{name}")
     if status != 200:
         return str(found.get("message", status))

@@ -1,4 +1,4 @@
-"""A whole API server in this process, started for a test and ended after it (controller-runtime's envtest)."""
+"""A whole API server in this process, started for a test and stopped after it (as controller-runtime's envtest)."""
 
 from __future__ import annotations
 
@@ -30,20 +30,20 @@ if TYPE_CHECKING:  # imported with the first server that starts
     from steersman.storage.memory import Snapshot
 
 _PROGRAM: Final = ("steersman.controlplane.control_plane", "steersman.server.profiling")
-"""Modules of a server, without those that it imports when it needs them."""
+"""Modules of a server that are imported at its start, without those that it imports on demand."""
 
 _DEFAULTS: Final[dict[str, Any]] = {"storage": "memory", "listen": False}
 _ALONE: Final[dict[str, Any]] = {"disable_admission_plugins": ("ServiceAccount",)}
-"""As nobody gives namespaces their service account."""
+"""Options without controllers, as nobody creates the service accounts of namespaces then."""
 _WITH_CONTROLLERS: Final[dict[str, Any]] = {"allow_privileged": True, "controllers": ("*",)}
 _TESTING: Final = User("steersman:testing", ("system:masters",))
 _PATIENCE: Final = 10.0
-"""Seconds that a cluster has until it rests, at its start."""
+"""Seconds that a cluster may take to settle at its start."""
 _WHERE_IT_LISTENS: Final[dict[str, Any]] = {"bind_address": "127.0.0.1", "secure_port": 0}
 
 
 def _checked_user(user: User) -> User:
-    """Return the user. Raises TypeError for what is none, such as a name alone."""
+    """Return the user. Raises TypeError for anything but a `User`, such as a name."""
     if not isinstance(user, User):
         raise TypeError(f"users: {user!r} is no User: User({user!r}, groups=(...)) is one")
     return user
@@ -52,17 +52,17 @@ def _checked_user(user: User) -> User:
 class Environment:
     """A server in this process, on the event loop that `start` runs on: `async with Environment() as environment`.
 
-    `options` are fields of `steersman.controlplane.options.Options`, named as the flags of `steersman serve` are. By
-    default storage is in memory; there is no socket, or with `listen=True` one on 127.0.0.1 and a free port; and, as in
-    envtest, pods can be made though nobody gives namespaces their service account.
+    `options` are fields of `steersman.controlplane.options.Options`, named like the flags of `steersman serve`. By
+    default, storage is in memory and there is no socket; with `listen=True` there is one on 127.0.0.1 and a free port.
+    As in envtest, pods can be created although nobody creates the service accounts of namespaces.
 
-    With `controllers` there are those of kube-controller-manager too, and with `nodes` a scheduler and so many
-    simulated nodes as well, on which pods run; then pods have service accounts. With `clock` the environment has a
-    clock that the test moves (`clock.advance`), on a loop of asyncio's own.
+    With `controllers` there are the controllers of kube-controller-manager, too. With `nodes` there are also a
+    scheduler and so many simulated nodes, on which pods run; then pods have service accounts. With `clock` the
+    environment has a clock that the test moves (`clock.advance`); this needs asyncio's own event loop.
 
-    Keys and files are in `folder`, which is made if there is none; without one they are in a temporary folder that goes
-    at the end. An environment can be started again after its end; with storage="sqlite" and a folder its objects are
-    still there. To start one takes some 0.1 s, the first one on a folder longer as keys are made.
+    Keys and files are in `folder`, which is created if missing. Without it they are in a temporary folder that is
+    removed at the end. An environment can be started again after it was stopped; with storage="sqlite" and a folder its
+    objects are still there. A start takes about 0.1 s, the first one in a folder more, as keys are created.
     """
 
     def __init__(
@@ -86,16 +86,16 @@ class Environment:
         self._moves_time = clock
         self._clock: Clock | None = None
         self.journal = Journal()
-        """The last requests of users."""
+        """Recent requests of users."""
         self._temporary: TemporaryDirectory[str] | None = None
         self._cluster: Cluster | None = None
         self._running: tuple[ControlPlane, Address] | None = None
 
     async def start(self) -> None:
-        """Starts the server; it is ready then.
+        """Start the server; it is ready when this returns.
 
-        Raises OptionsError and TypeError for options that cannot be, OSError, errors of storage, and RuntimeError if it
-        runs already. Nothing is left running or lying about then.
+        Raises OptionsError and TypeError for invalid options, OSError, errors of storage, and RuntimeError if it runs
+        already. After an error nothing is left running, and no file is left.
         """
         if self._running is not None:
             raise RuntimeError("the environment runs already")
@@ -154,7 +154,7 @@ class Environment:
         return cluster.plane, address
 
     async def stop(self) -> None:
-        """The orderly end: requests under way are answered, watches end. Does nothing if it does not run."""
+        """Stop the server: requests in progress are answered, watches end. Does nothing if it does not run."""
         if self._running is None:
             return
         plane, self._running = self._running[0], None
@@ -176,47 +176,55 @@ class Environment:
 
     @property
     def plane(self) -> ControlPlane:
-        """The control plane: its server, catalogue and stores. Raises RuntimeError if it does not run."""
+        """Control plane: its server, catalogue and stores. Raises RuntimeError if it does not run."""
         return self._started()[0]
 
     @property
     def url(self) -> str:
-        """`https://127.0.0.1:PORT`. Raises RuntimeError if it does not listen."""
+        """URL of the server, `https://127.0.0.1:PORT`. Raises RuntimeError if it does not listen."""
         return self._address().url
 
     @property
     def ca(self) -> Path:
-        """The file with the certificate of the authority that signed the server's (PEM). Raises RuntimeError."""
+        """File with the certificate of the authority that signed the server's certificate (PEM).
+
+        Raises RuntimeError.
+        """
         return self._address().ca
 
     @property
     def clock(self) -> Clock:
-        """The clock that moves the time of the server, and of all who work on it. Raises RuntimeError without one."""
+        """Clock that moves the time of the server and of all its clients. Raises RuntimeError if there is none."""
         if self._clock is None:
             raise RuntimeError("the environment has no clock: make it with clock=True, and start it")
         return self._clock
 
     def snapshot(self) -> Snapshot:
-        """All objects there are now, to be brought back by `restore`. Raises TypeError if they are not in memory."""
+        """Return a snapshot of all objects, for `restore`. Raises TypeError if they are not in memory."""
         return self.plane.snapshot()
 
     async def restore(self, snapshot: Snapshot) -> None:
-        """Makes the objects what they were, in this environment, with their uids; their resourceVersions are new.
+        """Restore the objects of a snapshot of this environment, with their UIDs and new resourceVersions.
 
-        Clients that watch see what changes by it. It returns when controllers have seen it too, and rest. Time stays as
-        it is, if a clock has moved it. Raises TypeError.
+        Clients that watch see the changes. Returns once controllers have seen them, too, and have settled. Time that a
+        clock has moved stays as it is. Raises TypeError.
         """
         plane, _ = self._started()
         await (self._cluster or plane).restore(snapshot)
 
     async def settle(self, timeout: float = 1.0) -> bool:
-        """Waits until controllers, scheduler and nodes have nothing to do at present, at most some seconds; whether
-        that came."""
+        """Wait until controllers, scheduler and nodes have nothing to do, at most `timeout` seconds.
+
+        Return True if so.
+        """
         return self._cluster is None or await self._cluster.settle(timeout)
 
     async def renew(self, snapshot: Snapshot) -> None:
-        """Closes all connections, restores a snapshot, forgets what was before, and listens on another port: whoever
-        asked it until now, asks it no more. Raises TypeError, OptionsError."""
+        """Prepare the server for another test: close all connections, restore a snapshot, forget history, change the
+        port.
+
+        Earlier clients cannot reach the server any more. Raises TypeError, OptionsError.
+        """
         plane, address = self._started()
         await plane.stop_listening()
         await self.restore(snapshot)
@@ -236,32 +244,33 @@ class Environment:
         namespace: str = "default",
         timeout: float = 10.0,
     ) -> Any:
-        """Waits until an object, or with name "" the list of them, is as it should be, and gives it.
+        """Wait until an object, or with the name "" the list of objects, is as wanted, and return it.
 
-        `resource` is named as for kubectl (`deploy`, `pods`, `widgets.example.com`); `until` is `create`, `delete`,
-        `condition=TYPE[=STATUS]`, or is called with the object or the list, as plain data. Raises NotReached, whose
-        text tells the last state and the events about it, after `timeout` seconds of real time; ValueError.
+        `resource` is named as for kubectl (`deploy`, `pods`, `widgets.example.com`). `until` is `create`, `delete`,
+        `condition=TYPE[=STATUS]`, or a function that is called with the object or the list, as plain data. Raises
+        NotReached after `timeout` seconds of real time, whose text has the last state and the events about it;
+        ValueError.
         """
         return await Wait(self.client(_TESTING), resource, name, until, namespace).done(timeout)
 
     async def wait_until(self, what: Callable[[], object | Awaitable[object]], timeout: float = 10.0) -> object:
-        """Waits until what a callable gives, or what that is awaited for, is true, and gives it. Raises NotReached."""
+        """Wait until `what`, or what it returns when awaited, is true, and return the result. Raises NotReached."""
         return await until_true(what, timeout)
 
     async def report(self) -> str:
-        """The last requests of users, and the last events: what the report of a failed test has."""
+        """Return the last requests of users and the last events, for the report of a failed test."""
         return report(self.journal.lines(), await events_about(self.client(_TESTING), ""))
 
     def client(self, user: str | User = ADMIN.name) -> Client:
-        """A client without a socket, for the loop that the server runs on; the user "" is nobody, and a `User` may be
-        anybody.
+        """Return a client without a socket, for the event loop that the server runs on.
 
-        Raises KeyError for a user that is not one of `users`, RuntimeError if it does not run.
+        The user "" is anonymous, and a `User` need not be configured. Raises KeyError for a name that is not in
+        `users`, RuntimeError if the environment does not run.
         """
         return Client(self.plane, self._tokens, user)
 
     def token(self, user: str | User = ADMIN.name) -> str:
-        """A user's bearer token. Raises KeyError for a name that is not one of `users`, RuntimeError."""
+        """Return a user's bearer token. Raises KeyError for a name that is not in `users`, RuntimeError."""
         if isinstance(user, User):
             return token_of(self.plane, self._tokens, user)
         if user not in self._tokens:
@@ -269,10 +278,11 @@ class Environment:
         return self._tokens[user]
 
     def kubeconfig(self, user: str | User = ADMIN.name) -> Path:
-        """Writes `user-NAME.kubeconfig` in the folder, with all that a client of any language needs inside.
+        """Write `user-NAME.kubeconfig` into the folder, self-contained for clients in any language, and return its
+        path.
 
-        Only its owner can read it. Raises KeyError for a user that is not one of `users`, RuntimeError if the server
-        does not listen.
+        Only its owner can read it. Raises KeyError for a name that is not in `users`, RuntimeError if the server does
+        not listen.
         """
         address = self._address()
         cluster = {
@@ -304,7 +314,7 @@ class Environment:
         return address
 
     def _write_tokens(self, path: Path) -> Path:
-        """The users in the form of --token-auth-file."""
+        """Write the users in the format of --token-auth-file, and return the path."""
         text = io.StringIO()
         rows = ((self._tokens[user.name], user.name, user.name, ",".join(user.groups)) for user in self.users.values())
         csv.writer(text, lineterminator="\n").writerows(rows)

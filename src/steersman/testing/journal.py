@@ -1,4 +1,4 @@
-"""The last requests that a server for tests has answered, for the report of a test that fails."""
+"""Recent requests to a server for tests, for the report of a failed test."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ _OWN: Final = (
     "system:serviceaccount:kube-system:",
     "steersman:",
 )
-"""How the names begin of those who work on the cluster itself."""
+"""Prefixes of user names of the cluster's own components."""
 _LONGEST_PATH: Final = 300
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A request that was answered. There is no query, no header and no body in it, as these may hold secrets."""
+    """Answered request. It has no query, header or body, as these may contain secrets."""
 
     verb: str
     path: str
@@ -35,14 +35,14 @@ class Entry:
 
 
 class Journal:
-    """Notes what users ask; controllers, scheduler and nodes are left out."""
+    """Journal of users' requests; controllers, scheduler and nodes are left out."""
 
     def __init__(self) -> None:
         self.entries: deque[Entry] = deque(maxlen=_KEPT)
 
     def note(self, request: Request, code: int, seconds: float) -> None:
-        """Notes a request and its answer (endpoints.filters.observation)."""
-        user = getattr(request, "user", None)  # one whose credentials are not good has none
+        """Record a request and its status code (endpoints.filters.observation)."""
+        user = getattr(request, "user", None)  # absent if the request was not authenticated
         name = "" if user is None else user.name
         if not name.startswith(_OWN):
             path = request.path[:_LONGEST_PATH]
@@ -50,9 +50,9 @@ class Journal:
             self.entries.append(Entry(verb, path, name, code, seconds * 1000))
 
     def clear(self) -> None:
-        """Forgets what was asked so far, such as by those who prepared the server."""
+        """Forget all requests so far, such as those that prepared the server."""
         self.entries.clear()
 
     def lines(self, most: int = 30) -> list[str]:
-        """The last requests, one a line."""
+        """Return the last requests, one per line."""
         return [str(each) for each in list(self.entries)[-most:]]

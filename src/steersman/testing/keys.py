@@ -1,4 +1,4 @@
-"""Certificates and keys that several servers of a test run use, so that only the first one has to make them."""
+"""Certificates and keys that the servers of a test run share, so that only the first server has to create them."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ SERVICE_ACCOUNTS: Final = "sa.key"
 
 
 def make_keys(folder: Path) -> None:
-    """Makes what a server that listens on 127.0.0.1 looks for in its folder."""
+    """Create the keys and certificates of a server that listens on 127.0.0.1."""
     from cryptography.hazmat.primitives.asymmetric import ec
     from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
     options = Options(data_dir=folder, bind_address="127.0.0.1")
     certificate_files(options, advertised_address(options.bind_address), str(service_ranges(options)[0][1]))
-    # Making an elliptic curve's key takes no time, an RSA key's a tenth of a second.
+    # An elliptic curve key is created at once, an RSA key takes a tenth of a second.
     key = ec.generate_private_key(ec.SECP256R1())
     path = folder / SERVICE_ACCOUNTS
     path.touch(0o600)
@@ -28,6 +28,6 @@ def make_keys(folder: Path) -> None:
 
 
 def copy_keys(source: Path, folder: Path) -> None:
-    """Gives a server's folder what was made."""
+    """Copy the created keys into a server's folder."""
     for path in source.iterdir():
         shutil.copy(path, folder)

@@ -1,4 +1,4 @@
-"""Servers that are prepared once and used by test after test, each of which finds them as they were at first."""
+"""Pool of prepared servers that tests use one after the other, each of which finds a server in its initial state."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from steersman.testing.threaded_environment import ThreadedEnvironment
 logger = logging.getLogger(__name__)
 
 _MOST_KEPT: Final = 4
-"""Servers of different kinds that wait for the next test; the one that was used longest ago is ended."""
+"""Idle servers of different configurations; beyond that, the least recently used one is stopped."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,11 +28,11 @@ class _Prepared:
 
 
 class Pool:
-    """`with pool.borrowed(...) as environment`; `close` at the end. For one thread.
+    """Pool of servers: `with pool.borrowed(...) as environment`; `close` at the end. For one thread.
 
-    `new_folder` makes an empty folder. What a test leaves behind is taken away after it: objects are what they were,
-    connections are closed, and the port is another. A server that cannot be brought back so, as its clock was moved or
-    it was stopped, is ended, and the next test has a new one.
+    `new_folder` creates an empty folder. After a test, its server is reset: objects are restored, connections closed,
+    and the port changed. A server that cannot be reset, as its clock was moved or it was stopped, is stopped, and the
+    next test gets a new one.
     """
 
     def __init__(self, new_folder: Callable[[], Path]) -> None:
@@ -42,7 +42,8 @@ class Pool:
 
     @contextmanager
     def borrowed(self, crds: Sequence[Path] = (), **arguments: Any) -> Iterator[ThreadedEnvironment]:
-        """A server with these definitions, made with these arguments of `Environment`.
+        """Yield a server with these definitions, created with these arguments of `Environment`, and reset it
+        afterwards.
 
         Raises what `ThreadedEnvironment.start` and `apply_definitions` raise.
         """
@@ -60,7 +61,7 @@ class Pool:
 
     @contextmanager
     def new(self, crds: Sequence[Path] = (), **arguments: Any) -> Iterator[ThreadedEnvironment]:
-        """The same, but one that nobody had before or has after."""
+        """Yield a new server that is stopped afterwards, so that no other test uses it."""
         environment = self._start(crds, arguments)
         try:
             yield environment
@@ -94,14 +95,14 @@ class Pool:
             raise
 
     def close(self) -> None:
-        """Ends all servers."""
+        """Stop all servers."""
         for each in self._waiting.values():
             each.environment.stop()
         self._waiting.clear()
 
 
 def _renew(prepared: _Prepared) -> bool:
-    """Makes a server what it was at first; whether that can be."""
+    """Reset a server to its initial state. Return False if that is impossible."""
     environment = prepared.environment
     if environment.thread is not prepared.thread or environment.has_moved_time:
         return False

@@ -1,11 +1,13 @@
-"""Fixtures for pytest: `steersman`, a server for one test; `steersman_controllers` and `steersman_cluster`, the same
-with controllers, and with a scheduler and nodes; `steersman_clock`, which moves its time; `steersman_session`, a server
-that all tests share.
+"""Fixtures for pytest.
 
-All are ThreadedEnvironments, so that tests may block or not. The report of a test that fails has the last requests and
-events. pytest imports this module at every start where Steersman is installed; it imports nothing else before a fixture
-is asked for. Names below are also the plugin's settings: the mark `steersman(...)`, and `steersman_crds` in pytest's
-configuration.
+- `steersman`: a server for one test.
+- `steersman_controllers`, `steersman_cluster`: the same with controllers, or also with a scheduler and nodes.
+- `steersman_clock`: moves the server's time.
+- `steersman_session`: a server that all tests share.
+
+All servers are ThreadedEnvironments, so that tests may block or not. The report of a failed test has the last requests
+and events. pytest imports this module at every start where Steersman is installed, so it imports everything else on
+demand. It also declares the mark `steersman(...)` and the setting `steersman_crds` of pytest's configuration.
 """
 
 from __future__ import annotations
@@ -29,18 +31,18 @@ _SERVERS = ("steersman", "steersman_controllers", "steersman_cluster", "steersma
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Declares the setting."""
+    """Declare the setting."""
     parser.addini("steersman_crds", _CRDS, type="paths", default=[])
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Declares the mark."""
+    """Declare the mark."""
     config.addinivalue_line("markers", _MARK)
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Adds what the servers of a failed test were asked, and the events on them."""
+    """Add the last requests and events of the servers to the report of a failed test."""
     report = yield
     if report.failed:
         given: dict[str, Any] = getattr(item, "funcargs", {})
@@ -53,7 +55,7 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
 
 @pytest.fixture(scope="session")
 def _steersman_pool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pool]:
-    """Servers that one test after the other uses."""
+    """Servers that tests use one after the other."""
     from steersman.testing import Pool
 
     pool = Pool(lambda: tmp_path_factory.mktemp("steersman"))
@@ -63,7 +65,7 @@ def _steersman_pool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pool]:
 
 @pytest.fixture(scope="session")
 def steersman_session(_steersman_pool: Pool, pytestconfig: pytest.Config) -> Iterator[ThreadedEnvironment]:
-    """A server that all tests share: each makes things in a namespace, or by names, of its own."""
+    """A server that all tests share; each test should use a namespace, or names, of its own."""
     with _steersman_pool.new(pytestconfig.getini("steersman_crds")) as environment:
         yield environment
 
@@ -77,21 +79,23 @@ def steersman(_steersman_pool: Pool, request: pytest.FixtureRequest) -> Iterator
 
 @pytest.fixture
 def steersman_controllers(_steersman_pool: Pool, request: pytest.FixtureRequest) -> Iterator[ThreadedEnvironment]:
-    """A server of the test's own, on which the controllers of kube-controller-manager work."""
+    """A server of the test's own, with the controllers of kube-controller-manager."""
     with _server(_steersman_pool, request, {"controllers": True}) as environment:
         yield environment
 
 
 @pytest.fixture
 def steersman_cluster(_steersman_pool: Pool, request: pytest.FixtureRequest) -> Iterator[ThreadedEnvironment]:
-    """A cluster of the test's own: a server with controllers, a scheduler and a simulated node, or more by the mark."""
+    """A cluster of the test's own: a server with controllers, a scheduler and one simulated node, or as many as the
+    mark says.
+    """
     with _server(_steersman_pool, request, {"controllers": True, "nodes": 1}) as environment:
         yield environment
 
 
 @pytest.fixture
 def steersman_clock(request: pytest.FixtureRequest) -> BlockingClock:
-    """Moves the time of the test's server, of all who work on it, and of this process."""
+    """Clock that moves the time of the test's server, of all its clients, and of this process."""
     for name in ("steersman_cluster", "steersman_controllers", "steersman"):
         if name in request.fixturenames:
             environment: ThreadedEnvironment = request.getfixturevalue(name)

@@ -20,20 +20,20 @@ from steersman.testing.blocking_client import BlockingClient
 START_TIMEOUT: Final = 30.0
 STOP_TIMEOUT: Final = 30.0
 WITHOUT_ACCOUNTS: Final = "--disable-admission-plugins=ServiceAccount"
-"""Lets pods be made though no controller gives namespaces their account; test environments are started so."""
+"""Flag that lets pods be created although no controller creates service accounts; test environments use it."""
 _READY: Final = re.compile(r"ready url=(\S+) kubeconfig=(\S+) ca=(\S+)")
 
 
 class ServerNotReady(Exception):
-    """The server ended, or said nothing, instead of becoming ready; carries what it wrote."""
+    """The server ended, or printed nothing, before it was ready. The text has its output."""
 
 
 class ServerProcess:
     """`steersman serve` on one data folder; it can be started again after it has ended.
 
-    `with ServerProcess(folder, *flags) as server` starts it, and ends it in order. It listens on 127.0.0.1 and a free
-    port. `url`, `kubeconfig` (the administrator's) and `ca` are what the ready line said; `errors` is the file beside
-    the folder that its stderr is appended to. Times are in seconds.
+    `with ServerProcess(folder, *flags) as server` starts it, and stops it at the end. It listens on 127.0.0.1 and a
+    free port. `url`, `kubeconfig` (the administrator's) and `ca` are taken from its ready line. Its stderr is appended
+    to the file `errors` beside the folder. Times are in seconds.
     """
 
     def __init__(
@@ -44,8 +44,11 @@ class ServerProcess:
         under: Sequence[str] = (),
         environment: Mapping[str, str] | None = None,
     ) -> None:
-        """`verb` is the command: `up` for a whole cluster. `under` is a command that runs the server in its place, as
-        `env` does; `environment` is what it gets beside that of this process."""
+        """Configure a process without starting it.
+
+        `verb` is the command: `up` for a whole cluster. `under` is a command that executes the server, as `env` does.
+        `environment` is added to the environment of this process.
+        """
         self.folder = folder
         self.verb = verb
         self.flags = flags
@@ -69,24 +72,24 @@ class ServerProcess:
 
     @property
     def pid(self) -> int:
-        """Of the process that runs, or ran last."""
+        """ID of the process that runs, or ran last."""
         assert self._process is not None
         return self._process.pid
 
     @property
     def running(self) -> bool:
-        """Whether it has been started and has not ended."""
+        """True if it was started and has not ended."""
         return self._process is not None and self._process.poll() is None
 
     def start(self, timeout: float = START_TIMEOUT) -> float:
-        """Starts it and waits until it is ready; the seconds that took. Raises ServerNotReady."""
+        """Start it, wait until it is ready, and return the seconds that took. Raises ServerNotReady."""
         began = time.monotonic()
         self.launch()
         self.wait_ready(timeout)
         return time.monotonic() - began
 
     def launch(self) -> None:
-        """Starts it and does not wait."""
+        """Start it without waiting."""
         arguments = [f"--data-dir={self.folder}", "--secure-port=0", "--bind-address=127.0.0.1", *self.flags]
         inherited = {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
         with self.errors.open("ab") as errors:
@@ -100,7 +103,7 @@ class ServerProcess:
             )
 
     def wait_ready(self, timeout: float = START_TIMEOUT) -> None:
-        """Reads the ready line. Raises ServerNotReady."""
+        """Wait for the ready line and parse it. Raises ServerNotReady."""
         process = self._process
         assert process is not None
         assert process.stdout is not None
@@ -115,12 +118,12 @@ class ServerProcess:
         self.kubeconfig, self.ca = Path(match[2]), Path(match[3])
 
     def signal(self, number: signal.Signals) -> None:
-        """Sends it a signal."""
+        """Send it a signal."""
         assert self._process is not None
         self._process.send_signal(number)
 
     def wait(self, timeout: float = STOP_TIMEOUT) -> int:
-        """Waits for its end; the exit code, negative for a signal. Raises subprocess.TimeoutExpired."""
+        """Wait until it ends, and return its exit code, negative for a signal. Raises subprocess.TimeoutExpired."""
         assert self._process is not None
         code = self._process.wait(timeout)
         if self._process.stdout is not None:
@@ -128,19 +131,19 @@ class ServerProcess:
         return code
 
     def stop(self) -> int:
-        """The orderly end (SIGTERM); the exit code. Raises subprocess.TimeoutExpired after STOP_TIMEOUT."""
+        """Stop it by SIGTERM, and return its exit code. Raises subprocess.TimeoutExpired after STOP_TIMEOUT."""
         self.signal(signal.SIGTERM)
         return self.wait()
 
     def kill(self) -> None:
-        """kill -9, and waits until the process is gone."""
+        """Kill it by SIGKILL, and wait until the process is gone."""
         if self.running:
             self.signal(signal.SIGKILL)
         if self._process is not None:
             self.wait()
 
     def resident_bytes(self) -> int:
-        """Its resident memory now (Linux)."""
+        """Return its resident memory in bytes (Linux)."""
         pages = int(Path(f"/proc/{self.pid}/statm").read_text().split()[1])
         return pages * os.sysconf("SC_PAGESIZE")
 
@@ -153,7 +156,7 @@ class ServerProcess:
         return parts.hostname, parts.port
 
     def context(self, *, admin: bool = True, alpn: tuple[str, ...] = ()) -> ssl.SSLContext:
-        """TLS as its clients speak it, with the administrator's certificate or none."""
+        """Return a TLS context for its clients, with the administrator's certificate or without any."""
         context = ssl.create_default_context(cafile=str(self.ca))
         if admin:
             context.load_cert_chain(self.folder / "admin.crt", self.folder / "admin.key")
@@ -162,5 +165,5 @@ class ServerProcess:
         return context
 
     def client(self, *, admin: bool = True, timeout: float = 10.0) -> BlockingClient:
-        """A client with a connection of its own, for the administrator or for nobody."""
+        """Return a client with a connection of its own, for the administrator or anonymous."""
         return BlockingClient(self.address, self.context(admin=admin), timeout)

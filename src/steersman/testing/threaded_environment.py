@@ -30,26 +30,26 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _STACK: Final = 16 << 20
-"""Bytes: decoders call themselves for each level of a document; some systems give threads half a MiB."""
+"""Stack size in bytes: decoders recurse for each level of a document, and some systems give threads half a MiB."""
 
 
 class BlockingClock:
-    """Moves the time of an environment's thread, and that of this process."""
+    """Moves the time of an environment's event loop, and of this process."""
 
     def __init__(self, environment: ThreadedEnvironment) -> None:
         self._environment = environment
 
     @property
     def clock(self) -> Clock:
-        """The same for coroutines of the environment's loop. Raises RuntimeError where there is none."""
+        """Clock for coroutines of the environment's event loop. Raises RuntimeError if there is none."""
         return self._environment.environment.clock
 
     def advance(self, *, days: float = 0, hours: float = 0, minutes: float = 0, seconds: float = 0) -> None:
-        """Moves time on; returns when all that fell due has been done, and what followed from it at once."""
+        """Move time, and return once all timers that became due have run, with their immediate consequences."""
         self._environment.run(self.clock.advance(days=days, hours=hours, minutes=minutes, seconds=seconds))
 
     def settle(self) -> None:
-        """Returns when nothing is under way any more. Raises RuntimeError if that does not happen."""
+        """Wait until nothing is in progress. Raises RuntimeError if that does not happen."""
         self._environment.run(self.clock.settle())
 
 
@@ -57,7 +57,7 @@ class ThreadedEnvironment:
     """A server in a thread, which listens on 127.0.0.1: `with ThreadedEnvironment() as environment`.
 
     Arguments are those of `Environment`. Every method may be called from any thread, and blocks. It can be started
-    again after its end; what its clients are made from, they lose with it.
+    again after it was stopped; earlier clients do not work then.
     """
 
     def __init__(self, *, users: Iterable[User] = (ADMIN,), folder: Path | None = None, **options: Any) -> None:
@@ -68,7 +68,10 @@ class ThreadedEnvironment:
         self._ending: tuple[asyncio.AbstractEventLoop, asyncio.Event] | None = None
 
     def start(self) -> None:
-        """Starts the server; it is ready then. Raises what `Environment.start` raises; nothing is left running then."""
+        """Start the server; it is ready when this returns.
+
+        Raises what `Environment.start` raises; then nothing is left running.
+        """
         if self._thread is not None:
             raise RuntimeError("the environment runs already")
         started: list[BaseException | None] = []
@@ -91,7 +94,7 @@ class ThreadedEnvironment:
             raise error
 
     def stop(self) -> None:
-        """The orderly end. Does nothing if it does not run."""
+        """Stop the server. Does nothing if it does not run."""
         thread, self._thread = self._thread, None
         if thread is None:
             return
@@ -110,38 +113,41 @@ class ThreadedEnvironment:
 
     @property
     def url(self) -> str:
-        """`https://127.0.0.1:PORT`. Raises RuntimeError if it does not run."""
+        """URL of the server, `https://127.0.0.1:PORT`. Raises RuntimeError if it does not run."""
         return self.environment.url
 
     @property
     def ca(self) -> Path:
-        """The file with the certificate of the authority that signed the server's (PEM). Raises RuntimeError."""
+        """File with the certificate of the authority that signed the server's certificate (PEM).
+
+        Raises RuntimeError.
+        """
         return self.environment.ca
 
     @property
     def thread(self) -> threading.Thread | None:
-        """The one that the server runs in, None while it does not."""
+        """Thread of the server; None while it does not run."""
         return self._thread
 
     @property
     def has_moved_time(self) -> bool:
-        """Whether its clock, if it has one, has been moved."""
+        """True if it has a clock that has been moved."""
         return self._moves_time and self.environment.clock.moved > 0
 
     @property
     def clock(self) -> BlockingClock:
-        """The clock that moves time, of an environment made with `clock=True`."""
+        """Clock that moves time, of an environment created with `clock=True`."""
         return BlockingClock(self)
 
     def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
-        """Runs a coroutine on the server's loop, such as a method of `environment`, and gives what it returns.
+        """Run a coroutine on the server's event loop, such as a method of `environment`, and return its result.
 
-        Raises what it raises, and RuntimeError if the server does not run.
+        Raises what the coroutine raises, and RuntimeError if the server does not run.
         """
         return self._begin(coroutine).result()
 
     async def run_async(self, coroutine: Coroutine[Any, Any, T]) -> T:
-        """The same for coroutines of another loop of asyncio: `await steersman.run_async(...)`."""
+        """Run a coroutine as `run` does, but await it from another event loop: `await steersman.run_async(...)`."""
         return await asyncio.wrap_future(self._begin(coroutine))
 
     def _begin(self, coroutine: Coroutine[Any, Any, T]) -> Future[T]:
@@ -159,8 +165,8 @@ class ThreadedEnvironment:
         namespace: str = "default",
         timeout: float = 10.0,
     ) -> Any:
-        """`Environment.wait_for`, which blocks; `until` is called in the server's thread."""
-        __tracebackhide__ = True  # pytest shows the line of the test
+        """Call `Environment.wait_for` and block; `until` is called in the server's thread."""
+        __tracebackhide__ = True  # so that pytest shows the test's own line
         try:
             return self.run(self.environment.wait_for(resource, name, until, namespace=namespace, timeout=timeout))
         except NotReached as error:
@@ -175,7 +181,7 @@ class ThreadedEnvironment:
         namespace: str = "default",
         timeout: float = 10.0,
     ) -> Any:
-        """`wait_for` for coroutines, while which others of their loop go on."""
+        """Await `wait_for` from another event loop."""
         waiting = self.environment.wait_for(resource, name, until, namespace=namespace, timeout=timeout)
         __tracebackhide__ = True
         try:
@@ -184,14 +190,14 @@ class ThreadedEnvironment:
             raise NotReached(str(error)) from None
 
     def wait_until(self, what: Callable[[], T], timeout: float = 10.0) -> T:
-        """Waits until what a callable gives is true, and gives it; it is called in this thread, and may block.
+        """Wait until `what` returns something true, and return it. It is called in this thread, and may block.
 
         Raises NotReached.
         """
         return blocking_until_true(what, timeout)
 
     def snapshot(self) -> Snapshot:
-        """All objects there are now, to be brought back by `restore`."""
+        """Return a snapshot of all objects, for `restore`."""
 
         async def taken() -> Snapshot:
             return self.environment.snapshot()
@@ -199,23 +205,26 @@ class ThreadedEnvironment:
         return self.run(taken())
 
     def restore(self, snapshot: Snapshot) -> None:
-        """`Environment.restore`, which blocks."""
+        """Call `Environment.restore` and block."""
         self.run(self.environment.restore(snapshot))
 
     def settle(self, timeout: float = 1.0) -> bool:
-        """`Environment.settle`, which blocks."""
+        """Call `Environment.settle` and block."""
         return self.run(self.environment.settle(timeout))
 
     def token(self, user: str | User = ADMIN.name) -> str:
-        """A user's bearer token. Raises KeyError."""
+        """Return a user's bearer token. Raises KeyError."""
         return self.environment.token(user)
 
     def kubeconfig(self, user: str | User = ADMIN.name) -> Path:
-        """Writes a kubeconfig for a user. Raises KeyError, RuntimeError if it does not run."""
+        """Write a kubeconfig for a user and return its path. Raises KeyError, RuntimeError if it does not run."""
         return self.environment.kubeconfig(user)
 
     def client(self, user: str | User = ADMIN.name, timeout: float = 10.0) -> BlockingClient:
-        """A plain client with a connection of its own; the user "" is nobody. Raises KeyError, RuntimeError."""
+        """Return a plain client with a connection of its own; the user "" is anonymous.
+
+        Raises KeyError, RuntimeError.
+        """
         parts = urlsplit(self.url)
         assert parts.hostname is not None
         assert parts.port is not None
@@ -224,21 +233,24 @@ class ThreadedEnvironment:
         return BlockingClient((parts.hostname, parts.port), context, timeout, token=token)
 
     def kubernetes(self, user: str | User = ADMIN.name) -> kubernetes.client.ApiClient:
-        """A client of the package `kubernetes`, to be closed. Raises ImportError where that is not installed."""
+        """Return a client of the package `kubernetes`, to be closed by the caller.
+
+        Raises ImportError if it is not installed.
+        """
         with _needs("kubernetes"):
             from kubernetes import config
 
         return config.new_client_from_config(str(self.kubeconfig(user)))
 
     def kr8s(self, user: str | User = ADMIN.name) -> kr8s.Api:
-        """A client of the package `kr8s` that blocks. Raises ImportError where that is not installed."""
+        """Return a blocking client of the package `kr8s`. Raises ImportError if it is not installed."""
         with _needs("kr8s"):
             import kr8s
 
         return kr8s.api(kubeconfig=str(self.kubeconfig(user)))
 
     def lightkube(self, user: str | User = ADMIN.name, **arguments: Any) -> lightkube.Client:
-        """A client of the package `lightkube`, made with further arguments of its `Client`. Raises ImportError."""
+        """Return a client of the package `lightkube`; `arguments` are passed on to its `Client`. Raises ImportError."""
         with _needs("lightkube"):
             import lightkube
             from lightkube.config.kubeconfig import KubeConfig
@@ -246,9 +258,9 @@ class ThreadedEnvironment:
         return lightkube.Client(config=KubeConfig.from_file(self.kubeconfig(user)), **arguments)
 
     def apply_definitions(self, *paths: str | Path, timeout: float = 10.0) -> None:
-        """Applies the CustomResourceDefinitions in these files and folders, and waits until they are established.
+        """Apply the CustomResourceDefinitions in files and folders, and wait until they are established.
 
-        Raises NotEstablished, OSError, and ValueError for files that cannot be read or hold none.
+        Raises NotEstablished, OSError, and ValueError for files that cannot be read or have no definition.
         """
         found = definitions.read(paths)
         with self.client() as client:
@@ -273,7 +285,7 @@ class ThreadedEnvironment:
 
 @contextmanager
 def _needs(package: str) -> Iterator[None]:
-    """Say what to install where a package of a client is not there. Raises ImportError."""
+    """Replace the ImportError of a missing package by one that says what to install."""
     try:
         yield
     except ModuleNotFoundError as error:

@@ -1,6 +1,6 @@
-"""Keys and certificates of servers of which nothing is to be left: the servers of a process share them.
+"""Throw-away keys and certificates, which servers without a folder of their own share within a process.
 
-To make them costs more than the rest of a start. Whoever gives a folder has keys of its own.
+Creating keys costs more than the rest of a start. A server with a given folder has keys of its own.
 """
 
 from __future__ import annotations
@@ -23,14 +23,16 @@ _NAMES: Final = (
     "certificates.json",
 )
 _MEMORY: Final = "/dev/shm"
-"""A folder that is no disk's, on Linux."""
+"""Folder in memory, on Linux."""
 _made: Final[dict[str, bytes]] = {}
-"""By the names of their files."""
+"""Contents of the created files, by name."""
 
 
 def temporary_folder(*, small: bool) -> tempfile.TemporaryDirectory[str]:
-    """A folder for a server, with the keys that there are by now. A `small` one is in memory where there is a place.
-    Raises OSError."""
+    """Return a temporary folder for a server, with the keys created so far. A `small` one is in memory if possible.
+
+    Raises OSError.
+    """
     in_memory = small and os.access(_MEMORY, os.W_OK | os.X_OK)
     folder = tempfile.TemporaryDirectory(prefix="steersman-", dir=_MEMORY if in_memory else None)
     for name, content in _made.items():
@@ -39,7 +41,7 @@ def temporary_folder(*, small: bool) -> tempfile.TemporaryDirectory[str]:
 
 
 def keep(folder: str) -> None:
-    """Keeps the keys that a server has in its folder for those after it. Raises OSError."""
+    """Remember the keys in a server's folder for later servers. Raises OSError."""
     for name in _NAMES:
         path = Path(folder, name)
         if name not in _made and path.exists():

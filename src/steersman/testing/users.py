@@ -1,4 +1,4 @@
-"""Somebody whom a server for tests knows."""
+"""Users of a server for tests."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from steersman.machinery.suggestions import known_are
+from steersman.machinery.suggestions import known_names_hint
 
 
 @dataclass(frozen=True, slots=True)
 class User:
-    """Somebody whom the server knows by a bearer token; without a token of its own, by one that is made at random."""
+    """User that the server authenticates by a bearer token: the given one, or a random one."""
 
     name: str
     groups: tuple[str, ...] = ()
@@ -19,11 +19,11 @@ class User:
 
 
 ADMIN: Final = User("admin", ("system:masters",))
-"""May do everything."""
+"""User who may do everything."""
 
 
 class UnknownUser(KeyError):
-    """A name that no user of an environment has; the text says which there are."""
+    """No user of the environment has this name. The text lists the known names."""
 
     def __init__(self, name: str, known: Iterable[str]) -> None:
         super().__init__(name)
@@ -32,6 +32,6 @@ class UnknownUser(KeyError):
     def __str__(self) -> str:
         name = self.args[0]
         return (
-            f"there is no user {name!r}{known_are(name, self._known)}; User({name!r}, groups=(...)) in the place of "
+            f"there is no user {name!r}{known_names_hint(name, self._known)}; User({name!r}, groups=(...)) in the place of "
             "the name is anybody"
         )

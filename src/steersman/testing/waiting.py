@@ -1,4 +1,4 @@
-"""Waits until objects are as a test wants them; if they are not, tells how they are and what was told of them."""
+"""Waits for the state of objects in a test; a wait that fails reports the objects' state and the events about them."""
 
 from __future__ import annotations
 
@@ -23,26 +23,29 @@ if TYPE_CHECKING:  # imported with the first server that starts
 
 T = TypeVar("T")
 Until = str | Callable[[Any], bool]
-"""`create`, `delete` or `condition=TYPE[=STATUS]` as of `kubectl wait --for`; or what is called with the object, or the
-list of objects, and says whether it is as it should be."""
+"""`create`, `delete` or `condition=TYPE[=STATUS]` as of `kubectl wait --for`; or a function that is called with the
+object, or the list of objects, and returns True if it is as wanted."""
 
 _NOT: Final = {"create": "not there", "delete": "not gone"}
 _LONGEST_STATE: Final = 6000
 _MOST_SHOWN: Final = 20
 _MOST_EVENTS: Final = 20
 _LOOK_ANYWAY: Final = 0.02
-"""Seconds after which is looked again at what is not stored, and at what a callable says."""
+"""Seconds between two checks of a resource that is not stored, and of a callable."""
 _LEAST_PAUSE: Final = 0.002
+"""Seconds between two checks of a stored resource at least."""
 _LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
 
 
 class NotReached(AssertionError):
-    """What was waited for did not come; the text has the last state, without secrets, and the events about it."""
+    """The awaited state was not reached. The text has the last state, without secrets, and the events about it."""
 
 
 def find_resource(plane: ControlPlane, name: str) -> ServedResource:
-    """A resource by its plural, singular, kind or a short name, with `.GROUP` where several have it, as kubectl reads
-    it. Raises ValueError for one that is not served."""
+    """Return a resource by its plural, singular, kind or short name, with `.GROUP` if ambiguous, as kubectl does.
+
+    Raises ValueError for a resource that is not served.
+    """
     assert plane.server is not None
     catalogue = plane.server.catalogue
     wanted, _, wanted_group = to_lower(name).partition(".")
@@ -60,11 +63,13 @@ def find_resource(plane: ControlPlane, name: str) -> ServedResource:
 
 
 class Wait:
-    """What is waited for: an object, or with name "" the list of them, of a namespace where the resource has any."""
+    """Wait for an object, or with the name "" for the list of objects, in a namespace if the resource is namespaced."""
 
     def __init__(self, client: Client, resource: str, name: str, until: Until, namespace: str) -> None:
-        """`client` may read everything. Raises ValueError for a resource that is not served, and for an `until` that
-        cannot be read."""
+        """Prepare a wait. `client` may read everything.
+
+        Raises ValueError for a resource that is not served, and for an invalid `until`.
+        """
         self._client = client
         self._name = name
         self._until = until
@@ -77,8 +82,10 @@ class Wait:
         self._state: Any = None
 
     async def done(self, timeout: float) -> Any:
-        """The object or the list once it is so; None for one that is gone. Raises NotReached after `timeout` seconds of
-        real time."""
+        """Wait, and return the object or the list; None for a deleted object.
+
+        Raises NotReached after `timeout` seconds of real time.
+        """
         deadline = time.monotonic() + timeout
         changed = asyncio.Event()
         following = await self._follow(changed)
@@ -101,7 +108,7 @@ class Wait:
                 following.cancel()
 
     async def _follow(self, changed: asyncio.Event) -> Any:
-        """Has `changed` set with every write of the resource; None for one that is not stored here."""
+        """Set `changed` at every write of the resource. Returns None for a resource that is not stored here."""
         plane = self._client.plane
         try:
             store = plane.store(self._served.resource.group, self._served.resource.plural)
@@ -141,8 +148,10 @@ class Wait:
 
 
 async def until_true(what: Callable[[], object | Awaitable[object]], timeout: float) -> object:
-    """What a callable gives, or what it gives is awaited for, once that is true. Raises NotReached after `timeout`
-    seconds of real time."""
+    """Wait until `what`, or what it returns when awaited, is true, and return the result.
+
+    Raises NotReached after `timeout` seconds of real time.
+    """
     deadline = time.monotonic() + timeout
     while True:
         found = what()
@@ -156,7 +165,7 @@ async def until_true(what: Callable[[], object | Awaitable[object]], timeout: fl
 
 
 def blocking_until_true(what: Callable[[], T], timeout: float) -> T:
-    """The same where callables block."""
+    """Wait until `what` returns something true, blocking this thread, and return it. Raises NotReached."""
     deadline = time.monotonic() + timeout
     while not (found := what()):
         if time.monotonic() > deadline:
@@ -180,7 +189,7 @@ def _judge(until: Until) -> Callable[[Any], bool]:
 
 
 def _has_condition(state: Any, type_: str, status: str) -> bool:
-    """Whether an object, or each of a list that is not empty, has it."""
+    """Return True if an object, or each object of a non-empty list, has the condition."""
     if isinstance(state, list):
         return bool(state) and all(_has_condition(each, type_, status) for each in state)
     conditions = ((state or {}).get("status") or {}).get("conditions") or ()
@@ -188,14 +197,14 @@ def _has_condition(state: Any, type_: str, status: str) -> bool:
 
 
 def _named(what: object) -> str:
-    """A function's name, and where it is written."""
+    """Return a function's name, and the place where it is defined."""
     code = getattr(what, "__code__", None)
     name = getattr(what, "__name__", repr(what))
     return f"{name} ({code.co_filename}:{code.co_firstlineno})" if code is not None else name
 
 
 def shown(state: Any, *, secret: bool = False) -> str:
-    """An object, or several, as YAML for people: no owners of fields, and of a `secret` no data."""
+    """Return objects as YAML for people, without managedFields, and for a `secret` without data."""
     if not state:
         return "there is none"
     text = yaml.safe_dump(_clean(state, secret=secret), sort_keys=False, width=120).rstrip("\n")
@@ -217,8 +226,11 @@ def _clean(state: Any, *, secret: bool) -> Any:
 
 
 async def events_about(client: Client, namespace: str, name: str = "") -> list[str]:
-    """The last events of a namespace ("" for all), one a line: about objects of a name, and of names that begin with it
-    and a hyphen, as those have that it owns."""
+    """Return the last events of a namespace ("" for all), one per line.
+
+    With `name`, these are events about objects of that name, and of names that begin with it and a hyphen, like the
+    names of objects that it owns.
+    """
     target = f"/api/v1/namespaces/{quote(namespace, safe='')}/events" if namespace else "/api/v1/events"
     answer = await client.get(target)
     if answer.status != 200:
@@ -246,5 +258,5 @@ def _line(event: dict[str, Any]) -> str:
 
 
 def report(requests: Iterable[str], events: Iterable[str]) -> str:
-    """What the report of a failed test says of a server."""
+    """Return the section about a server for the report of a failed test."""
     return "\n".join(["last requests:", *(requests or ["there were none"]), "events:", *(events or ["there are none"])])

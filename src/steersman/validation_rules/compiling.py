@@ -1,4 +1,4 @@
-"""Rules of one place in a schema, compiled (apiserver `schema/cel/compilation.go`)."""
+"""Compilation of the rules of one schema node (apiserver `schema/cel/compilation.go`)."""
 
 from __future__ import annotations
 
@@ -24,80 +24,82 @@ from steersman.work.threads import give_way
 SELF: Final = "self"
 OLD_SELF: Final = "oldSelf"
 ROOT: Final = "\ue000"
-"""Where the names of types begin; no expression can be written that has it."""
+"""The beginning of type names; no expression can contain this character."""
 
 _SHOWN_ROOT: Final = "selfType0"
-"""What messages have in its place: upstream has a number that is another one each time."""
+"""The replacement of ROOT in messages, where upstream has a number that changes each time."""
 
 Rule = Mapping[str, Any]
 """An item of x-kubernetes-validations."""
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """A place in a schema: the type of its values, and that type's name."""
+class RuleScope:
+    """A schema node with rules: the type of its values, and the name of the type."""
 
     sized: Sized
     name: str
 
     @property
     def declared(self) -> DeclaredType:
-        """What expressions know of its values."""
+        """The type of its values as expressions see it."""
         return self.sized.type
 
 
 @dataclass(slots=True)
 class CompiledRule:
-    """A rule, or what is wrong with it."""
+    """A compiled rule, or the error of its compilation."""
 
     rule: Rule
     error: str | None = None
     uses_old_self: bool = False
     cost: int = 0
-    """What one evaluation costs at most."""
+    """The maximal cost of one evaluation."""
     program: Program | None = field(default=None, repr=False)
     message_error: str | None = None
     message_cost: int | None = None
-    """None without a message expression that can be used."""
+    """The maximal cost of the message expression; None without a usable message expression."""
     message_program: Program | None = field(default=None, repr=False)
 
     @property
     def optional_old_self(self) -> bool:
-        """Whether it is evaluated without an old value, too."""
+        """True if the rule is also evaluated without an old value."""
         return bool(self.rule.get("optionalOldSelf"))
 
 
 class RuleCompiler:
-    """Compiles the rules of one schema, whose types it knows."""
+    """Compiles the rules of one schema, against the types of the schema."""
 
     def __init__(self, declarations: Declarations) -> None:
         self._declarations: Final = declarations
 
-    def compile(self, rules: tuple[Rule, ...], place: Place) -> Iterator[CompiledRule]:
-        """The rules of a place one by one."""
-        environments = {optional: self._environment(place, optional=optional) for optional in (False, True)}
-        estimator = KubernetesEstimator(lambda path: declared_size(place.declared, path[1:]))
+    def compile(self, rules: tuple[Rule, ...], scope: RuleScope) -> Iterator[CompiledRule]:
+        """Yield the compiled rules of a node one by one."""
+        environments = {optional: self._environment(scope, optional=optional) for optional in (False, True)}
+        estimator = KubernetesEstimator(lambda path: declared_size(scope.declared, path[1:]))
         for rule in rules:
             give_way()
             compiled = CompiledRule(rule)
             environment = environments[compiled.optional_old_self]
-            _compile(compiled, environment, estimator, place)
+            _compile(compiled, environment, estimator, scope)
             yield compiled
 
-    def _environment(self, place: Place, *, optional: bool) -> Environment:
-        kind = place.declared.type
+    def _environment(self, scope: RuleScope, *, optional: bool) -> Environment:
+        kind = scope.declared.type
         variables: dict[str, Type] = {SELF: kind, OLD_SELF: optional_of(kind) if optional else kind}
         return base_environment().about(variables, self._declarations.objects)
 
 
-def _compile(compiled: CompiledRule, environment: Environment, estimator: KubernetesEstimator, place: Place) -> None:
+def _compile(
+    compiled: CompiledRule, environment: Environment, estimator: KubernetesEstimator, scope: RuleScope
+) -> None:
     text = compiled.rule.get("rule", "")
     if not trim_space(text):
         return
     try:
         expression = compile_expression(text, environment)
     except CompileError as error:
-        compiled.error = f"compilation failed: {_shown(error, place)}"
+        compiled.error = f"compilation failed: {_shown(error, scope)}"
         return
     if expression.type is not types.BOOL:
         compiled.error = "cel expression must evaluate to a bool"
@@ -110,16 +112,16 @@ def _compile(compiled: CompiledRule, environment: Environment, estimator: Kubern
         return
     compiled.cost = expression.estimate(estimator).max
     if compiled.rule.get("messageExpression"):
-        _compile_message(compiled, environment, estimator, place)
+        _compile_message(compiled, environment, estimator, scope)
 
 
 def _compile_message(
-    compiled: CompiledRule, environment: Environment, estimator: KubernetesEstimator, place: Place
+    compiled: CompiledRule, environment: Environment, estimator: KubernetesEstimator, scope: RuleScope
 ) -> None:
     try:
         expression = compile_expression(compiled.rule["messageExpression"], environment)
     except CompileError as error:
-        compiled.message_error = f"messageExpression compilation failed: {_shown(error, place)}"
+        compiled.message_error = f"messageExpression compilation failed: {_shown(error, scope)}"
         return
     if expression.type is not types.STRING:
         compiled.message_error = "messageExpression must evaluate to a string"
@@ -132,8 +134,8 @@ def _compile_message(
     compiled.message_cost = expression.estimate(estimator).max
 
 
-def _shown(error: CompileError, place: Place) -> str:
-    return str(error).replace(place.name, _SHOWN_ROOT)
+def _shown(error: CompileError, scope: RuleScope) -> str:
+    return str(error).replace(scope.name, _SHOWN_ROOT)
 
 
 def _uses_old_self(expression: Expression) -> bool:

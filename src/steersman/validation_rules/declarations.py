@@ -1,7 +1,7 @@
-"""Structural schemas as types of expressions (apiserver `cel/common/schemas.go`).
+"""Types of expressions for structural schemas (apiserver `cel/common/schemas.go`).
 
-A type says what members there are, under the names that expressions have for them, and how large values may be at
-most, which the estimates of cost go by. Members that only x-kubernetes-preserve-unknown-fields lets in are not there.
+A type has the members of values, under the names that expressions use, and the maximal sizes of values, on which cost
+estimates are based. Members that only x-kubernetes-preserve-unknown-fields allows are not included.
 """
 
 from __future__ import annotations
@@ -18,63 +18,64 @@ from steersman.schema.nodes import EMBEDDED, INT_OR_STRING, MISSING, Node
 from steersman.work.threads import give_way
 
 MAX_REQUEST_SIZE: Final = 3 << 20
-"""Bytes of the largest request that upstream takes."""
+"""Bytes of the largest request that upstream accepts."""
 
 _MOST_TEXT: Final = MAX_REQUEST_SIZE - 2
 _SMALLEST: Final = 2
 """Bytes of "", [] and {}."""
-_BYTES_OF_A_CHARACTER: Final = 4
-_AROUND_A_MEMBER: Final = 4
-"""Quotes, colon and comma."""
-_AROUND_AN_ENTRY: Final = 6
-"""The same, and the shortest key."""
+_MAX_BYTES_OF_CHARACTER: Final = 4
+_MEMBER_OVERHEAD: Final = 4
+"""Bytes of quotes, colon and comma."""
+_ENTRY_OVERHEAD: Final = 6
+"""Bytes of quotes, colon, comma and the shortest key."""
 _FORMATS: Final = {
     "duration": (types.DURATION, 3, 32),
     "date": (types.TIMESTAMP, 12, 12),
     "date-time": (types.TIMESTAMP, 21, 32),
 }
-"""Formats of texts that are other types: the type, and the fewest and the most bytes of the text with its quotes."""
+"""Formats of strings that are other types in expressions: the type, and the least and most bytes of the quoted string.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Sized:
-    """A type, and the fewest bytes that a value of it takes in JSON."""
+    """A type, and the least bytes of a value in JSON."""
 
     type: DeclaredType
     least: int
 
     @property
     def most_in_a_request(self) -> int:
-        """How many such values fit into one request."""
+        """The most values of the type that fit into one request."""
         return MAX_REQUEST_SIZE // (self.least + 1)
 
 
 class Declarations:
-    """The types of a schema and of all parts of it that expressions can see.
+    """The types of a schema and of all parts that expressions can see.
 
-    Types with members are named by where they are.
+    Types with members are named by their position in the schema.
     """
 
     def __init__(self) -> None:
-        self._known: dict[tuple[int, bool, str], Sized | None] = {}
+        self._types: dict[tuple[int, bool, str], Sized | None] = {}
         self.objects: dict[str, DeclaredType] = {}
-        """Types with members by their names."""
+        """Types with members by name."""
 
-    def of(self, node: Node, name: str, *, is_resource: bool) -> Sized | None:
-        """The type of a schema at a place; None if expressions cannot see it.
+    def type_of(self, node: Node, name: str, *, is_resource: bool) -> Sized | None:
+        """Return the type of a schema node with this type name; None if expressions cannot see it.
 
-        `is_resource`: it is the root of a resource, and so has a name, whatever the schema says.
+        `is_resource` is True for the root of a resource, which has metadata whatever the schema says.
         """
         key = (id(node), is_resource, name)
-        if key not in self._known:
-            self._known[key] = self._make(node, name, is_resource=is_resource)
-        return self._known[key]
+        if key not in self._types:
+            self._types[key] = self._make(node, name, is_resource=is_resource)
+        return self._types[key]
 
     def _make(self, node: Node, name: str, *, is_resource: bool) -> Sized | None:
         give_way()
         if node.traits & INT_OR_STRING:
             length = _limit(node, "max_length")
-            most = _MOST_TEXT if length is None else length * _BYTES_OF_A_CHARACTER
+            most = _MOST_TEXT if length is None else length * _MAX_BYTES_OF_CHARACTER
             return Sized(declared.DYN.limited(most), 1)
         match node.types:
             case ("array",):
@@ -94,7 +95,7 @@ class Declarations:
     def _list(self, node: Node, name: str) -> Sized | None:
         if node.items is None:
             return None
-        items = self.of(node.items, f"{name}.@idx", is_resource=bool(node.items.traits & EMBEDDED))
+        items = self.type_of(node.items, f"{name}.@idx", is_resource=bool(node.items.traits & EMBEDDED))
         if items is None:
             return None
         most = _limit(node, "max_items")
@@ -104,12 +105,12 @@ class Declarations:
 
     def _object(self, node: Node, name: str, *, is_resource: bool) -> Sized | None:
         if isinstance(node.additional, Node):
-            values = self.of(node.additional, f"{name}.@elem", is_resource=bool(node.additional.traits & EMBEDDED))
+            values = self.type_of(node.additional, f"{name}.@elem", is_resource=bool(node.additional.traits & EMBEDDED))
             if values is None:
                 return None
             most = _limit(node, "max_properties")
             if most is None:
-                most = (MAX_REQUEST_SIZE - 2) // (values.least + _AROUND_AN_ENTRY)
+                most = (MAX_REQUEST_SIZE - 2) // (values.least + _ENTRY_OVERHEAD)
             return Sized(declared_map(declared.STRING, values.type, most), _SMALLEST)
         members = members_of_resource(node) if is_resource else node.properties
         required = frozenset(node.checks.required) if node.checks is not None else frozenset[str]()
@@ -118,13 +119,13 @@ class Declarations:
         for member, schema in members.items():
             escaped = escape(member)
             below = f"{name}.{member if escaped is None else escaped}"
-            sized = self.of(schema, below, is_resource=bool(schema.traits & EMBEDDED))
+            sized = self.type_of(schema, below, is_resource=bool(schema.traits & EMBEDDED))
             if sized is None:
                 continue
             if escaped is not None:
                 fields[escaped] = sized.type
             if member in required and schema.default is MISSING:
-                least += len(member.encode()) + sized.least + _AROUND_A_MEMBER
+                least += len(member.encode()) + sized.least + _MEMBER_OVERHEAD
         made = self.objects[name] = DeclaredType(object_type(name), fields=fields)
         return Sized(made, least)
 
@@ -144,7 +145,7 @@ def _text(node: Node) -> Sized:
     if declared_format == "byte":
         return Sized(declared.BYTES.limited(_MOST_TEXT if length is None else length), _SMALLEST)
     if length is not None:
-        most = length * _BYTES_OF_A_CHARACTER
+        most = length * _MAX_BYTES_OF_CHARACTER
     elif node.checks is not None and node.checks.enum:
         most = max((len(each.encode()) for each in node.checks.enum if isinstance(each, str)), default=0)
     else:
@@ -157,9 +158,9 @@ _INTEGER: Final = Sized(declared.INT, 1)
 _NUMBER: Final = Sized(declared.DOUBLE, 1)
 
 
-def _node(**said: Any) -> Node:
-    """A node that says nothing but this."""
-    nothing: dict[str, Any] = {
+def _node(**given: Any) -> Node:
+    """Return a node with only these attributes set."""
+    unset: dict[str, Any] = {
         "types": (),
         "mask": 0,
         "sure": None,
@@ -176,18 +177,18 @@ def _node(**said: Any) -> Node:
         "checks": None,
         "rules": (),
     }
-    return Node(**(nothing | said))
+    return Node(**(unset | given))
 
 
 _TEXT: Final = _node(types=("string",))
 _METADATA: Final = _node(types=("object",), properties={"name": _TEXT, "generateName": _TEXT})
-_OF_RESOURCES: Final = {"kind": _TEXT, "apiVersion": _TEXT, "metadata": _METADATA}
+_RESOURCE_MEMBERS: Final = {"kind": _TEXT, "apiVersion": _TEXT, "metadata": _METADATA}
 
 
 def members_of_resource(node: Node) -> Mapping[str, Node]:
-    """The members of a resource that expressions see: what every resource has is there, as a text.
+    """Return the members of a resource that expressions see, with the string members that every resource has.
 
-    A schema that says of all of it what it is keeps its own.
+    A schema that declares all of these members itself keeps its own declarations.
     """
     members = node.properties
     metadata = members.get("metadata")
@@ -198,7 +199,7 @@ def members_of_resource(node: Node) -> Mapping[str, Node]:
         and all(_is_text(members.get(name)) for name in ("kind", "apiVersion"))
     ):
         return members
-    return {**members, **_OF_RESOURCES}
+    return {**members, **_RESOURCE_MEMBERS}
 
 
 def _is_text(node: Node | None) -> bool:

@@ -1,4 +1,4 @@
-"""What is wrong with the rules of a schema that is to be stored, and what they may cost.
+"""Validation of the rules of a schema that is about to be stored, and of their estimated costs.
 
 Follows k8s.io/apiextensions-apiserver `apis/apiextensions/validation` (`validation.go`, `cel_validation.go`).
 """
@@ -13,18 +13,18 @@ from steersman.cel.names import escape
 from steersman.cel.sizes import added, multiplied
 from steersman.machinery.codec.serializer import encode_in_order
 from steersman.machinery.errors.field import FieldError, Path, Verbatim, forbidden, internal, invalid
-from steersman.schema import Node, RulePlace
+from steersman.schema import Node, SchemaPosition
 from steersman.schema.compiling import compile_node
 from steersman.schema.internal_form import rule_form
 from steersman.schema.nodes import EMBEDDED
-from steersman.validation_rules.compiling import ROOT, CompiledRule, Place, Rule, RuleCompiler
+from steersman.validation_rules.compiling import ROOT, CompiledRule, Rule, RuleCompiler, RuleScope
 from steersman.validation_rules.declarations import Declarations, Sized
 from steersman.validation_rules.evaluation import BUDGET, Rules
 
 RULE_LIMIT: Final = 10_000_000
-"""What one expression may cost, for all values that there may be of its place together."""
+"""The cost limit of one expression, for all values that its node may have together."""
 SCHEMA_LIMIT: Final = 100_000_000
-"""What all expressions of a schema may cost."""
+"""The cost limit of all expressions of a schema together."""
 
 _MANY: Final = 100.0
 _FEW: Final = 1.5
@@ -36,25 +36,25 @@ _UNKNOWN_TYPE: Final = (
 
 
 @dataclass(slots=True)
-class _Context:
-    """What is known of a place in the schema and asked by those below it."""
+class _NodeFacts:
+    """Facts about a schema node that the nodes below it need."""
 
     node: Node
     name: str
-    """That of its type."""
+    """The name of the node's type."""
     has_rules: bool
-    """Whether it or something around it has rules."""
+    """True if the node or a node above it has rules."""
     sized: Sized | None
-    """None if expressions cannot see it, or there are no rules."""
+    """None if expressions cannot see the node, or there are no rules."""
     cardinality: int | None
-    """How many values there may be at most; None if nothing bounds it."""
+    """The most values that the node may have in an object; None if there is no bound."""
     is_unknown: bool
-    """Whether its type cannot be told, though it is asked for."""
+    """True if the type cannot be determined although rules need it."""
 
 
 @dataclass(slots=True)
-class _Total:
-    """What the expressions that were seen cost together."""
+class _TotalCost:
+    """The sum of the costs of expressions, with the most expensive ones."""
 
     cost: int = 0
     expensive: list[tuple[int, Path]] = field(default_factory=list)
@@ -68,43 +68,43 @@ class _Total:
 
 
 class DefinitionRules:
-    """Judges the rules of one schema (schema.RuleJudge)."""
+    """Validates the rules of one schema (schema.RuleJudge)."""
 
     def __init__(self, *, limits_each: bool = True) -> None:
-        """`limits_each`: whether one expression alone may cost too much; what was stored once is not asked again."""
+        """Create the validator; with `limits_each` False, as for stored rules, single expressions have no cost limit."""
         self._limits_each: Final = limits_each
-        self._contexts: Final[dict[int, _Context]] = {}
+        self._facts: Final[dict[int, _NodeFacts]] = {}
         self._declarations: Final = Declarations()
         self._compiler: Final = RuleCompiler(self._declarations)
-        self._total: Final = _Total()
+        self._total: Final = _TotalCost()
         self._budget = BUDGET
 
-    def of_default(self, node: Node, value: Any, path: Path, *, is_root: bool) -> Iterable[FieldError]:
-        """What the rules have against a default, as if it had been there before and as if it had not."""
+    def default_errors(self, node: Node, value: Any, path: Path, *, is_root: bool) -> Iterable[FieldError]:
+        """Return the errors of the rules for a default value, both with an equal old value and without an old value."""
         rules = Rules(node, is_resource=is_root)
         if rules.is_empty or self._budget < 0:
             return []
-        judged = rules.judge(value, value, path, budget=self._budget)
-        errors, left = judged.errors, judged.budget
+        result = rules.evaluate(value, value, path, budget=self._budget)
+        errors, left = result.errors, result.budget
         if not errors:
-            judged = rules.judge(value, None, path, budget=self._budget)
-            errors, left = judged.errors, min(left, judged.budget)
+            result = rules.evaluate(value, None, path, budget=self._budget)
+            errors, left = result.errors, min(left, result.budget)
         self._budget = left
         return errors
 
-    def declared(self, place: RulePlace) -> Iterator[FieldError]:
-        """What is wrong with the rules of a place."""
-        context = self._context(place)
+    def rule_errors(self, place: SchemaPosition) -> Iterator[FieldError]:
+        """Yield the errors of the rules of a node."""
+        facts = self._facts_of(place)
         path = place.path / "x-kubernetes-validations"
-        if context.sized is None:
+        if facts.sized is None:
             yield internal(path, _UNKNOWN_TYPE)
             return
         rules = tuple(place.schema["x-kubernetes-validations"])
-        for index, compiled in enumerate(self._compiler.compile(rules, Place(context.sized, context.name))):
-            yield from self._errors(compiled, context, place, path[index])
+        for index, compiled in enumerate(self._compiler.compile(rules, RuleScope(facts.sized, facts.name))):
+            yield from self._errors(compiled, facts, place, path[index])
 
-    def total(self, path: Path) -> Iterator[FieldError]:
-        """What is wrong with all rules together."""
+    def total_errors(self, path: Path) -> Iterator[FieldError]:
+        """Yield the errors of all rules together."""
         if self._total.cost <= SCHEMA_LIMIT:
             return
         for _, expensive in self._total.expensive:
@@ -113,9 +113,11 @@ class DefinitionRules:
         name = "x-kubernetes-validations estimated rule cost total for entire OpenAPIv3 schema"
         yield forbidden(path, _too_expensive(name, self._total.cost, SCHEMA_LIMIT))
 
-    def _errors(self, compiled: CompiledRule, context: _Context, place: RulePlace, path: Path) -> Iterator[FieldError]:
-        assert context.sized is not None
-        count = context.sized.most_in_a_request if context.cardinality is None else context.cardinality
+    def _errors(
+        self, compiled: CompiledRule, facts: _NodeFacts, place: SchemaPosition, path: Path
+    ) -> Iterator[FieldError]:
+        assert facts.sized is not None
+        count = facts.sized.most_in_a_request if facts.cardinality is None else facts.cardinality
         yield from self._costs("estimated rule cost", _product(compiled.cost, count), path / "rule")
         if compiled.error is not None:
             yield invalid(path / "rule", _shown(compiled.rule), compiled.error)
@@ -139,18 +141,18 @@ class DefinitionRules:
             yield forbidden(path, _too_expensive(name, cost, RULE_LIMIT))
         self._total.add(cost, path)
 
-    # What is known of places
+    # Facts about nodes
 
-    def _context(self, place: RulePlace) -> _Context:
+    def _facts_of(self, place: SchemaPosition) -> _NodeFacts:
         key = id(place.schema)
-        found = self._contexts.get(key)
+        found = self._facts.get(key)
         if found is None:
-            found = self._contexts[key] = self._make(place)
+            found = self._facts[key] = self._determine(place)
         return found
 
-    def _make(self, place: RulePlace) -> _Context:
-        """The types of those around it are looked for first: what is unknown there is unknown here."""
-        above = None if place.parent is None else self._context(place.parent)
+    def _determine(self, place: SchemaPosition) -> _NodeFacts:
+        """Determine the facts about a node, after those of the nodes above: a type unknown there is unknown here."""
+        above = None if place.parent is None else self._facts_of(place.parent)
         if above is None:
             node, name = place.node or compile_node(place.schema), ROOT
             cardinality: int | None = 1
@@ -158,44 +160,44 @@ class DefinitionRules:
             node, name = _STEPS[place.step](above, place.name)
             cardinality = _below(above)
         has_rules = bool(node.rules) or (above is not None and above.has_rules)
-        context = _Context(node, name, has_rules, None, cardinality, False)
+        facts = _NodeFacts(node, name, has_rules, None, cardinality, False)
         if has_rules:
             is_resource = above is None or bool(node.traits & EMBEDDED)
             if above is None or not above.is_unknown:
-                context.sized = self._declarations.of(node, name, is_resource=is_resource)
-            context.is_unknown = context.sized is None
-        return context
+                facts.sized = self._declarations.type_of(node, name, is_resource=is_resource)
+            facts.is_unknown = facts.sized is None
+        return facts
 
 
-def _property(above: _Context, name: str) -> tuple[Node, str]:
+def _property(above: _NodeFacts, name: str) -> tuple[Node, str]:
     return above.node.properties[name], f"{above.name}.{escape(name) or name}"
 
 
-def _items(above: _Context, name: str) -> tuple[Node, str]:
+def _items(above: _NodeFacts, name: str) -> tuple[Node, str]:
     assert above.node.items is not None
     return above.node.items, f"{above.name}.@idx"
 
 
-def _values(above: _Context, name: str) -> tuple[Node, str]:
+def _values(above: _NodeFacts, name: str) -> tuple[Node, str]:
     assert isinstance(above.node.additional, Node)
     return above.node.additional, f"{above.name}.@elem"
 
 
-_STEPS: Final[dict[str, Callable[[_Context, str], tuple[Node, str]]]] = {
+_STEPS: Final[dict[str, Callable[[_NodeFacts, str], tuple[Node, str]]]] = {
     "properties": _property,
     "items": _items,
     "additionalProperties": _values,
 }
 
 
-def _below(above: _Context) -> int | None:
-    """How many values there may be below so many."""
+def _below(above: _NodeFacts) -> int | None:
+    """Return the most values of a child node, given those of its parent."""
     most = _most_elements(above.node)
     return None if above.cardinality is None or most is None else _product(above.cardinality, most)
 
 
 def _most_elements(node: Node) -> int | None:
-    """How many items or members a value may have; of an object with named members each may be there once."""
+    """Return the most items or members of a value; a named member counts once."""
     checks = node.checks
     match node.types:
         case ("object",) if node.additional is not None:
@@ -208,7 +210,7 @@ def _most_elements(node: Node) -> int | None:
 
 
 def _product(cost: int, count: int) -> int:
-    """How Go multiplies with a guard: what would be too large is the largest number there is."""
+    """Multiply with saturation, as Go code with an overflow guard does."""
     return 0 if not cost else multiplied(cost, count)
 
 

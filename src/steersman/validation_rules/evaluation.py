@@ -1,4 +1,4 @@
-"""The rules of a schema in use: they judge objects within a budget (apiserver `schema/cel/validation.go`)."""
+"""Evaluation of the rules of a schema for objects, within a cost budget (apiserver `schema/cel/validation.go`)."""
 
 from __future__ import annotations
 
@@ -23,45 +23,45 @@ from steersman.machinery.go.strings import trim_space
 from steersman.machinery.validation.formats import byte_length
 from steersman.schema import Correlated, FieldPathError, Node, valid_field_path
 from steersman.schema.nodes import EMBEDDED, INT_OR_STRING, RULES_BELOW
-from steersman.validation_rules.compiling import OLD_SELF, ROOT, SELF, CompiledRule, Place, Rule, RuleCompiler
+from steersman.validation_rules.compiling import OLD_SELF, ROOT, SELF, CompiledRule, Rule, RuleCompiler, RuleScope
 from steersman.validation_rules.declarations import Declarations
 from steersman.validation_rules.values import value_of
-from steersman.work.letting_go import let_go
+from steersman.work.freeing import free_in_thread
 from steersman.work.threads import give_way
 
 BUDGET: Final = 10_000_000
-"""What all rules may cost for one object."""
+"""The cost limit of all rules for one object."""
 CALL_LIMIT: Final = 1_000_000
-"""What one evaluation may cost."""
+"""The cost limit of one evaluation."""
 MAX_MESSAGE: Final = 5 << 10
-"""Bytes of a message that an expression makes."""
+"""Bytes of a message from an expression."""
 
 _SPENT: Final = "validation failed due to running out of cost budget, no further validation rules will be run"
 _WITHOUT_VALUE: Final = frozenset({"array", "object"})
 
 
 @dataclass(slots=True)
-class Judged:
-    """What rules have against an object."""
+class Evaluation:
+    """The result of evaluating the rules for an object."""
 
     budget: int
-    """What is left of it; below 0 if rules were not evaluated for want of it."""
+    """The remaining budget; below 0 if rules were not evaluated because it ran out."""
     errors: list[FieldError] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
-    """What was wrong before, too."""
+    """Violations that existed before the update."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Ratchet:
-    """What was at a place before, or at the nearest place around it of which that can be told."""
+    """The correlation of a value with its old value, or of the nearest correlatable value around it."""
 
     here: Correlated | None
     around: Correlated | None
 
     def is_same(self) -> bool:
-        """Whether nothing has been changed there."""
-        told = self.around if self.here is None else self.here
-        return told is not None and told.is_same()
+        """Return True if the value, or the nearest correlatable value around it, is unchanged."""
+        nearest = self.around if self.here is None else self.here
+        return nearest is not None and nearest.is_same()
 
     def key(self, name: str) -> _Ratchet:
         if self.here is None:
@@ -75,28 +75,28 @@ class _Ratchet:
 
 
 class _OutOfBudget(Exception):
-    """Nothing more is evaluated."""
+    """Raised to end the evaluation."""
 
 
 class Rules:
-    """The rules of a schema and of all parts of it, each compiled when it is first asked."""
+    """The rules of a schema and of all its nodes, each compiled on first use."""
 
     def __init__(self, root: Node, *, is_resource: bool = True) -> None:
         self._root: Final = root
         self._is_resource: Final = is_resource
         self._declarations = Declarations()
-        self._seen: Final[dict[tuple[int, str], bool]] = {}
+        self._visible: Final[dict[tuple[int, str], bool]] = {}
         self._compiled: Final[dict[tuple[int, str], list[CompiledRule]]] = {}
 
     def __del__(self) -> None:
-        let_go(self._compiled, self._declarations, self._root)
+        free_in_thread(self._compiled, self._declarations, self._root)
 
     @property
     def is_empty(self) -> bool:
-        """Whether there are none."""
+        """True if the schema has no rules."""
         return not self._root.traits & RULES_BELOW
 
-    def judge(
+    def evaluate(
         self,
         new: Any,
         old: Any = None,
@@ -104,60 +104,63 @@ class Rules:
         *,
         budget: int | None = None,
         correlated: Correlated | None = None,
-    ) -> Judged:
-        """What the rules have against a value that was another before (None: that is new), within a budget (BUDGET).
+    ) -> Evaluation:
+        """Evaluate the rules for `new`, which replaces `old` (None for a new value), within a budget (default BUDGET).
 
-        `correlated`, as an update has it, lets through what was wrong with unchanged parts: of that are warnings.
+        With `correlated`, as in an update, violations in unchanged parts become warnings.
         """
-        judged = Judged(BUDGET if budget is None else budget)
+        evaluation = Evaluation(BUDGET if budget is None else budget)
         if self.is_empty:
-            return judged
-        judging = _Judging(self, judged)
+            return evaluation
+        evaluator = _Evaluator(self, evaluation)
         try:
-            judging.value(self._root, new, old, path, _Ratchet(correlated, None), ROOT, is_resource=self._is_resource)
+            evaluator.visit(self._root, new, old, path, _Ratchet(correlated, None), ROOT, is_resource=self._is_resource)
         except _OutOfBudget:
-            judged.budget = -1
-        return judged
+            evaluation.budget = -1
+        return evaluation
 
-    def of(self, node: Node, name: str, *, is_resource: bool) -> list[CompiledRule]:
-        """The rules of one place, compiled."""
+    def compiled_for(self, node: Node, name: str, *, is_resource: bool) -> list[CompiledRule]:
+        """Return the compiled rules of a node."""
         key = (id(node), name)
         found = self._compiled.get(key)
         if found is None:
-            sized = self._declarations.of(node, name, is_resource=is_resource)
+            sized = self._declarations.type_of(node, name, is_resource=is_resource)
             assert sized is not None
-            found = self._compiled[key] = list(RuleCompiler(self._declarations).compile(node.rules, Place(sized, name)))
+            found = self._compiled[key] = list(
+                RuleCompiler(self._declarations).compile(node.rules, RuleScope(sized, name))
+            )
         return found
 
     def compile(self) -> None:
-        """Compiles them all, so that judging compiles nothing any more; that may take some milliseconds for each.
+        """Compile all rules, which may take some milliseconds each, so that evaluation compiles nothing.
 
-        What expressions were compiled against is forgotten then: that is more than what they were compiled to."""
+        Then drop the compile-time types, which take more memory than the compiled rules.
+        """
         waiting: list[tuple[Node, str, bool]] = [(self._root, ROOT, self._is_resource)]
         while waiting:
             node, name, is_resource = waiting.pop()
             if not node.traits & RULES_BELOW:
                 continue
             if node.rules:
-                self.of(node, name, is_resource=is_resource)
-            for below, its_name in _places_below(node, name):
-                if self.is_seen(below, its_name):
+                self.compiled_for(node, name, is_resource=is_resource)
+            for below, its_name in _children_with_rules(node, name):
+                if self.is_visible(below, its_name):
                     waiting.append((below, its_name, bool(below.traits & EMBEDDED)))
-        let_go(self._declarations)
+        free_in_thread(self._declarations)
         self._declarations = Declarations()
 
-    def is_seen(self, node: Node, name: str) -> bool:
-        """Whether expressions can see values of a place."""
+    def is_visible(self, node: Node, name: str) -> bool:
+        """Return True if expressions can see values of a node."""
         key = (id(node), name)
-        found = self._seen.get(key)
+        found = self._visible.get(key)
         if found is None:
-            sized = self._declarations.of(node, name, is_resource=bool(node.traits & EMBEDDED))
-            found = self._seen[key] = sized is not None
+            sized = self._declarations.type_of(node, name, is_resource=bool(node.traits & EMBEDDED))
+            found = self._visible[key] = sized is not None
         return found
 
 
-def _places_below(node: Node, name: str) -> Iterator[tuple[Node, str]]:
-    """What may have rules in a value, with the names of their types."""
+def _children_with_rules(node: Node, name: str) -> Iterator[tuple[Node, str]]:
+    """Yield the child nodes that may have rules, with the names of their types."""
     if node.items is not None:
         yield node.items, f"{name}.@idx"
     if isinstance(node.additional, Node):
@@ -167,17 +170,17 @@ def _places_below(node: Node, name: str) -> Iterator[tuple[Node, str]]:
             yield member, f"{name}.{escape(key) or key}"
 
 
-class _Judging:
-    """One look at a value."""
+class _Evaluator:
+    """One evaluation of all rules for a value."""
 
-    def __init__(self, rules: Rules, judged: Judged) -> None:
+    def __init__(self, rules: Rules, evaluation: Evaluation) -> None:
         self._rules: Final = rules
-        self._judged: Final = judged
+        self._evaluation: Final = evaluation
 
-    def value(
+    def visit(
         self, node: Node, new: Any, old: Any, path: Path, ratchet: _Ratchet, name: str, *, is_resource: bool
     ) -> None:
-        """Judges a value and all in it; `name` is that of its type. Raises _OutOfBudget."""
+        """Evaluate the rules for a value and everything in it; `name` is that of its type. Raises _OutOfBudget."""
         if new is None:
             return
         give_way()
@@ -198,15 +201,15 @@ class _Judging:
             is_resource = bool(values.traits & EMBEDDED)
             below = f"{name}.@elem"
             for key, item in new.items():
-                self.value(values, item, old.get(key), path[key], ratchet.key(key), below, is_resource=is_resource)
+                self.visit(values, item, old.get(key), path[key], ratchet.key(key), below, is_resource=is_resource)
         for key, item in new.items():
             member = node.properties.get(key)
             if member is None or not member.traits & RULES_BELOW:
                 continue
             below = f"{name}.{escape(key) or key}"
-            if self._rules.is_seen(member, below):
+            if self._rules.is_visible(member, below):
                 is_resource = bool(member.traits & EMBEDDED)
-                self.value(member, item, old.get(key), path / key, ratchet.key(key), below, is_resource=is_resource)
+                self.visit(member, item, old.get(key), path / key, ratchet.key(key), below, is_resource=is_resource)
 
     def _items(
         self, node: Node, new: list[Any], old: list[Any] | None, path: Path, ratchet: _Ratchet, name: str
@@ -218,7 +221,7 @@ class _Judging:
         is_resource = bool(below.traits & EMBEDDED)
         for index, item in enumerate(new):
             was = None if before is None else before.index(index)
-            self.value(
+            self.visit(
                 below,
                 item,
                 None if was is None else was.old,
@@ -231,49 +234,49 @@ class _Judging:
     def _own(
         self, node: Node, new: Any, old: Any, path: Path, ratchet: _Ratchet, name: str, *, is_resource: bool
     ) -> None:
-        """The rules of a place itself."""
+        """Evaluate the rules of a node itself."""
         kind = "" if node.traits & INT_OR_STRING or not node.types else node.types[0]
-        judged = self._judged
-        if judged.budget <= 0:
-            judged.errors.append(invalid(path, kind, _SPENT))
+        evaluation = self._evaluation
+        if evaluation.budget <= 0:
+            evaluation.errors.append(invalid(path, kind, _SPENT))
             raise _OutOfBudget
-        variables = {SELF: _seen(new, node, is_resource=is_resource)}
+        variables = {SELF: _cel_value(new, node, is_resource=is_resource)}
         if old is not None:
-            variables[OLD_SELF] = _seen(old, node, is_resource=is_resource)
-        for compiled in self._rules.of(node, name, is_resource=is_resource):
+            variables[OLD_SELF] = _cel_value(old, node, is_resource=is_resource)
+        for compiled in self._rules.compiled_for(node, name, is_resource=is_resource):
             if compiled.error is not None:
-                judged.errors.append(invalid(path, kind, f"rule compile error: {compiled.error}"))
+                evaluation.errors.append(invalid(path, kind, f"rule compile error: {compiled.error}"))
                 continue
             if compiled.program is None:
                 continue
-            given = variables
+            bindings = variables
             if compiled.uses_old_self and compiled.optional_old_self:
-                given = {**variables, OLD_SELF: Optional(variables[OLD_SELF]) if old is not None else NONE}
+                bindings = {**variables, OLD_SELF: Optional(variables[OLD_SELF]) if old is not None else NONE}
             elif compiled.uses_old_self and old is None:
                 continue
-            if self._holds(compiled, compiled.program, given, path, kind):
+            if self._holds(compiled, compiled.program, bindings, path, kind):
                 continue
             error = self._violation(compiled, variables, new, path, node, kind)
             if not compiled.uses_old_self and ratchet.is_same():
-                judged.warnings.append(str(error))
+                evaluation.warnings.append(str(error))
             else:
-                judged.errors.append(error)
-            if judged.budget < 0:
+                evaluation.errors.append(error)
+            if evaluation.budget < 0:
                 raise _OutOfBudget
 
     def _holds(
         self, compiled: CompiledRule, program: Program, variables: Mapping[str, Any], path: Path, kind: str
     ) -> bool:
-        """Evaluates a rule. What keeps it from having a value is an error, after which it counts as held."""
-        judged, rule = self._judged, compiled.rule
-        value, cost = program.outcome(variables, min(CALL_LIMIT, judged.budget + 1))
-        if cost > judged.budget:
-            judged.errors.append(invalid(path, kind, _SPENT))
+        """Evaluate a rule; an evaluation error is recorded, and the rule then counts as satisfied."""
+        evaluation, rule = self._evaluation, compiled.rule
+        value, cost = program.outcome(variables, min(CALL_LIMIT, evaluation.budget + 1))
+        if cost > evaluation.budget:
+            evaluation.errors.append(invalid(path, kind, _SPENT))
             raise _OutOfBudget
-        judged.budget -= cost
+        evaluation.budget -= cost
         if isinstance(value, CostLimitExceeded):
             detail = f"'{value}': no further validation rules will be run due to call cost exceeds limit for rule: "
-            judged.errors.append(invalid(path, kind, detail + _rule_text(rule)))
+            evaluation.errors.append(invalid(path, kind, detail + _rule_text(rule)))
             raise _OutOfBudget
         if isinstance(value, EvaluationError):
             detail = f"{value} evaluating rule: {_rule_text(rule)}"
@@ -282,21 +285,21 @@ class _Judging:
                     f"'{value}': call arguments did not match a supported operator, function or macro signature for "
                     f"rule: {_rule_text(rule)}"
                 )
-            judged.errors.append(invalid(path, kind, detail))
+            evaluation.errors.append(invalid(path, kind, detail))
             return True
         return value is True
 
     def _violation(
         self, compiled: CompiledRule, variables: Mapping[str, Any], new: Any, path: Path, node: Node, kind: str
     ) -> FieldError:
-        """What is said of a value that breaks a rule."""
+        """Return the error for a value that violates a rule."""
         rule = compiled.rule
         path = _path_of(rule, path, node)
         message: str | None = None
         if compiled.message_program is not None:
             message, failure = self._message(compiled.message_program, rule, variables)
             if failure is not None:
-                self._judged.budget = -1
+                self._evaluation.budget = -1
                 return invalid(path, kind, failure)
         if message is None:
             message = trim_space(rule["message"]) if rule.get("message") else f"failed rule: {_rule_text(rule)}"
@@ -311,11 +314,12 @@ class _Judging:
         return invalid(path, value, message)
 
     def _message(self, program: Program, rule: Rule, variables: Mapping[str, Any]) -> tuple[str | None, str | None]:
-        """The message that an expression makes, None if it makes none that can be used; or why nothing more can be
-        evaluated."""
-        judged = self._judged
-        value, cost = program.outcome(variables, min(CALL_LIMIT, judged.budget + 1))
-        if cost > judged.budget:
+        """Return the message of a message expression, None if it is not usable; or an error text that ends the
+        evaluation.
+        """
+        evaluation = self._evaluation
+        value, cost = program.outcome(variables, min(CALL_LIMIT, evaluation.budget + 1))
+        if cost > evaluation.budget:
             return None, (
                 "messageExpression evaluation failed due to running out of cost budget, no further validation rules "
                 "will be run"
@@ -325,7 +329,7 @@ class _Judging:
             return None, (
                 f"no further validation rules will be run due to call cost exceeds limit for messageExpression: {shown}"
             )
-        judged.budget -= cost
+        evaluation.budget -= cost
         if not isinstance(value, str):
             return None, None
         text = trim_space(value)
@@ -333,8 +337,8 @@ class _Judging:
         return (text if is_usable else None), None
 
 
-def _seen(raw: Any, node: Node, *, is_resource: bool) -> Any:
-    """A value as expressions see it; the error in its place if they cannot."""
+def _cel_value(raw: Any, node: Node, *, is_resource: bool) -> Any:
+    """Return a value as expressions see it, or the error in its place."""
     try:
         return value_of(raw, node, is_resource=is_resource)
     except EvaluationError as error:
@@ -342,12 +346,12 @@ def _seen(raw: Any, node: Node, *, is_resource: bool) -> Any:
 
 
 def _rule_text(rule: Rule) -> str:
-    """What stands for a rule in messages about it."""
+    """Return the text that stands for a rule in messages."""
     return trim_space(rule.get("message") or rule["rule"])
 
 
 def _path_of(rule: Rule, path: Path, node: Node) -> Path:
-    """Where a broken rule is told."""
+    """Return the path at which a violation is reported."""
     if not rule.get("fieldPath"):
         return path
     try:
@@ -358,7 +362,7 @@ def _path_of(rule: Rule, path: Path, node: Node) -> Path:
 
 
 class _PlainView(Mapping[str, Any]):
-    """As much of a compiled schema as a plain one as paths through it ask for."""
+    """A view of a compiled schema as a plain schema, with the members that field paths need."""
 
     def __init__(self, node: Node) -> None:
         self._node: Final = node

@@ -1,8 +1,8 @@
-"""Objects as expressions see them (apiserver `cel/common/valuesunstructured.go`).
+"""JSON values as expressions see them (apiserver `cel/common/valuesunstructured.go`).
 
-Plain JSON becomes what its schema says: texts are durations, moments and bytes by their formats; objects have the
-members that the schema names, under the names that expressions have for them; sets and lists with keys are compared,
-and added to, as such. A member is looked at when it is asked for.
+The schema determines the type of a value. Strings become durations, timestamps and bytes by their formats. Objects have
+the members that the schema declares, under the names that expressions use. Sets and lists with keys have their own
+equality and addition. Members are converted lazily.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from steersman.validation_rules.declarations import members_of_resource
 
 
 def value_of(raw: Any, node: Node, *, is_resource: bool = False) -> Any:
-    """A value as an expression sees it. Raises EvaluationError for what its schema would not have let through.
+    """Return a value as expressions see it. Raises EvaluationError if it does not fit the schema.
 
-    `is_resource`: it is a resource, and has a name whatever the schema says.
+    `is_resource` is True for a resource, which has metadata whatever the schema says.
     """
     if raw is None:
         if node.traits & NULLABLE:
@@ -55,7 +55,7 @@ def value_of(raw: Any, node: Node, *, is_resource: bool = False) -> Any:
 
 
 class Hidden(LazyMap):
-    """What only x-kubernetes-preserve-unknown-fields lets in: nothing is known of it but what it is equal to."""
+    """A value that only x-kubernetes-preserve-unknown-fields allows: expressions can only compare it for equality."""
 
     __slots__ = ("raw",)
 
@@ -76,7 +76,7 @@ class Hidden(LazyMap):
 
 
 class Object(LazyMap):
-    """An object with members that the schema names, or a map of values of one schema."""
+    """An object with the members that the schema declares, or a map with values of one schema."""
 
     __slots__ = ("_known", "_members", "_values", "raw")
 
@@ -118,7 +118,7 @@ class Object(LazyMap):
         return key, value_of(self.raw[name], node)
 
     def equals(self, other: Any) -> bool:
-        """By what expressions see of both; of members that they do not see, those that both have are the same."""
+        """Compare the members that expressions see; invisible members must be equal if both objects have them."""
         if not is_map(other) or len(self) != len(other):
             return False
         for name, raw in self.raw.items():
@@ -126,7 +126,7 @@ class Object(LazyMap):
                 if isinstance(other, Object) and name in other.raw and not _same(raw, other.raw[name]):
                     return False
                 continue
-            # upstream asks for the member by its own name, under which some are not found
+            # Upstream looks up the member by its unescaped name, under which some members are not found.
             one, two = self.find(name), find_key(other, name)
             if (one is None) != (two is None):
                 return False
@@ -136,15 +136,15 @@ class Object(LazyMap):
 
 
 def _same(left: Any, right: Any) -> bool:
-    """Whether two parts of plain JSON are the same: 1 is not true."""
+    """Return True if two JSON values are equal; 1 differs from true."""
     return go_json(left) == go_json(right)
 
 
 class SetOfValues(CustomList):
-    """A list of the type `set`: its order does not matter.
+    """A list of the type `set`, whose order does not matter.
 
-    As upstream, items of the other list are looked for among the plain JSON of this one: where a format makes texts
-    moments or bytes, or whole numbers are doubles, none is found, in the same list neither.
+    Like upstream, it looks up items of the other list among its own plain JSON. So items whose format makes them
+    timestamps or bytes, and whole numbers that are doubles, are never found, not even in the same list.
     """
 
     __slots__ = ("_raw",)
@@ -160,7 +160,7 @@ class SetOfValues(CustomList):
         return all(_scalar_key(item) in known for item in other)
 
     def plus(self, other: list[Any] | tuple[Any, ...]) -> list[Any]:
-        """What the other has more is added at the end."""
+        """Return the list with the missing items of `other` appended."""
         known = {_scalar_key(item) for item in self._raw}
         added = []
         for item in other:
@@ -172,7 +172,7 @@ class SetOfValues(CustomList):
 
 
 def _scalar_key(value: Any) -> Any:
-    """What tells values apart; what has no key of its own is told apart by its JSON."""
+    """Return a key that distinguishes values; for values without identity it is their JSON."""
     if isinstance(value, Object | Hidden):
         return "json", go_json(value.raw)
     if isinstance(value, dict):
@@ -183,7 +183,7 @@ def _scalar_key(value: Any) -> Any:
 
 
 class ListWithKeys(CustomList):
-    """A list of the type `map`: items are found by their keys."""
+    """A list of the type `map`, whose items are identified by keys."""
 
     __slots__ = ("keys",)
 
@@ -202,15 +202,15 @@ class ListWithKeys(CustomList):
         return True
 
     def plus(self, other: list[Any] | tuple[Any, ...]) -> list[Any]:
-        """Items of the other take the place of those with their keys; others are added at the end."""
+        """Return the list with items of `other` in place of items with the same keys, and the rest appended."""
         items = list(self)
-        places = {self._key(item): index for index, item in enumerate(items)}
+        positions = {self._key(item): index for index, item in enumerate(items)}
         for item in other:
-            place = places.get(self._key(item))
-            if place is None:
+            position = positions.get(self._key(item))
+            if position is None:
                 items.append(item)
             else:
-                items[place] = item
+                items[position] = item
         return ListWithKeys(items, self.keys)
 
     def _key(self, item: Any) -> tuple[Any, ...]:
@@ -218,7 +218,7 @@ class ListWithKeys(CustomList):
             raise EvaluationError(
                 f"unexpected data format for element of array with x-kubernetes-list-type=map: {item}"
             )
-        # upstream looks for members under the names that expressions have for them
+        # Upstream looks up members by their escaped names.
         return tuple(_scalar_key(item.raw.get(escape(key) or key)) for key in self.keys)
 
 
@@ -288,11 +288,11 @@ _UNITS: Final = (
     (24 * 3600 * SECOND, ("d",), "day"),
     (7 * 24 * 3600 * SECOND, ("w", "wk"), "week"),
 )
-"""Nanoseconds of a unit, its names, and what longer names of it begin with."""
+"""Nanoseconds of a unit, its names, and the prefix of its longer names."""
 
 
 def read_duration(text: str) -> Duration:
-    """A length of time as formats have it: Go's, or numbers with units in any text. Raises EvaluationError."""
+    """Parse a duration as formats allow it: Go's form, or numbers with units in any text. Raises EvaluationError."""
     try:
         return Duration(parse_duration(text))
     except DurationError:

@@ -1,1 +1,1 @@
-"""Clients of other servers: where they are, as kubeconfig files say it, and requests to webhooks."""
+"""Requests to webhooks, and the configuration of their endpoints by kubeconfig files or API objects."""

@@ -1,5 +1,6 @@
-"""Requests to webhooks, as client-go's RESTClient and apiserver's `util/webhook` make them: JSON is posted, what failed
-in passing is tried again, and what went wrong is said in their words.
+"""Client of webhooks, as client-go's RESTClient and apiserver's `util/webhook`.
+
+It posts JSON, retries transient failures, and raises errors with upstream's texts.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import msgspec
 from steersman.machinery.errors.field import quote
 from steersman.machinery.errors.status import StatusError, generic_server_response
 from steersman.machinery.go.strings import trim_space
-from steersman.machinery.go.urls import shown_url
+from steersman.machinery.go.urls import redacted_url
 from steersman.machinery.values.durations import format_duration
 from steersman.net.ascii import is_digits
 from steersman.net.client.answer import Answer, BadAnswer
@@ -25,46 +26,46 @@ from steersman.webhooks.kubeconfig import Endpoint
 from steersman.work.backoff import Backoff
 
 TIMEOUT: Final = 30.0
-"""Seconds for a request with its answer."""
+"""Seconds of one attempt including its response."""
 MAX_ANSWER_BYTES: Final = 3 << 20
 AT_ONCE: Final = 64
 _REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
-_SAME_AGAIN: Final = frozenset({307, 308})
-"""Redirects after which the same is posted again; after others the answer is asked for."""
-_MOST_REDIRECTS: Final = 10
+_REPEATING_REDIRECTS: Final = frozenset({307, 308})
+"""Redirects after which the POST is repeated. After other redirects the target is fetched with GET."""
+_MAX_REDIRECTS: Final = 10
 LONGEST_LOCATION: Final = 16384
-"""Characters of the Location of a redirect."""
-_LONGEST_SHOWN: Final = 200
+"""Most characters of a redirect's Location header."""
+_MAX_SHOWN_URL: Final = 200
 _STEPS: Final = 5
 _FACTOR: Final = 1.5
 _JITTER: Final = 0.2
 _MAX_RETRIES: Final = 10
-"""How often it is tried again because the webhook says when."""
-_SHOWN: Final = 2048
-"""Bytes of a text that are told of an answer that is no Status."""
-_PASSING: Final = frozenset({"InternalError", "Timeout", "TooManyRequests"})
+"""Most retries of one attempt because the webhook answers with a `Retry-After`."""
+_MAX_MESSAGE: Final = 2048
+"""Most bytes of a text response that go into an error message."""
+_TRANSIENT_REASONS: Final = frozenset({"InternalError", "Timeout", "TooManyRequests"})
 
 
 Attempt = Callable[[Callable[[], Awaitable[bytes]]], Awaitable[bytes]]
-"""Makes one try, by calling what it is given; it may raise what it finds wrong with the answer."""
+"""Wrapper of one attempt: it calls its argument, and may raise errors about the response."""
 
 
 class WebhookError(Exception):
-    """There is no answer, or none that can be used; the text is upstream's."""
+    """There is no response, or none that can be used. The text is upstream's."""
 
     def __init__(self, text: str, *, again: bool = False, timed_out: bool = False) -> None:
         super().__init__(text)
-        self.again = again
-        """Whether another attempt may fare better."""
+        self.is_retriable = again
+        """True if another attempt may succeed."""
         self.timed_out = timed_out
 
 
 class WebhookClient:
-    """Posts to one endpoint, over connections that are kept.
+    """Posts to one endpoint over kept connections.
 
-    `backoff` is in seconds, before the second attempt; before later ones it is longer; None: there is one attempt only.
-    At most `at_once` requests are under way, the others wait. An attempt takes at most `timeout` seconds, or `TIMEOUT`.
-    One that `only_delivers` needs no answer but that it was taken, and tries again whatever went wrong.
+    `backoff` is the pause in seconds before the second attempt; it grows with each attempt. With None there is only one
+    attempt. At most `at_once` requests run at the same time, further ones wait. `timeout` limits one attempt in
+    seconds. With `only_delivers` the response may be empty, and every failure is retried.
     """
 
     def __init__(
@@ -92,21 +93,22 @@ class WebhookClient:
             leave=endpoint.leave,
         )
         self._max_answer_bytes = max_answer_bytes
-        self._room = asyncio.Semaphore(at_once)
+        self._permits = asyncio.Semaphore(at_once)
         self._user_agent = user_agent
         self._only_delivers = only_delivers
 
     def close(self) -> None:
-        """Closes the connections that are kept."""
+        """Close the kept connections."""
         self._sender.close()
 
     async def post(self, body: bytes, attempt: Attempt | None = None) -> bytes:
-        """The body of the answer, not empty if one is needed. Each try is made by way of `attempt`, if that is given.
+        """Post `body` and return the response body, which is not empty unless `only_delivers`.
 
-        Raises WebhookError, and StatusError for an answer that says that it failed."""
+        `attempt` wraps each attempt. Raises WebhookError, and StatusError for a response that reports a failure.
+        """
 
         def send() -> Awaitable[bytes]:
-            return self._post_patiently(body, self._timeout)
+            return self._post_with_retries(body, self._timeout)
 
         if self._backoff is None:
             return await (send() if attempt is None else attempt(send))
@@ -114,22 +116,26 @@ class WebhookClient:
             try:
                 return await (send() if attempt is None else attempt(send))
             except (StatusError, WebhookError) as error:
-                again = error.again if isinstance(error, WebhookError) else _is_passing(error)
+                again = error.is_retriable if isinstance(error, WebhookError) else _is_transient(error)
                 if step == _STEPS - 1 or not (again or self._only_delivers):
                     raise
             await self._sleep(self._backoff.wait(step))
         raise AssertionError("every attempt returns or raises")
 
-    async def post_within(self, body: bytes, seconds: float) -> bytes:
-        """The same with this much time in all, of which the webhook is told; there is one attempt."""
+    async def post_with_timeout(self, body: bytes, seconds: float) -> bytes:
+        """Post `body` in one attempt within `seconds`, which the webhook is told in the query. Return the response
+        body.
+
+        Raises WebhookError, StatusError.
+        """
         try:
             async with asyncio.timeout(seconds):
-                return await self._post_patiently(body, seconds)
+                return await self._post_with_retries(body, seconds)
         except TimeoutError:
-            raise self._failed("context deadline exceeded", self._query(seconds)) from None
+            raise self._error("context deadline exceeded", self._query(seconds)) from None
 
-    async def _post_patiently(self, body: bytes, seconds: float) -> bytes:
-        """Waits as long as the webhook says that it should."""
+    async def _post_with_retries(self, body: bytes, seconds: float) -> bytes:
+        """Post `body`, and retry as often as the webhook asks for it by `Retry-After`."""
         for _ in range(_MAX_RETRIES):
             try:
                 return await self._post(body, seconds)
@@ -145,37 +151,37 @@ class WebhookClient:
     async def _post(self, body: bytes, seconds: float) -> bytes:
         query = self._query(seconds)
         try:
-            async with asyncio.timeout(self._timeout), self._room:
+            async with asyncio.timeout(self._timeout), self._permits:
                 return await self._exchange(body, query)
         except TimeoutError:
             why = "context deadline exceeded (Client.Timeout exceeded while awaiting headers)"
-            raise self._failed(why, query, timed_out=True) from None
+            raise self._error(why, query, timed_out=True) from None
         except (DialError, BadAnswer, ValueError, OSError) as error:
-            raise self._failed(str(error), query, again="connection reset" in str(error)) from None
+            raise self._error(str(error), query, again="connection reset" in str(error)) from None
         except BodyAborted as error:
             raise WebhookError(
                 f"unexpected error when reading response body. Please retry. Original error: {error}"
             ) from None
 
-    def _failed(self, why: str, query: str, *, again: bool = False, timed_out: bool = False) -> WebhookError:
+    def _error(self, why: str, query: str, *, again: bool = False, timed_out: bool = False) -> WebhookError:
         shown = quote(f"{self._endpoint.shown}?{query}")
         return WebhookError(f"Post {shown}: {why}", again=again, timed_out=timed_out)
 
     async def _exchange(self, body: bytes, query: str) -> bytes:
-        """The body of the last answer: redirects are followed as Go's client does, on the same server."""
+        """Return the body of the last response: redirects on the same server are followed as Go's client does."""
         method, target = "POST", self._endpoint.target + self._separator + query
-        for _ in range(_MOST_REDIRECTS + 1):
-            answer, data = await self._asked(method, target, body)
+        for _ in range(_MAX_REDIRECTS + 1):
+            answer, data = await self._send(method, target, body)
             location = answer.header("location")
             if answer.status not in _REDIRECTS or not location:
-                return self._taken(answer, data)
-            target = self._redirected(target, location)
-            if answer.status not in _SAME_AGAIN:
+                return self._checked_body(answer, data)
+            target = self._redirect_target(target, location)
+            if answer.status not in _REPEATING_REDIRECTS:
                 method, body = "GET", b""
-        raise BadAnswer(f"stopped after {_MOST_REDIRECTS} redirects")
+        raise BadAnswer(f"stopped after {_MAX_REDIRECTS} redirects")
 
-    async def _asked(self, method: str, target: str, body: bytes) -> tuple[Answer, bytes]:
-        """An answer, and its body as far as it may go."""
+    async def _send(self, method: str, target: str, body: bytes) -> tuple[Answer, bytes]:
+        """Send a request, and return the response and its body up to one byte beyond the limit."""
         endpoint = self._endpoint
         headers = [
             ("Host", endpoint.url.partition("://")[2].partition("/")[0]),
@@ -193,33 +199,35 @@ class WebhookClient:
         finally:
             await answer.close()
 
-    def _taken(self, answer: Answer, data: bytes) -> bytes:
+    def _checked_body(self, answer: Answer, data: bytes) -> bytes:
         if len(data) > self._max_answer_bytes:
             raise WebhookError(f"the answer is longer than {self._max_answer_bytes} bytes")
         if not 200 <= answer.status <= 206:
-            raise _refusal(answer, data)
+            raise _error_of_response(answer, data)
         if not data and not self._only_delivers:
             content_type = answer.header("content-type")
             raise WebhookError(f"0-length response with status code: {answer.status} and content type: {content_type}")
         return data
 
-    def _redirected(self, target: str, location: str) -> str:
-        """The path and query that a redirect leads to. Raises BadAnswer for one to another server: whoever answers for
-        a webhook does not choose what else this server asks."""
+    def _redirect_target(self, target: str, location: str) -> str:
+        """Return the path and query of a redirect. Raises BadAnswer for a redirect to another server.
+
+        A webhook's server must not choose which other servers this server sends requests to.
+        """
         if len(location) > LONGEST_LOCATION:
             raise BadAnswer(f"failed to parse Location header: it has more than {LONGEST_LOCATION} characters")
         scheme, _, rest = self._endpoint.url.partition("://")
         own = f"{scheme}://{rest.partition('/')[0]}"
         to = urljoin(own + target, location)
         if to != own and not to.startswith(f"{own}/"):
-            raise BadAnswer(f"redirects to other servers are not followed: {quote(shown_url(to)[:_LONGEST_SHOWN])}")
+            raise BadAnswer(f"redirects to other servers are not followed: {quote(redacted_url(to)[:_MAX_SHOWN_URL])}")
         if not (to.isascii() and to.isprintable()) or " " in to:
             raise BadAnswer("failed to parse Location header: it has characters that no URL has")
         return to.removeprefix(own).partition("#")[0] or "/"
 
 
-def _is_passing(error: StatusError) -> bool:
-    return error.reason in _PASSING or bool(error.retry_after)
+def _is_transient(error: StatusError) -> bool:
+    return error.reason in _TRANSIENT_REASONS or bool(error.retry_after)
 
 
 class _Details(msgspec.Struct, rename="camel"):
@@ -227,7 +235,7 @@ class _Details(msgspec.Struct, rename="camel"):
 
 
 class _Status(msgspec.Struct, rename="camel"):
-    """A Status as a webhook may answer with."""
+    """A Status in a webhook's response."""
 
     kind: str = ""
     api_version: str = ""
@@ -241,8 +249,8 @@ class _Status(msgspec.Struct, rename="camel"):
 _STATUS: Final = msgspec.json.Decoder(_Status)
 
 
-def _refusal(answer: Answer, data: bytes) -> StatusError:
-    """The error that an answer is: its own Status if it is one, else what its code says."""
+def _error_of_response(answer: Answer, data: bytes) -> StatusError:
+    """Return the error of a response: its own Status, or a generic error for its code."""
     try:
         status = _STATUS.decode(data)
     except (msgspec.MsgspecError, UnicodeDecodeError):
@@ -252,7 +260,7 @@ def _refusal(answer: Answer, data: bytes) -> StatusError:
         return StatusError(status.code, status.reason, status.message, retry_after=wait, details_present=bool(wait))
     text = "unknown"
     if answer.header("content-type").startswith("text/"):
-        text = trim_space(data[:_SHOWN].decode("utf-8", "replace"))
+        text = trim_space(data[:_MAX_MESSAGE].decode("utf-8", "replace"))
     after = answer.header("retry-after")
     retry_after = int(after) if is_digits(after) and len(after) < 6 else 0
     return generic_server_response(answer.status, "POST", message=text, retry_after=retry_after)

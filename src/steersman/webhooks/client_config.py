@@ -1,5 +1,7 @@
-"""Webhooks as their configurations in the API name them: by a URL or a Service, with a bundle of authorities
-(apiserver `util/webhook.ClientConfig`)."""
+"""Endpoints of webhooks that API objects configure by a URL or a Service, with a CA bundle.
+
+Follows apiserver `util/webhook.ClientConfig`.
+"""
 
 from __future__ import annotations
 
@@ -23,17 +25,17 @@ from steersman.net.client.transport import Address
 from steersman.webhooks.kubeconfig import Endpoint, KubeconfigError, Login, client_tls, fixed
 
 LocateService = Callable[[str, str, int], Awaitable[Address]]
-"""(namespace, name, port) -> where a connection is made to. Raises StatusError."""
+"""Function (namespace, name, port) -> the address to connect to. Raises StatusError."""
 
 PORT: Final = 443
-_MOST_CONTEXTS: Final = 128
-"""Of TLS, that are kept for others."""
+_MAX_CONTEXTS: Final = 128
+"""Most cached TLS contexts."""
 _ITSELF: Final = ("default", "kubernetes")
 _OWN_HOST: Final = "kubernetes.default.svc"
 
 
 class ClientConfig(Struct, frozen=True):
-    """Where a webhook is. `service` is (namespace, name); without one there is a `url`."""
+    """Address of a webhook: `service` is (namespace, name); without a service there is a `url`."""
 
     ca_bundle: bytes = b""
     url: str = ""
@@ -45,7 +47,7 @@ class ClientConfig(Struct, frozen=True):
 def client_config_of(
     given: apiextensions.WebhookClientConfig | admissionregistration.WebhookClientConfig,
 ) -> ClientConfig:
-    """Where a configuration in the API says that its webhook is."""
+    """Return the address of a webhook from its configuration in an API object."""
     service = given.service
     if service is None:
         return ClientConfig(given.ca_bundle, given.url or "")
@@ -60,10 +62,11 @@ def endpoint_of(
     itself: ThisServer | None = None,
     egress: Egress = USUAL,
 ) -> Endpoint:
-    """The endpoint of a webhook; `login` says who this server is to a host ("name:port"). A Service is in the cluster's
-    network, a URL in the control plane's.
+    """Return the endpoint of a webhook. Services are dialled through the cluster's egress, URLs through the control
+    plane's.
 
-    It may take milliseconds, as authorities are read. Raises KubeconfigError.
+    `login` returns this server's credentials for a host ("name:port"). `itself` is this server, for webhooks that it
+    serves itself. The call may take milliseconds, because CA bundles are parsed. Raises KubeconfigError.
     """
     if itself is not None and config.service == _ITSELF and config.port == PORT:
         return _own_endpoint(config.path or "/", itself)
@@ -78,7 +81,7 @@ def endpoint_of(
             _tls(config, known, HTTP1),
             host,
             known.credentials,
-            partial(_located, locate, namespace, name),
+            partial(_locate, locate, namespace, name),
             leave=egress.cluster,
         )
     try:
@@ -115,8 +118,8 @@ def _own_endpoint(target: str, itself: ThisServer) -> Endpoint:
     )
 
 
-async def _located(locate: LocateService, namespace: str, name: str, address: Address) -> Address:
-    """Where a Service is reached now. Raises DialError."""
+async def _locate(locate: LocateService, namespace: str, name: str, address: Address) -> Address:
+    """Return the current address of a Service. Raises DialError."""
     try:
         return await locate(namespace, name, address.port)
     except StatusError as error:
@@ -124,7 +127,10 @@ async def _located(locate: LocateService, namespace: str, name: str, address: Ad
 
 
 def _is_local(host: str) -> bool:
-    """Whether HTTP/2 is offered: over one connection, requests to another host would not be spread over its servers."""
+    """Return True if the host is this machine, where HTTP/2 is offered.
+
+    Other hosts may have several servers. HTTP/2 would send all requests to one of them over a single connection.
+    """
     if lower(host) == "localhost":
         return True
     try:
@@ -137,7 +143,7 @@ def _tls(config: ClientConfig, login: Login, protocols: Protocols) -> ClientTLS:
     return _shared_tls(config.ca_bundle, login.certificate, login.key, protocols)
 
 
-@lru_cache(_MOST_CONTEXTS)
+@lru_cache(_MAX_CONTEXTS)
 def _shared_tls(authority: bytes, certificate: bytes, key: bytes, protocols: Protocols) -> ClientTLS:
-    """The same context for all webhooks of one authority: with those of the system one takes a megabyte."""
+    """Return the TLS context that all webhooks of one CA share: with the system's CAs a context takes a megabyte."""
     return fixed(client_tls(authority, certificate, key, protocols=protocols))

@@ -1,4 +1,6 @@
-"""Kubeconfig files that say how this server reaches another one, e.g. a webhook; read as client-go's clientcmd does."""
+"""Kubeconfig files for connections of this server to other servers such as webhooks; parsed as client-go's clientcmd
+does.
+"""
 
 from __future__ import annotations
 
@@ -19,8 +21,8 @@ from steersman.machinery.codec.strict import DecodeError
 from steersman.machinery.errors.field import quote
 from steersman.machinery.go.os_errors import reason
 from steersman.machinery.go.strings import trim_space
-from steersman.machinery.go.urls import shown_url
-from steersman.machinery.private_files import read_bounded, warn_of_access
+from steersman.machinery.go.urls import redacted_url
+from steersman.machinery.private_files import read_bounded, temporary_file, warn_of_access
 from steersman.net.client.egress import Dial
 from steersman.net.client.tls import HTTP1, HTTP2, ClientTLS, Protocols, client_context
 from steersman.net.client.transport import Address, Locate, Sender
@@ -36,7 +38,7 @@ T = TypeVar("T")
 
 
 class _Kebab(Wire, rename="kebab"):
-    """Base of types of clientcmd."""
+    """Base of clientcmd's types, whose members are in kebab case."""
 
 
 class _Cluster(_Kebab):
@@ -116,7 +118,7 @@ _NOT_SUPPORTED: Final[dict[type, tuple[str, ...]]] = {
 
 
 class _Kubeconfig(Struct, frozen=True):
-    """A kubeconfig, its items by their names."""
+    """A kubeconfig with its items by name."""
 
     clusters: Mapping[str, _Cluster]
     users: Mapping[str, _AuthInfo]
@@ -125,44 +127,44 @@ class _Kubeconfig(Struct, frozen=True):
 
 
 class KubeconfigError(ValueError):
-    """A kubeconfig that cannot be used; the text is upstream's where it has one."""
+    """A kubeconfig that cannot be used. The text is upstream's where upstream has one."""
 
 
 class Endpoint(Struct, frozen=True):
-    """Another server: where it is, and who this one is to it."""
+    """Address of another server, and this server's credentials for it."""
 
     url: str
-    """Without a user and a password."""
+    """URL without user and password."""
     address: Address
     target: str
-    """The path, and a query if there is one."""
+    """Path, and the query if there is one."""
     tls: ClientTLS
     server_name: str
-    """By which its certificate is verified."""
+    """Name that the server's certificate must have."""
     credentials: Callable[[], str]
-    """The Authorization header, empty for none. Raises OSError if it is in a file that cannot be read."""
+    """Returns the Authorization header, empty for none. Raises OSError if its file cannot be read."""
     locate: Locate | None = None
-    """Finds out for each connection where it is made to, where that is not the address."""
+    """Resolves the address for each new connection, if it is not `address`."""
     protocols: Protocols = HTTP1
     sender: Sender | None = None
-    """What requests are sent with, where that is not a transport."""
+    """Sends the requests, in place of a new transport."""
     leave: Dial | None = None
-    """How connections leave, where that is not as usual."""
+    """Dials connections, if they do not go out directly."""
     user_shown: str = ""
-    """The user of its URL as messages have it, with `@`; a password in it is `***`, as in Go's messages."""
+    """User in the URL for messages, ending in `@`; a password is shown as `***`, as in Go's messages."""
 
     @property
     def shown(self) -> str:
-        """The URL for messages, without its query: that may hold a key."""
-        scheme, _, rest = shown_url(self.url).partition("://")
+        """Return the URL for messages, without the query, because a query may contain a key."""
+        scheme, _, rest = redacted_url(self.url).partition("://")
         return f"{scheme}://{self.user_shown}{rest}"
 
 
 class Login(Struct, frozen=True):
-    """Who this server is to another one, where that is said apart from where that is."""
+    """Credentials of this server for another server, configured apart from that server's address."""
 
     credentials: Callable[[], str]
-    """See Endpoint."""
+    """Returns the Authorization header, see Endpoint."""
     certificate: bytes = b""
     key: bytes = b""
 
@@ -175,10 +177,10 @@ ANONYMOUS: Final = Login(_no_credentials)
 
 
 def load_logins(path: Path) -> Callable[[str], Login]:
-    """Who this server is to a host ("name:port"): the user of that name, of "*.DOMAIN" or "*", or that of the current
-    context (apiserver `util/webhook` AuthenticationInfoResolver).
+    """Return a function from a host ("name:port") to the credentials for it.
 
-    Raises KubeconfigError, for a user that cannot be one too.
+    They are of the user with that name, with "*.DOMAIN" or "*", or of the current context's user (apiserver
+    `util/webhook` AuthenticationInfoResolver). Raises KubeconfigError, also for a user that cannot be used.
     """
     config = _read(path)
     logins: dict[str, Login] = {}
@@ -205,7 +207,7 @@ def _by_domain(logins: Mapping[str, Login], host: str) -> Login | None:
 
 
 def _read(path: Path) -> _Kubeconfig:
-    """Raises KubeconfigError."""
+    """Read and parse a kubeconfig. Raises KubeconfigError."""
     try:
         data = read_bounded(path)
     except OSError as error:
@@ -223,7 +225,10 @@ def _read(path: Path) -> _Kubeconfig:
 
 
 def _by_name(kind: str, items: Iterable[tuple[str, T]]) -> dict[str, T]:
-    """Raises DecodeError for two items of one name; unlike upstream's, the text does not have the items, with tokens."""
+    """Return items by name. Raises DecodeError for a duplicate name.
+
+    Unlike upstream's, the error text does not contain the items, because they may have tokens.
+    """
     found: dict[str, T] = {}
     for name, item in items:
         if name in found:
@@ -241,7 +246,7 @@ def _check_supported(given: _Cluster | _AuthInfo, path: Path) -> None:
 
 
 def load_kubeconfig(path: Path) -> Endpoint:
-    """The server of the current context, and the user's credentials. Raises KubeconfigError."""
+    """Return the server of the current context with its user's credentials. Raises KubeconfigError."""
     config = _read(path)
     name = config.current_context
     if name and name not in config.contexts:
@@ -262,7 +267,7 @@ def load_kubeconfig(path: Path) -> Endpoint:
 
 
 def _pem(data: bytes, file: str, shown: str, name: str, kubeconfig: Path) -> bytes:
-    """Return what is given itself or in a file, empty if nothing is. Raises KubeconfigError."""
+    """Return PEM data, given directly or in a file, empty if neither is given. Raises KubeconfigError."""
     if data or not file:
         return data
     path = kubeconfig.absolute().parent / file
@@ -273,13 +278,13 @@ def _pem(data: bytes, file: str, shown: str, name: str, kubeconfig: Path) -> byt
     except OSError as error:
         why = f"unable to read {shown} {path} for {name} due to open {path}: {reason(error)}"
         raise KubeconfigError(f"invalid configuration: {why}") from None
-    if not found:  # none would mean the system's authorities, or no credentials
+    if not found:  # an empty file would mean the system's authorities, or no credentials
         raise KubeconfigError(f"invalid configuration: {shown} {path} for {name} is empty")
     return found
 
 
 def _certificate_and_key(user: _AuthInfo, name: str, kubeconfig: Path) -> tuple[bytes, bytes]:
-    """Raises KubeconfigError."""
+    """Return a user's client certificate and key in PEM. Raises KubeconfigError."""
     return (
         _pem(user.client_certificate_data, user.client_certificate, "client-cert", name, kubeconfig),
         _pem(user.client_key_data, user.client_key, "client-key", name, kubeconfig),
@@ -306,15 +311,15 @@ def _endpoint(cluster: _Cluster, user: _AuthInfo, context: _Context, path: Path)
     if "://" not in server:
         server = f"{'https' if authority or insecure or certificate else 'http'}://{server}"
         if urlsplit(server).path not in ("", "/"):
-            shown = shown_url(server).partition("://")[2]
+            shown = redacted_url(server).partition("://")[2]
             raise KubeconfigError(f"host must be a URL or a host:port pair: {quote(shown)}")
     try:
         url = urlsplit(server)
         port = url.port or {"http": 80, "https": 443}[url.scheme]
     except (ValueError, KeyError):
-        raise KubeconfigError(f"the server {quote(shown_url(server))} is no URL of HTTP or HTTPS") from None
+        raise KubeconfigError(f"the server {quote(redacted_url(server))} is no URL of HTTP or HTTPS") from None
     if not url.hostname:
-        raise KubeconfigError(f"the server {quote(shown_url(server))} has no host")
+        raise KubeconfigError(f"the server {quote(redacted_url(server))} has no host")
     tls: ClientTLS = client_context
     if url.scheme == "https":
         tls = fixed(client_tls(authority, certificate, key, insecure=insecure, protocols=HTTP2))
@@ -336,13 +341,13 @@ def _endpoint(cluster: _Cluster, user: _AuthInfo, context: _Context, path: Path)
 
 
 def _basic(name: str, password: str) -> Callable[[], str]:
-    """The user of a URL, who goes before one given otherwise, as in Go."""
+    """Return the basic authentication of a URL's user, which takes precedence over other credentials, as in Go."""
     value = f"Basic {base64.b64encode(f'{name}:{password}'.encode()).decode()}"
     return lambda: value
 
 
 def fixed(context: ssl.SSLContext) -> ClientTLS:
-    """For a server that is always offered the same protocols."""
+    """Return a ClientTLS that uses one context, for a server that is always offered the same protocols."""
     return lambda _: context
 
 
@@ -354,9 +359,9 @@ def client_tls(
     insecure: bool = False,
     protocols: Protocols = HTTP1,
 ) -> ssl.SSLContext:
-    """How a server is verified: by an authority in PEM, or by those of the system, which takes milliseconds to read.
+    """Return a TLS context that verifies a server by a CA bundle in PEM, or by the system's CAs.
 
-    Raises KubeconfigError.
+    Reading the system's CAs takes milliseconds. Raises KubeconfigError.
     """
     context = client_context(protocols, insecure=insecure)
     try:
@@ -365,12 +370,8 @@ def client_tls(
         elif not insecure:
             context.load_default_certs(ssl.Purpose.SERVER_AUTH)
         if certificate:
-            import tempfile
-
-            with tempfile.NamedTemporaryFile() as file:  # OpenSSL reads them from files only; nobody else may
-                file.write(certificate + b"\n" + key)
-                file.flush()
-                context.load_cert_chain(file.name)
+            with temporary_file(certificate + b"\n" + key) as name:  # OpenSSL reads both from files only
+                context.load_cert_chain(name)
     except ssl.SSLError as error:
         raise KubeconfigError(f"tls: these certificates or keys cannot be used: {error.reason or error}") from None
     return context
@@ -386,14 +387,14 @@ def _credentials(user: _AuthInfo, kubeconfig: Path) -> Callable[[], str]:
 
 
 class _TokenFile:
-    """The header with the token in a file, which is read anew when it has changed, as client-go does."""
+    """Authorization header with the token in a file, which is read again after it has changed, as client-go does."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._header: FollowedFiles[str] | None = None
 
     def __call__(self) -> str:
-        """Return the header. Raises OSError if there has been no token in the file yet."""
+        """Return the header. Raises OSError if the file has never had a token."""
         if self._header is None:
             self._header = FollowedFiles([str(self._path)], lambda: f"Bearer {_token_in(self._path)}", self._refused)
         return self._header.current()

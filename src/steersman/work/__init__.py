@@ -1,4 +1,4 @@
-"""Primitives for who runs what, where and for how long: offloading, worker threads, letting others have their turn.
+"""Primitives for who runs what, where and for how long: offloading, worker threads, time slices, queues and caches.
 
-This package knows the standard library only. See docs/architecture.md, "How work is done here".
+This package uses the standard library only. See docs/architecture.md, "How work is done here".
 """

@@ -1,7 +1,7 @@
-"""Exponential back-off: seconds to wait before a next attempt, longer after each failure in a row.
+"""Exponential back-off: seconds to wait before the next attempt, longer after each failure in a row.
 
-Waits are seconds for `asyncio.sleep`, `loop.call_later` and a work queue, and so on the event loop's clock, which tests
-move.
+The seconds are meant for `asyncio.sleep`, `loop.call_later` and work queues. All of these use the event loop's clock,
+which tests can move.
 """
 
 from __future__ import annotations
@@ -14,14 +14,15 @@ from math import inf
 from typing import Final
 
 _MOST_STEPS: Final = 64
-"""Failures after which no wait grows any more: powers of these stay finite."""
+"""Failures in a row after which waits stop growing, so that the power of `factor` stays a finite number."""
 
 
 @dataclass(frozen=True, slots=True)
 class Backoff:
-    """A schedule of waits: `first` seconds, then `factor` times as long each time, up to `longest`.
+    """Schedule of waits: `first` seconds, then `factor` times as long after each failure, up to `longest` seconds.
 
-    Each wait is longer by a random share of itself, up to `jitter` (client-go `wait.Jitter`), also beyond `longest`.
+    Each wait is lengthened by a random share of itself, up to `jitter` (client-go `wait.Jitter`). The jitter may exceed
+    `longest`.
     """
 
     first: float
@@ -30,23 +31,23 @@ class Backoff:
     jitter: float = 0.0
 
     def wait(self, failures: int, chance: Callable[[], float] = random.random) -> float:
-        """Return the seconds to wait after this many earlier failures in a row: `first` after none.
+        """Return the seconds to wait after `failures` failures in a row; 0 failures give `first`.
 
-        `chance` gives numbers from 0 to 1 for the jitter.
+        `chance` returns random numbers from 0 to 1 for the jitter.
         """
         seconds = min(self.first * self.factor ** min(failures, _MOST_STEPS), self.longest)
         return seconds * (1.0 + self.jitter * chance()) if self.jitter else seconds
 
 
 class Retries:
-    """Attempts at one thing: the state that goes with a `Backoff`."""
+    """Failures in a row of one operation that is retried, with the `Backoff` that its waits follow."""
 
     __slots__ = ("backoff", "failures")
 
     def __init__(self, backoff: Backoff) -> None:
         self.backoff = backoff
         self.failures = 0
-        """Waits since the start or the last `reset`."""
+        """Failures counted since the start or since the last `reset`."""
 
     def next(self) -> float:
         """Count a failure and return the seconds to wait before the next attempt."""
@@ -55,7 +56,7 @@ class Retries:
         return seconds
 
     def reset(self) -> None:
-        """Begin again with the first wait: an attempt has succeeded."""
+        """Reset the count of failures after a success, so that the next wait is the first of the schedule."""
         self.failures = 0
 
     async def pause(self) -> None:

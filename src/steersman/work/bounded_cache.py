@@ -1,7 +1,8 @@
-"""A cache and a set that hold so much at most, and never lose at once what is asked for often.
+"""A bounded cache and a bounded set that evict gradually and keep entries that are used often.
 
-What is full is not emptied: what has not been asked for since it was last half full goes (second chance, by
-generations). A hit in the younger generation costs a look-up in a dict or set of C, and nothing else.
+A full cache is never emptied at once. Entries live in two generations: when the younger generation holds half of the
+limit it becomes the older one, and the previous older generation is evicted. An entry that is read moves back into the
+younger generation (a second chance). A hit in the younger generation costs one look-up in a built-in dict or set.
 """
 
 from __future__ import annotations
@@ -14,18 +15,32 @@ V = TypeVar("V")
 
 
 class BoundedCache(dict[K, V], Generic[K, V]):
-    """Values by what they were made of: `cache[key]` is None where nothing is kept, and `keep` keeps a value.
+    """Cache bounded by the number of entries and optionally by bytes; `cache[key]` returns None for a missing key.
 
-    As a dict it is its younger generation, so use `cache[key]`, not `get` or `in`; values must not be None.
+    The underlying dict is the younger generation only. Read with `cache[key]` and not with `get` or `in`, which would
+    miss the older generation. Values must not be None.
     """
 
-    __slots__ = ("_old", "_old_weight", "_old_weights", "_weight", "_weights", "largest", "most", "room")
+    __slots__ = (
+        "_old",
+        "_old_weight",
+        "_old_weights",
+        "_weight",
+        "_weights",
+        "max_bytes",
+        "max_entries",
+        "max_entry_bytes",
+    )
 
-    def __init__(self, most: int, room: int = 0, *, largest: int = 0) -> None:
-        """`most` values are kept, and `room` bytes (as `keep` is told) if that is not 0, at most `largest` of one."""
-        self.most = most
-        self.room = room
-        self.largest = largest or room
+    def __init__(self, max_entries: int, max_bytes: int = 0, *, max_entry_bytes: int = 0) -> None:
+        """Create a cache of at most `max_entries` entries.
+
+        If `max_bytes` is not 0, it bounds the bytes of all entries, as given to `keep`, and `max_entry_bytes` bounds
+        the bytes of one entry (0: `max_bytes`).
+        """
+        self.max_entries = max_entries
+        self.max_bytes = max_bytes
+        self.max_entry_bytes = max_entry_bytes or max_bytes
         self._old: dict[K, V] = {}
         self._weight = 0
         self._weights: dict[K, int] = {}
@@ -37,7 +52,9 @@ class BoundedCache(dict[K, V], Generic[K, V]):
         def __getitem__(self, key: K, /) -> V | None: ...  # type: ignore[override]
 
     def __missing__(self, key: K) -> V | None:
-        """Return the value of the older generation, which is young again, or None."""
+        """Return the value from the older generation, after moving it into the younger one, or None if it is in
+        neither.
+        """
         if key not in self._old:
             return None
         value = self._old.pop(key)
@@ -45,36 +62,39 @@ class BoundedCache(dict[K, V], Generic[K, V]):
         return value
 
     def keep(self, key: K, value: V, weight: int = 0) -> None:
-        """Keep a value of `weight` bytes with its key, instead of what was kept; nothing if that is too large."""
+        """Store `value`, which takes `weight` bytes, and replace the key's previous value.
+
+        If the value is larger than one entry may be, the previous value is removed and nothing is stored.
+        """
         if self.pop(key, None) is not None:
             self._weight -= self._weights.pop(key, 0)
         elif self._old.pop(key, None) is not None:
             self._lighten(key)
-        if not self.room or weight <= self.largest:
+        if not self.max_bytes or weight <= self.max_entry_bytes:
             self._insert(key, value, weight)
 
     def forget(self) -> None:
-        """Forget everything: it is not true any more."""
+        """Remove all entries, because they are no longer valid."""
         self._lose_old()
         self._begin()
 
     @property
     def count(self) -> int:
-        """The number of values."""
+        """Number of entries in both generations."""
         return len(self) + len(self._old)
 
     @property
     def weight(self) -> int:
-        """The bytes that all values take."""
+        """Bytes of all entries of both generations."""
         return self._weight + self._old_weight
 
     def _insert(self, key: K, value: V, weight: int) -> None:
-        """Add what is in neither generation."""
-        if len(self) >= max(self.most // 2, 1):
+        """Add an entry that is in neither generation, and evict the older generation when a limit is reached."""
+        if len(self) >= max(self.max_entries // 2, 1):
             self._grow_old()
-        if self.room and self._weight + weight > min(self.room // 2, self.room - self._old_weight):
+        if self.max_bytes and self._weight + weight > min(self.max_bytes // 2, self.max_bytes - self._old_weight):
             self._grow_old()
-            if weight + self._old_weight > self.room:
+            if weight + self._old_weight > self.max_bytes:
                 self._lose_old()
         self[key] = value
         if weight:
@@ -89,7 +109,7 @@ class BoundedCache(dict[K, V], Generic[K, V]):
         self._old, self._old_weights, self._old_weight = {}, {}, 0
 
     def _lighten(self, key: K) -> int:
-        """Take the bytes of a value from the older generation."""
+        """Remove the bytes of `key` from the count of the older generation and return them."""
         weight = self._old_weights.pop(key, 0)
         self._old_weight -= weight
         return weight
@@ -100,17 +120,21 @@ class BoundedCache(dict[K, V], Generic[K, V]):
 
 
 class BoundedSet(set[K], Generic[K]):
-    """Members that are short, as whoever adds them sees to: as a set it is its younger generation."""
+    """Set bounded by the number of members; callers must see to it that members are short.
 
-    __slots__ = ("_old", "most")
+    The underlying set is the younger generation only. Ask with `has` and not with `in`, which would miss the older
+    generation.
+    """
 
-    def __init__(self, most: int) -> None:
-        """`most` members are kept."""
-        self.most = most
+    __slots__ = ("_old", "max_entries")
+
+    def __init__(self, max_entries: int) -> None:
+        """Create a set of at most `max_entries` members."""
+        self.max_entries = max_entries
         self._old: set[K] = set()
 
     def has(self, member: K) -> bool:
-        """Return True if `member` is kept, and make it young again."""
+        """Return True if `member` is in the set, and move it into the younger generation."""
         if member in self:
             return True
         if member not in self._old:
@@ -119,8 +143,8 @@ class BoundedSet(set[K], Generic[K]):
         return True
 
     def keep(self, member: K) -> None:
-        """Keep a member."""
-        if len(self) >= self.most // 2:
+        """Add a member, which may evict the older generation."""
+        if len(self) >= self.max_entries // 2:
             self._old = set(self)
             self.clear()
         self._old.discard(member)
@@ -128,5 +152,5 @@ class BoundedSet(set[K], Generic[K]):
 
     @property
     def count(self) -> int:
-        """The number of members."""
+        """Number of members in both generations."""
         return len(self) + len(self._old)

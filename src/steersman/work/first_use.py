@@ -1,4 +1,4 @@
-"""Modules that are imported when they are first needed, without holding the event loop meanwhile."""
+"""Imports of modules at their first use, in a worker thread so that the event loop is not held."""
 
 from __future__ import annotations
 
@@ -11,8 +11,11 @@ from typing import Any
 from steersman.work.offloading import offload_if
 
 
-async def loaded(name: str) -> ModuleType:
-    """Return a module, imported in a worker thread if it is not there yet: that may take tens of milliseconds."""
+async def import_offloaded(name: str) -> ModuleType:
+    """Return the module `name`.
+
+    If it is not imported yet, import it in a worker thread, as that may take tens of ms.
+    """
     found = sys.modules.get(name)
     if found is None or getattr(found.__spec__, "_initializing", False):
         found = await offload_if(True, import_module, name)
@@ -20,9 +23,11 @@ async def loaded(name: str) -> ModuleType:
 
 
 def on_first_use(module: str, name: str) -> Callable[..., Awaitable[Any]]:
-    """Return a coroutine function that stands for the one of that name in a module, which its first call imports."""
+    """Return a coroutine function that calls the coroutine function `name` of `module`; its first call imports the
+    module.
+    """
 
     async def call(*args: Any, **kwargs: Any) -> Any:
-        return await getattr(await loaded(module), name)(*args, **kwargs)
+        return await getattr(await import_offloaded(module), name)(*args, **kwargs)
 
     return call

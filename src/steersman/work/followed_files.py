@@ -1,4 +1,4 @@
-"""Files that are read anew when they have changed, such as certificates, keys and authorities."""
+"""Values read from files, such as certificates and keys, that are read again when the files have changed."""
 
 from __future__ import annotations
 
@@ -10,21 +10,22 @@ from typing import Final, Generic, TypeVar
 T = TypeVar("T")
 
 CHECK_EVERY: Final = 2.0
-"""Seconds between two looks at the same files."""
+"""Seconds between two checks of the same files for changes."""
 
 Stamp = tuple[int, int, int]
+"""Modification time in nanoseconds, size in bytes, and inode of a file."""
 
 
 class FollowedFiles(Generic[T]):
-    """The value that was read from files, which is read anew when it is asked for and the files have changed.
+    """Value read from files. `current` reads the files again if they have changed since.
 
-    Files that cannot be used leave the value as it was, and are tried again with each look.
+    While changed files cannot be used, the previous value stays, and each check tries to read them again.
     """
 
     __slots__ = ("_accepted", "_checked", "_names", "_read", "_refused", "_refused_stamps", "_stamps", "value")
 
     value: T
-    """The value that was read last."""
+    """Value that was read last."""
 
     def __init__(
         self,
@@ -35,29 +36,30 @@ class FollowedFiles(Generic[T]):
         accepted: Callable[[], None] | None = None,
         first: Callable[[], T] | None = None,
     ) -> None:
-        """Read the files by `first`, or else by `read`, which reads them anew later. Raises what that raises.
+        """Read the files `names` with `first` (by default with `read`). Raises what the reader raises.
 
-        When files have changed, `accepted` is called once they are read. `refused` is called once for each change with
-        the OSError or ValueError for which they cannot be used.
+        `read` also reads the files again later. After a changed version of them was read, `accepted` is called. If a
+        changed version cannot be used, `refused` is called once with the OSError or ValueError.
         """
         self._names = tuple(names)
         self._read = read
         self._refused = refused
         self._accepted = accepted
         self._checked = monotonic()
-        self._stamps = self._refused_stamps = self._look()  # before they are read: a change meanwhile is seen later
+        # Before the files are read, so that a change meanwhile is noticed later.
+        self._stamps = self._refused_stamps = self._current_stamps()
         self.value = (first or read)()
 
     def current(self) -> T:
-        """Return the value, after a look at the files if the last one was long ago."""
+        """Return the value. If the last check of the files is over `CHECK_EVERY` seconds ago, check them first."""
         if monotonic() - self._checked >= CHECK_EVERY:
-            self.look()
+            self.refresh()
         return self.value
 
-    def look(self) -> None:
-        """Read the files anew if they have changed."""
+    def refresh(self) -> None:
+        """Read the files again if they have changed."""
         self._checked = monotonic()
-        stamps = self._look()
+        stamps = self._current_stamps()
         if stamps == self._stamps:
             return
         try:
@@ -71,12 +73,14 @@ class FollowedFiles(Generic[T]):
         if self._accepted is not None:
             self._accepted()
 
-    def _look(self) -> tuple[Stamp | None, ...]:
+    def _current_stamps(self) -> tuple[Stamp | None, ...]:
         return tuple(map(stamp, self._names))
 
 
 def stamp(name: str | os.PathLike[str]) -> Stamp | None:
-    """Return what changes when a file is replaced or written; None for one that is not there or hidden."""
+    """Return a stamp that changes when the file is replaced or written; None if the file cannot be found or
+    accessed.
+    """
     try:
         status = os.stat(name)
     except OSError:

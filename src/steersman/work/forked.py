@@ -1,4 +1,4 @@
-"""A piece of work that a child process does, so that what it loads is not kept."""
+"""Work in a forked child process, so that memory and modules it needs are not kept by the server."""
 
 from __future__ import annotations
 
@@ -15,18 +15,24 @@ logger = logging.getLogger(__name__)
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 
 
-def may_fork() -> bool:
-    """Return True on Linux while this process has one thread: with others a child could wait for their locks."""
+def can_fork() -> bool:
+    """Return True on Linux while this process has only one thread.
+
+    With more threads, the child could wait for ever for a lock that another thread held at the fork.
+    """
     return sys.platform == "linux" and len(os.listdir("/proc/self/task")) == 1
 
 
 class Forked:
-    """A child process that does `work`, which leaves its results in files. To be made if `may_fork()`, on a loop."""
+    """Child process that runs `work`, which leaves its results in files.
+
+    Create it on an event loop, if `can_fork()`.
+    """
 
     def __init__(self, work: Callable[[], None]) -> None:
-        """Raises OSError where there can be no more processes."""
+        """Fork the child process. Raises OSError if the system allows no more processes."""
         self._reader, writer = os.pipe()
-        blocked = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)  # the handlers are this process's
+        blocked = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)  # the child inherits this process's handlers
         try:
             self._pid = os.fork()
             if self._pid == 0:
@@ -36,18 +42,18 @@ class Forked:
             raise
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
-            os.close(writer)  # the child has it until it ends
+            os.close(writer)  # the child keeps its copy open until it ends, which wakes the reader
         self._status: int | None = None
         self._ended = asyncio.Event()
         asyncio.get_running_loop().add_reader(self._reader, self._reap)
 
-    async def ended(self) -> bool:
-        """Wait until the child has ended. Return True if its work raised nothing."""
+    async def wait(self) -> bool:
+        """Wait until the child has ended. Return True if `work` raised nothing."""
         await self._ended.wait()
         return self._status == 0
 
-    def end(self) -> None:
-        """End the child if it still runs."""
+    def kill(self) -> None:
+        """Kill the child if it still runs."""
         if self._status is None:
             os.kill(self._pid, signal.SIGKILL)
             self._reap()
@@ -60,7 +66,10 @@ class Forked:
 
 
 def _run(work: Callable[[], None], blocked: set[int | signal.Signals]) -> NoReturn:
-    """Do the work of a child. Signals that a terminal sends to both processes are for the parent, which ends this."""
+    """Run `work` in the child process and exit.
+
+    SIGINT is ignored because a terminal sends it to both processes: the parent handles it and kills the child.
+    """
     code = 1
     try:
         signal.set_wakeup_fd(-1)
@@ -70,6 +79,6 @@ def _run(work: Callable[[], None], blocked: set[int | signal.Signals]) -> NoRetu
         work()
         code = 0
     except Exception as error:
-        logger.info("a child process has not done its work, which is done in the server: %r", error)
+        logger.info("a child process has failed; the server does its work instead: %r", error)
     finally:
         os._exit(code)

@@ -1,4 +1,4 @@
-"""Memory that has been freed and is still the process's."""
+"""Return of freed memory from the C library to the system."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from functools import lru_cache
 
 @lru_cache(maxsize=1)
 def _trim() -> Callable[[int], int] | None:
-    """glibc's malloc_trim; None with another C library."""
-    import ctypes  # which a server at rest never needs
+    """Return glibc's malloc_trim; None with another C library."""
+    import ctypes  # imported here, as an idle server never needs it
 
     if not sys.platform.startswith("linux"):
         return None
@@ -19,9 +19,10 @@ def _trim() -> Callable[[int], int] | None:
 
 
 def give_memory_back() -> None:
-    """Gives free memory back to the system, where the C library can: it keeps what lies between pieces in use.
+    """Give freed memory back to the system, if the C library can; glibc otherwise keeps free areas between used ones.
 
-    Takes some 0.15 ms for each MB, without the interpreter. Others who need memory wait for a part of that.
+    Takes about 0.15 ms for each MB, with the interpreter lock released. Other threads that allocate memory wait for
+    part of that time.
     """
     trim = _trim()
     if trim is not None:

@@ -1,4 +1,4 @@
-"""Starts without collections of garbage: what is made then stays, and they would take a fifth of the time."""
+"""Start-up without garbage collection: objects created then stay alive, and collecting would take 20% of the time."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ from contextlib import contextmanager
 
 @contextmanager
 def no_collections() -> Iterator[None]:
-    """Collect no garbage meanwhile, unless `gc.enable` is called; afterwards as before."""
+    """Disable garbage collection inside the block and restore its previous state at the end.
+
+    A call of `gc.enable` inside the block enables it earlier.
+    """
     collecting = gc.isenabled()
     gc.disable()
     try:

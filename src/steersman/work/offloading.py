@@ -1,12 +1,13 @@
-"""Offloading: run a piece of work on the event loop, or in the worker threads if it takes long there.
+"""Offloading: run a piece of work on the event loop, or in a worker thread if it takes long.
 
-Whose work it is (the account) is ambient: it is bound once for each request and once for each component of the server,
-and read from a context variable. A piece of work runs on the loop unless what the request works on is known to be
-large. Work that finds out on the loop that it would take long calls `takes_long`; `offload` then runs all of it again
-in the threads. So work given to `offload` changes nothing outside of itself until it can no longer find that out.
+The account, the user for whom work is done, is ambient: it is bound once for each request and once for each component
+of the server, and read from a context variable. A piece of work runs on the event loop unless the request is known to
+work on something large. Work that discovers on the event loop that it will take long calls `ensure_offloaded`;
+`offload` then runs all of the work again in a worker thread. So work given to `offload` must not change anything
+outside of itself before it can no longer make that discovery.
 
-Code that may take long but runs on the loop outside of `offload` is a fault of the caller: it gets its result late, the
-loop waits, and `forgotten` is called, which counts it.
+Code that may take long and runs on the event loop outside of `offload` is a bug of its caller: the loop is held, and
+`missed_offloads` counts the case.
 """
 
 from __future__ import annotations
@@ -28,100 +29,103 @@ R = TypeVar("R")
 logger = logging.getLogger(__name__)
 
 SERVER: Final = ""
-"""The user of work that the server does for itself or for many users at once; it comes before everybody else's."""
+"""User name of work that the server does for itself or for many users at once; it precedes work of all other users."""
 
 
 class _TakesLong(BaseException):
-    """Ends work on the event loop that is to be run again in the worker threads. Caught by `offload` only."""
+    """Ends work on the event loop that must run again in a worker thread. Only `offload` catches it."""
 
 
 class _Here(local):
     """State of one thread."""
 
     is_offloading = False
-    """Whether `offload` runs something on the event loop of this thread at this moment."""
+    """True while `offload` runs work on the event loop of this thread."""
 
 
 _here: Final = _Here()
 
 
-class Place(Protocol):
-    """A place among the large requests that are worked on at once."""
+class Permit(Protocol):
+    """Permit for a large request, from a semaphore that bounds the large requests in progress."""
 
-    def take(self) -> Awaitable[None]:
-        """Wait for the place, the first time."""
+    def acquire(self) -> Awaitable[None]:
+        """Wait for the permit. Calls after the first return at once."""
 
 
 class Account:
-    """The user for whom work is done, and what is known of its size. One for each request or component.
+    """User for whom work is done, and the known size of that work. There is one for each request or component.
 
-    Its user shares the worker threads fairly with other users. `is_large` says that every further piece of work runs in
-    the threads. `place`, if there is one, is taken before the first of them.
+    Users share the worker threads fairly. While `is_large` is True, every further piece of work runs in a worker
+    thread. `permit`, if set, is the permit that the account acquires before its first piece of work in a worker thread.
     """
 
-    __slots__ = ("_keeps_size", "_number", "_threads", "_user", "is_large", "place")
+    __slots__ = ("_keeps_size", "_number", "_threads", "_user", "is_large", "permit")
 
     def __init__(
         self, threads: WorkerThreads, user: str | Callable[[], str] = SERVER, *, keeps_size: bool = False
     ) -> None:
-        """`user` may be found out when it is needed. `keeps_size`: once a piece of work has taken long, all that follow
-        are taken for large too."""
+        """Create an account of `user`, which may be a function that is called when the name is needed.
+
+        With `keeps_size`, all work after the first piece that took long is taken for large, too.
+        """
         self._threads = threads
         self._number = next(threads.numbers)
         self._keeps_size = keeps_size
         self._user = user
         self.is_large = False
-        self.place: Place | None = None
+        self.permit: Permit | None = None
 
     @property
     def user(self) -> str:
-        """The user on whose account the work is done."""
+        """Name of the user for whom the work is done."""
         return self._user if isinstance(self._user, str) else self._user()
 
     @user.setter
     def user(self, name: str) -> None:
         self._user = name
 
-    def of(self, user: str) -> Account:
-        """Return an account of the same threads for one more piece of work of `user`, nothing of which is large yet."""
+    def for_user(self, user: str) -> Account:
+        """Return a new account on the same threads for other work of `user`, none of which is known to be large yet."""
         return Account(self._threads, user, keeps_size=True)
 
-    def of_server(self) -> Account:
-        """Return an account for what is done for the server itself or for many users at once."""
+    def for_server(self) -> Account:
+        """Return a new account for work that the server does for itself or for many users at once."""
         return Account(self._threads)
 
     def mark_large(self) -> None:
-        """Have all further work run in the worker threads, unless this is the account of a component."""
+        """Run all further work in the worker threads; does nothing for the account of a component."""
         self.is_large = self._keeps_size
 
     def has_room(self) -> bool:
-        """Return False while as many pieces of work of this user wait for the threads as may."""
+        """Return False while as much work of this user waits for the worker threads as may wait."""
         return self._threads.has_room(self.user)
 
-    def offload(self, work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, R]:
-        """Return what `work` returns, run on the event loop or in the worker threads. Raises what it raises."""
-        return _offload(self, work, *args, **kwargs)
+    async def offload(self, work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+        """Return the result of `work`, run on the event loop or in a worker thread. Raises what `work` raises."""
+        with bound(self):
+            return await offload(work, *args, **kwargs)
 
     def offload_if(
         self, is_large: bool, work: Callable[P, R], *args: P.args, **kwargs: P.kwargs
     ) -> Coroutine[Any, Any, R]:
-        """Return what `work` returns, run in the worker threads at once if `is_large`, else as `offload` does."""
-        return self.beside(work, *args, **kwargs) if is_large else _offload(self, work, *args, **kwargs)
+        """Return the result of `work`, run in a worker thread if `is_large`, else as by `offload`."""
+        return self.run_in_thread(work, *args, **kwargs) if is_large else self.offload(work, *args, **kwargs)
 
-    async def beside(self, work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-        """Return what `work` returns, run in the worker threads. Raises what it raises."""
-        if self.place is not None:
-            await self.place.take()
+    async def run_in_thread(self, work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+        """Return the result of `work`, run in a worker thread. Raises what `work` raises."""
+        if self.permit is not None:
+            await self.permit.acquire()
         return await self._threads.run(self.user, self._number, partial(work, *args, **kwargs))
 
 
 class HasAccount(Protocol):
-    """Owner of an account that is made when it is first needed, such as a request, most of which need none."""
+    """Owner of an account that is created on demand, such as a request, as most requests need none."""
 
     account: Account | None
 
     def open_account(self) -> Account:
-        """Make the account."""
+        """Create and return the account."""
 
 
 _bound: Final[ContextVar[Account | HasAccount]] = ContextVar("account")
@@ -129,12 +133,12 @@ _bound: Final[ContextVar[Account | HasAccount]] = ContextVar("account")
 
 @lru_cache(maxsize=1)
 def _of_process() -> Account:
-    """Return the account of code that runs without a server, such as a command; its threads are made when needed."""
+    """Return the account of code that runs without a server, such as a command. Its threads start on demand."""
     return Account(WorkerThreads())
 
 
 def current() -> Account:
-    """Return the account that is bound here."""
+    """Return the account that is bound to the current context, or the account of the process."""
     found = _bound.get(None)
     if isinstance(found, Account):
         return found
@@ -148,14 +152,14 @@ def current() -> Account:
 
 
 bind: Final[Callable[[Account | HasAccount], Token[Account | HasAccount]]] = _bound.set
-"""Binds an account, or what has one, until `unbind` is given the token, in the same context."""
+"""Bind an account, or the owner of one, to the current context. Returns a token for `unbind`."""
 unbind: Final[Callable[[Token[Account | HasAccount]], None]] = _bound.reset
-"""Binds again what was bound before."""
+"""Restore the binding from before the `bind` that returned the token; call it in the same context."""
 
 
 @contextmanager
 def bound(account: Account) -> Iterator[Account]:
-    """Bind an account to the code inside, and to the tasks that it starts."""
+    """Bind an account to the code inside the block and to the tasks that this code starts."""
     token = _bound.set(account)
     try:
         yield account
@@ -163,16 +167,13 @@ def bound(account: Account) -> Iterator[Account]:
         _bound.reset(token)
 
 
-def offload(work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, R]:
-    """Return what `work` returns, run for the account that is bound here. Raises what `work` raises.
+async def offload(work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+    """Return what `work` returns, run for the account that is bound where it is awaited. Raises what `work` raises.
 
-    It runs on the event loop unless the account is of something large or `work` finds that it takes long.
+    `work` runs on the event loop unless the account's work is known to be large or `work` calls `ensure_offloaded`. Most owners
+    have no account: it is made when the worker threads are needed.
     """
-    return _offload(_bound.get(None), work, *args, **kwargs)
-
-
-async def _offload(owner: Account | HasAccount | None, work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-    """Do the work for an account, which most owners do not have: it is made when the worker threads are needed."""
+    owner = _bound.get(None)
     account = owner if owner is None or isinstance(owner, Account) else owner.account
     if account is None or not account.is_large:
         outer, _here.is_offloading = _here.is_offloading, True
@@ -183,37 +184,42 @@ async def _offload(owner: Account | HasAccount | None, work: Callable[P, R], *ar
             account.mark_large()
         finally:
             _here.is_offloading = outer
-    return await account.beside(work, *args, **kwargs)
+    return await account.run_in_thread(work, *args, **kwargs)
 
 
 def offload_if(is_large: bool, work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, R]:
-    """Return what `work` returns, run in the worker threads at once if `is_large`, else as `offload` does.
+    """Return the result of `work`, run in a worker thread if `is_large`, else as by `offload`.
 
-    For a piece of work on something other than the request's own object, whose size is known.
+    Meant for work whose size is known and that is not on the request's own object.
     """
-    return current().beside(work, *args, **kwargs) if is_large else offload(work, *args, **kwargs)
+    return current().run_in_thread(work, *args, **kwargs) if is_large else offload(work, *args, **kwargs)
 
 
 def begin_task(work: Coroutine[Any, Any, R], *, name: str | None = None) -> asyncio.Task[R]:
-    """Start a task of the server, which does not work on the account of the request that starts it."""
-    with bound(current().of_server()):
+    """Start a task that works on the server's account instead of the account of the current request."""
+    with bound(current().for_server()):
         return asyncio.get_running_loop().create_task(work, name=name)
 
 
 def mark_large() -> None:
-    """Have all further work of this request run in the worker threads; nothing for an account of a component."""
+    """Run all further work of the current request in worker threads; does nothing for the account of a component."""
     current().mark_large()
 
 
-def is_hurried() -> bool:
-    """Return True if the event loop waits for this code, and `takes_long` would end it to have it run elsewhere."""
+def can_move_to_thread() -> bool:
+    """Return True if `offload` runs the calling code on the event loop.
+
+    `ensure_offloaded` would then move the work to a worker thread.
+    """
     return _here.is_offloading
 
 
-def takes_long() -> None:
-    """Say that what follows takes long: on the event loop the work ends here and `offload` runs it in the threads.
+def ensure_offloaded() -> None:
+    """Declare that the code that follows takes long.
 
-    Elsewhere nothing happens, but that an event loop that is held is told to `forgotten`.
+    On the event loop the work ends here and `offload` runs it in a thread.
+
+    In a worker thread this does nothing. On an event loop outside of `offload` it reports to `missed_offloads`.
     """
     if _here.is_offloading:
         raise _TakesLong
@@ -221,13 +227,19 @@ def takes_long() -> None:
 
 
 def expect_offloading() -> None:
-    """Say that what users wrote is evaluated now, which is to happen in a thread or within `offload`."""
-    if not _here.is_offloading and asyncio._get_running_loop() is not None:  # without an exception in each thread
-        forgotten()
+    """Declare that text or expressions of users are evaluated now, which must happen in a worker thread or in
+    `offload`.
+    """
+    # _get_running_loop, as get_running_loop would raise an exception in each worker thread
+    if not _here.is_offloading and asyncio._get_running_loop() is not None:
+        missed_offloads()
 
 
-class Forgotten:
-    """Counts code that ran on the event loop though it may take long. Tests replace `report` by one that raises."""
+class MissedOffloads:
+    """Counter of cases where code that may take long ran on the event loop.
+
+    Tests replace `report` by one that raises.
+    """
 
     def __init__(self) -> None:
         self.count = 0
@@ -239,8 +251,8 @@ class Forgotten:
 
     def _log(self) -> None:
         if self.count == 1:
-            logger.warning("something that may take long is evaluated on the event loop", stack_info=True)
+            logger.warning("code that may take long runs on the event loop", stack_info=True)
 
 
-forgotten: Final = Forgotten()
-"""Called where `takes_long` or `expect_offloading` runs on the event loop outside of `offload`."""
+missed_offloads: Final = MissedOffloads()
+"""Called when `ensure_offloaded` or `expect_offloading` runs on the event loop outside of `offload`."""

@@ -1,4 +1,4 @@
-"""Periodic work: what a process does again and again while it runs, whatever comes of one round."""
+"""Periodic work: rounds of work that a process repeats while it runs, also after a round that failed."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ logger = logging.getLogger(__name__)
 
 
 class Periodic:
-    """Work that is done every `interval` seconds, and soon after `wake`, from `start` to `stop`.
+    """Work that runs every `interval` seconds, and soon after `wake`, between `start` and `stop`.
 
-    An error that a round raises is logged, and the next round comes in its time.
+    An error in a round is logged and does not end the rounds.
     """
 
     def __init__(
@@ -30,12 +30,16 @@ class Periodic:
         repeats_line_after: float = 0.0,
         is_upkeep: bool = True,
     ) -> None:
-        """Set what is done, and when.
+        """Configure the work and its interval.
 
-        `interval` may be a function, which is asked before each pause. Of errors that are `expected` a line says why;
-        others are faults of the program, and logged with where they came from. A line that says the same as the one
-        before is left out for `repeats_line_after` seconds. Pauses are those of upkeep (see `work.upkeep`) unless it
-        matters that every round is done.
+        Args:
+            name: Name of the work, for the log and for its task.
+            work: Runs one round.
+            interval: Seconds between two rounds, or a function that returns them before each pause.
+            expected: Errors that are logged as one line with their reason. Other errors are bugs, logged with a
+                traceback.
+            repeats_line_after: Seconds within which a line equal to the previous one is not logged again.
+            is_upkeep: Count the pauses as upkeep (see `work.upkeep`). Pass False if no round may be left out.
         """
         self._name = name
         self._work = work
@@ -49,22 +53,22 @@ class Periodic:
         self._task: asyncio.Task[NoReturn] | None = None
 
     def start(self) -> None:
-        """Begin to `run`, on the account of the server."""
+        """Start the rounds in a task on the server's account."""
         self._task = begin_task(self.run(), name=self._name)
 
     def wake(self) -> None:
-        """Have the work done now, or again if it is being done."""
+        """Start a round now; if a round is running, start another after it."""
         self._woken.set()
 
     async def stop(self) -> None:
-        """Return once nothing of it runs any more."""
+        """Cancel the rounds and wait until the task has ended."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
             self._task = None
 
     async def run(self) -> NoReturn:
-        """Do the work until this is cancelled; it begins with a pause."""
+        """Run rounds until cancelled, beginning with a pause."""
         own = asyncio.current_task()
         assert own is not None
         while True:
@@ -74,7 +78,8 @@ class Periodic:
             except asyncio.CancelledError:
                 if own.cancelling():
                     raise
-                logger.exception("%s failed and is tried again", self._name)  # what it waited for was cancelled
+                # The work waited for something that was cancelled; this task was not.
+                logger.exception("%s failed and is tried again", self._name)
             except self._expected as error:
                 self._say(str(error.__cause__ or error))
             except Exception:
@@ -82,7 +87,7 @@ class Periodic:
 
     async def _pause(self) -> None:
         seconds = self._interval() if callable(self._interval) else self._interval
-        # asyncio.wait_for would lose a cancellation that comes with the wake, and then nothing ended this task.
+        # asyncio.wait_for would lose a cancellation that comes together with the wake, and this task would never end.
         with suppress(TimeoutError), upkeep() if self._is_upkeep else nullcontext():
             async with asyncio.timeout(seconds):
                 await self._woken.wait()

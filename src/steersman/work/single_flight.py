@@ -1,12 +1,12 @@
-"""Single flight: a result that many ask for at once is made once, in a task of the server, for all of them.
+"""Single flight: concurrent callers that need the same result share one computation of it, in a task of the server.
 
-The task works on the server's account, not on that of the request that asked first (`offloading.begin_task`).
+The task works on the server's account, not on the account of the first caller (`offloading.begin_task`).
 
-- An asker that is cancelled leaves; the task goes on for the others.
-- When every asker has left, the task goes on, or is cancelled where `outlives_askers` is False.
-- When the task fails, every asker that waits gets its error, and the next asker has the result made again. An error
-  for which nobody waits is dropped.
-- When the task itself is cancelled, every asker that waits gets CancelledError.
+- A caller that is cancelled stops waiting; the task goes on for the other callers.
+- After the last caller is gone, the task goes on, or is cancelled if `outlives_callers` is False.
+- If the task fails, every waiting caller gets its error, and the next caller starts a new computation. An error for
+  which no caller waits is dropped.
+- If the task itself is cancelled, every waiting caller gets CancelledError.
 """
 
 from __future__ import annotations
@@ -24,40 +24,43 @@ R = TypeVar("R")
 
 
 class Flight(Generic[R]):
-    """One result that is being made, or has been. Await it for the result; it raises what `make` raises."""
+    """One shared computation, in progress or finished. Await it for the result; it raises what `make` raises."""
 
-    __slots__ = ("_asking", "_on_end", "_outlives_askers", "_task", "is_over")
+    __slots__ = ("_callers", "_on_end", "_outlives_callers", "_task", "is_over")
 
     def __init__(
         self,
         make: Callable[[], Awaitable[R]],
         *,
-        outlives_askers: bool = True,
+        outlives_callers: bool = True,
         on_end: Callable[[Flight[R]], None] | None = None,
         name: str | None = None,
     ) -> None:
-        """Start the task. `on_end` is called in the same step as the task ends, or is cancelled."""
+        """Start the task.
+
+        `on_end` is called in the same step of the event loop in which the task ends or is cancelled.
+        """
         self.is_over = False
-        """True once the result has been made, or making it has failed or was cancelled."""
-        self._asking = 0
+        """True once the computation has succeeded, failed or been cancelled."""
+        self._callers = 0
         self._on_end = on_end
-        self._outlives_askers = outlives_askers
+        self._outlives_callers = outlives_callers
         self._task = begin_task(self._run(make), name=name)
-        self._task.add_done_callback(_take_note)
+        self._task.add_done_callback(_retrieve_error)
 
     @property
     def has_failed(self) -> bool:
-        """True if making the result has failed or was cancelled."""
+        """True if the computation has failed or been cancelled."""
         task = self._task
         return self.is_over and (not task.done() or task.cancelled() or task.exception() is not None)
 
     @property
     def is_cancelled(self) -> bool:
-        """True if the task has ended by being cancelled."""
+        """True if the task has ended by cancellation."""
         return self._task.cancelled()
 
     def on_result(self, take: Callable[[R], None]) -> None:
-        """Have `take` called with the result once it is made; it is not called if that fails."""
+        """Call `take` with the result once the computation succeeds; never if it fails."""
 
         def done(task: asyncio.Task[R]) -> None:
             if not task.cancelled() and task.exception() is None:
@@ -66,12 +69,12 @@ class Flight(Generic[R]):
         self._task.add_done_callback(done)
 
     def cancel(self) -> None:
-        """Cancel the task. Who still waits gets CancelledError."""
+        """Cancel the task. Callers that still wait get CancelledError."""
         self._end()
         self._task.cancel()
 
     async def ended(self) -> None:
-        """Return once the task has ended, however it has."""
+        """Wait until the task has ended, whatever its outcome."""
         if not self._task.done():
             await asyncio.wait((self._task,))
 
@@ -79,9 +82,9 @@ class Flight(Generic[R]):
         return self._result().__await__()
 
     @contextmanager
-    def asked(self) -> Iterator[None]:
-        """Count as one more asker within this block."""
-        self._asking += 1
+    def counted_as_caller(self) -> Iterator[None]:
+        """Count as one more caller inside the block, so that the task is not cancelled for want of callers."""
+        self._callers += 1
         try:
             yield
         finally:
@@ -93,7 +96,7 @@ class Flight(Generic[R]):
             waiter = task.get_loop().create_future()
             wake = partial(_wake, waiter)
             task.add_done_callback(wake)
-            self._asking += 1
+            self._callers += 1
             try:
                 await waiter
             finally:
@@ -102,11 +105,11 @@ class Flight(Generic[R]):
         try:
             return task.result()
         finally:
-            del self, task  # the traceback of an error knows this frame, which is not to know who has the error
+            del self, task  # an error's traceback refers to this frame, so this frame must not refer to the error
 
     def _leave(self) -> None:
-        self._asking -= 1
-        if not self._asking and not self._outlives_askers and not self._task.done():
+        self._callers -= 1
+        if not self._callers and not self._outlives_callers and not self._task.done():
             self.cancel()
 
     async def _run(self, make: Callable[[], Awaitable[R]]) -> R:
@@ -125,34 +128,37 @@ class Flight(Generic[R]):
 
 
 class SingleFlight(Generic[K, R]):
-    """Results by key, each of which is made once for all who ask for it meanwhile. No result is kept."""
+    """Flights by key: concurrent callers with the same key share one computation. Results are not kept."""
 
-    __slots__ = ("_flights", "_name", "_outlives_askers")
+    __slots__ = ("_flights", "_name", "_outlives_callers")
 
-    def __init__(self, *, outlives_askers: bool = True, name: str | None = None) -> None:
-        """`name` is that of the tasks."""
+    def __init__(self, *, outlives_callers: bool = True, name: str | None = None) -> None:
+        """Create an empty group. `name` is the name of the tasks."""
         self._flights: dict[K, Flight[R]] = {}
         self._name = name
-        self._outlives_askers = outlives_askers
+        self._outlives_callers = outlives_callers
 
     def __len__(self) -> int:
-        """Return the number of keys whose results are being made."""
+        """Return the number of keys with a computation in progress."""
         return len(self._flights)
 
     def get(self, key: K) -> Flight[R] | None:
-        """Return the flight of a key whose result is being made."""
+        """Return the flight in progress of `key`, or None."""
         return self._flights.get(key)
 
     async def do(self, key: K, make: Callable[[], Awaitable[R]]) -> R:
-        """Return the result of `key`, which `make` makes unless that is under way. Raises what `make` raises."""
+        """Return the result of `key`, computed by `make` unless a flight is in progress. Raises what `make` raises."""
         return await self.begin(key, make)
 
     def begin(self, key: K, make: Callable[[], Awaitable[R]]) -> Flight[R]:
-        """Return the flight of a key, begun now unless it is under way."""
+        """Return the flight in progress of `key`, or start one."""
         return self._flights.get(key) or self._begin((key,), make)
 
     def begin_all(self, keys: Iterable[K], make: Callable[[list[K]], Awaitable[R]]) -> list[Flight[R]]:
-        """Return the flights of several keys, one of which is begun now for all keys that are not under way."""
+        """Return the flights of `keys`.
+
+        One new flight is started for all keys that have none, with `make(these keys)`.
+        """
         flights: dict[Flight[R], None] = {}
         missing = []
         for key in keys:
@@ -171,17 +177,17 @@ class SingleFlight(Generic[K, R]):
                 if self._flights.get(key) is ended:
                     del self._flights[key]
 
-        flight = Flight(make, outlives_askers=self._outlives_askers, on_end=forget, name=self._name)
+        flight = Flight(make, outlives_callers=self._outlives_callers, on_end=forget, name=self._name)
         self._flights.update(dict.fromkeys(keys, flight))
         return flight
 
     def cancel(self) -> None:
-        """Cancel everything that is under way."""
+        """Cancel all flights in progress."""
         for flight in list(self._flights.values()):
             flight.cancel()
 
     async def stop(self) -> None:
-        """Cancel everything that is under way, and return once it has ended."""
+        """Cancel all flights in progress and wait until their tasks have ended."""
         flights = list(self._flights.values())
         self.cancel()
         for flight in flights:
@@ -189,11 +195,11 @@ class SingleFlight(Generic[K, R]):
 
 
 async def results(flights: Iterable[Flight[R]]) -> list[R]:
-    """Return the results of several flights, waiting for all of them from now on. Raises the first error."""
+    """Return the results of several flights, and count as a caller of all of them meanwhile. Raises the first error."""
     asked = list(flights)
     with ExitStack() as asking:
         for each in asked:
-            asking.enter_context(each.asked())
+            asking.enter_context(each.counted_as_caller())
         return [await each for each in asked]
 
 
@@ -202,7 +208,7 @@ def _wake(waiter: asyncio.Future[None], _: asyncio.Task[Any]) -> None:
         waiter.set_result(None)
 
 
-def _take_note(task: asyncio.Task[Any]) -> None:
-    """Retrieve the error: all who waited for the task may have left."""
+def _retrieve_error(task: asyncio.Task[Any]) -> None:
+    """Retrieve the task's error, as every caller may be gone and asyncio would log it."""
     if not task.cancelled():
         task.exception()

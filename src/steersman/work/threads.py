@@ -1,8 +1,8 @@
-"""The worker threads beside the event loop, and whose turn it is in them.
+"""Worker threads, and the fair queue that decides whose piece of work runs next in them.
 
-Turns are shared by the processor time that users have had, not by how many steps they ask for: a start-time fair queue,
-whose virtual time is seconds of a thread's processor time. A step that takes long lets others be done in between where
-its code says that it may (`give_way`).
+Users share the threads by the processor time that their work has used, not by the number of pieces: a start-time fair
+queue, whose virtual time is seconds of a thread's processor time. A piece of work that takes long can be paused for the
+work of others where its code calls `give_way`.
 """
 
 from __future__ import annotations
@@ -29,40 +29,41 @@ R = TypeVar("R")
 T = TypeVar("T")
 
 MAX_WAITING: Final = 64
-"""Steps of one user's requests that may wait; while they do, no further large request of the user is begun."""
+"""Steps of one user's requests that may wait. While so many wait, no further large request of the user is started."""
 _WAITING_IN_ALL: Final = 256
-"""What users share when several wait at once: each may have as many of these as the others."""
+"""Waiting steps that are divided equally among the users who have waiting steps."""
 _LEAST_WAITING: Final = 4
-"""What each may have however many they are."""
+"""Waiting steps that each user may have, however many users there are."""
 
 _SLICE: Final = 0.02
-"""Seconds of a step after which those of others may be done in between."""
+"""Seconds of a step after which it may be paused for steps of other users."""
 _LONG: Final = 0.1
-"""Seconds of a step that does not give way after which another is begun beside it."""
+"""Seconds without `give_way` after which another step is started beside a running one."""
 _AT_ONCE: Final = 2
+"""Steps with a waiter that may run at once."""
 _MOST_GIVEN_UP: Final = 4
-"""Steps that nobody waits for any more, and that have not given way since, beside which as many others are done."""
+"""Abandoned steps that may run at once, besides the others, until they reach `give_way`."""
 _MANY: Final = 16
-"""Items of a list in which it is looked, before each, whether to give way: lists of lists may be as many each."""
+"""Length of a list from which `paced` calls `give_way` before each item. Nested lists may be as long on each level."""
 _PAUSED: Final = 6
-"""Steps that may be paused at once: each keeps a thread, and all that it has made, which may be 60 MB. If there are
-more, those that are done do not give way."""
+"""Steps that may be paused at once: each keeps a thread and all that it has created, which may be 60 MB. While so many
+are paused, running steps are not paused."""
 _REST: Final = 1.0
-"""Seconds after a step in which what it made is used and forgotten."""
+"""Seconds after a step in which its results are used and freed."""
 _LOOK_EVERY: Final = 1.0
-"""Seconds after which threads that do not rest look whether garbage can be collected at little cost."""
+"""Seconds between two checks, in threads that never rest, for a cheap moment to collect garbage."""
 _FEW: Final = 20_000
-"""Objects that no collection has walked: walking them takes 5 ms at most, with the interpreter held."""
+"""Objects of the youngest generation that are cheap to collect: 5 ms at most, with the interpreter lock held."""
 _COLLECTION_AT_LAST: Final = 300.0
-"""Seconds after which they are walked however many they are."""
+"""Seconds after which garbage is collected whatever the number of objects."""
 _TRIM_EVERY: Final = 10.0
-"""Seconds between two times at which threads that rest give memory back."""
+"""Seconds between two times at which resting threads give memory back to the system."""
 _SWITCH_INTERVAL: Final = 0.0005
-"""Seconds after which a thread gives the interpreter to the loop while it works; otherwise each turn of the loop would
-wait for the usual 5 ms."""
+"""Seconds after which a working thread hands the interpreter lock to the event loop. With Python's default each
+iteration of the loop would wait for 5 ms."""
 
 _SERVER: Final = ""
-"""The user of what belongs to no user."""
+"""User name of work that belongs to no user."""
 
 
 class _GivenUp(BaseException):
@@ -70,7 +71,7 @@ class _GivenUp(BaseException):
 
 
 class _Step:
-    """A piece of work that waits for its turn or is being done; `number` is that of the request it belongs to."""
+    """A piece of work that waits for a thread or runs in one. `number` is the number of its request."""
 
     __slots__ = ("began", "done", "given_up", "number", "resumed", "threads", "used", "user", "work")
 
@@ -81,15 +82,17 @@ class _Step:
         self.work = work
         self.done: Future[Any] = Future()
         self.resumed: Lock | None = None
-        """What the thread of a paused step waits for."""
+        """Lock that the thread of a paused step waits for; None for a step that was never paused."""
         self.given_up = False
+        """True once nobody waits for the result any more."""
         self.began = 0.0
         self.used = 0.0
-        """Where the clocks stood when this slice of the step began: that of the wall, and that of its thread."""
+        """Readings at the start of this slice of the step: `began` of the wall clock, `used` of its thread's CPU
+        time."""
 
 
 class _User:
-    """Whose steps wait or are done; `used` is the virtual time at which the next of them begins."""
+    """A user with waiting or running steps. `used` is the virtual time at which the user's next step starts."""
 
     __slots__ = ("in_line", "name", "running", "used", "waiting")
 
@@ -97,7 +100,7 @@ class _User:
         self.name = name
         self.used = -inf if name == _SERVER else 0.0
         self.waiting: list[_Step] = []
-        """By the number of the request."""
+        """Waiting steps, in the order of their requests' numbers."""
         self.running = 0
         self.in_line = False
 
@@ -111,35 +114,37 @@ class _User:
 _number: Final = attrgetter("number")
 
 
-class _Here(local):
-    """What this thread is at."""
+class _ThreadState(local):
+    """State of one worker thread: the step that it runs."""
 
     step: _Step | None = None
 
 
-_here: Final = _Here()
+_thread: Final = _ThreadState()
 
 
-_awaited: Final[WeakKeyDictionary[asyncio.AbstractEventLoop, int]] = WeakKeyDictionary()
+_awaited_steps: Final[WeakKeyDictionary[asyncio.AbstractEventLoop, int]] = WeakKeyDictionary()
 
 
-def awaited(loop: asyncio.AbstractEventLoop) -> int:
-    """Return how many steps in worker threads somebody on this loop waits for."""
-    return _awaited.get(loop, 0)
+def awaited_steps(loop: asyncio.AbstractEventLoop) -> int:
+    """Return the number of steps in worker threads for which code on this event loop waits."""
+    return _awaited_steps.get(loop, 0)
 
 
 def give_way() -> None:
-    """To be called now and then by work that may take long: lets others do theirs, if it is done in a worker thread.
+    """Let steps of other users run if the calling step has run for a slice; call it now and then in work that may take
+    long.
 
-    Costs some 50 ns on the loop, so it is for each item of a list of objects rather than for each value.
+    Does nothing on the event loop, where it costs about 50 ns. So call it for each item of a list of objects rather
+    than for each value. Raises a private BaseException if nobody waits for the step's result any more.
     """
-    step = _here.step
+    step = _thread.step
     if step is not None and monotonic() > step.began + _SLICE:
         step.threads.give_way(step)
 
 
 def paced(items: Collection[T]) -> Iterable[T]:
-    """The items, giving way before each if they are many."""
+    """Return `items`; if there are many, iterating over them calls `give_way` before each."""
     return items if len(items) < _MANY else _paced(items)
 
 
@@ -150,58 +155,62 @@ def _paced(items: Collection[T]) -> Iterator[T]:
 
 
 class WorkerThreads:
-    """A thread that takes turns with the loop, as what it does is Python, and one for when a step of it takes long.
+    """A worker thread that alternates with the event loop, and a second one for when a step in the first takes long.
 
-    More at once would do no more, and keep the loop waiting. Those of paused steps only wait.
+    More threads at once would not do more work, as it is Python code, and would keep the event loop waiting. Threads of
+    paused steps only wait.
 
-    The next step is one of the user who has had the least time. Who is new, or has had nothing to do, begins with what
-    the one has had whose turn it is, so that nothing is saved up; nobody has both threads. Of one user's steps those
-    of the request that came first are done first, so that requests are finished before others are begun, and few large
-    objects are alive. What belongs to no user comes before everything else.
+    The next step is one of the user who has used the least time. A user who is new, or had no work, starts at the
+    virtual time of the user being served, so that idle time is not saved up. No user runs steps in both threads. Of one
+    user's steps, the ones of the oldest request run first, so that requests finish before others start and few large
+    objects are alive. Work that belongs to no user precedes everything else.
     """
 
     def __init__(self) -> None:
         self._threads = ThreadPoolExecutor(_AT_ONCE + _PAUSED + _MOST_GIVEN_UP, thread_name_prefix="worker")
         self._lock = Lock()
         self.numbers = count()
-        """Of requests, in the order in which they came."""
+        """Numbers of requests, in the order of their arrival."""
         self._users: dict[str, _User] = {}
-        """Those who have steps, and who have had more time than others while these had some."""
+        """Users with steps, and users without steps who have used more time than users with steps."""
         self._most_users = 64
         self._line: list[tuple[float, int, _User]] = []
-        """A heap of those whose turn may come: by the time they have had, then by when they got in line."""
-        self._places = count()
+        """Heap of users who may be served next, by the time they have used, then by when they entered the heap."""
+        self._sequence = count()
         self._virtual_time = 0.0
         self._running: list[_Step] = []
         self._begun: deque[_Step] = deque()
         self._paused: set[_Step] = set()
-        self._looked_at_by: asyncio.AbstractEventLoop | None = None
+        self._checked_by: asyncio.AbstractEventLoop | None = None
         self._is_closed = False
         self._interpreter = _Interpreter()
 
     async def run(self, name: str, number: int, work: Callable[[], R]) -> R:
-        """What `work` for the request of this number gives or raises, when it was its turn."""
+        """Run `work` in a worker thread for the user `name`, as a step of the request `number`.
+
+        Returns what `work` returns. Raises what `work` raises, and RuntimeError if the threads are closed.
+        """
         loop = asyncio.get_running_loop()
         with self._lock:
             if self._is_closed:
                 raise RuntimeError("the worker threads are closed")
             step = self._put(name, number, work)
-            self._have_done(self._next())
+            self._submit(self._next())
             if self._line:
-                self._look_again(loop)
-        _awaited[loop] = _awaited.get(loop, 0) + 1
+                self._schedule_check(loop)
+        _awaited_steps[loop] = _awaited_steps.get(loop, 0) + 1
         try:
             result: R = await asyncio.wrap_future(step.done)
         except BaseException:
-            self._drop(step)
-            del step  # as in `_do`
+            self._give_up(step)
+            del step  # an error's traceback refers to this frame, as in `_do`
             raise
         finally:
-            _awaited[loop] -= 1
+            _awaited_steps[loop] -= 1
         return result
 
     def has_room(self, name: str) -> bool:
-        """Whether this user has not as much waiting as one may."""
+        """Return True if the user `name` may have another waiting step."""
         with self._lock:
             user = self._users.get(name)
             if user is None or not user.waiting:
@@ -210,7 +219,7 @@ class WorkerThreads:
             return len(user.waiting) < min(MAX_WAITING, max(_LEAST_WAITING, _WAITING_IN_ALL // users))
 
     def close(self) -> None:
-        """Takes no more work; what has not begun is not done, and what has ends where it gives way."""
+        """Stop accepting work. Waiting steps are cancelled, and running ones end at their next `give_way`."""
         with self._lock:
             self._is_closed = True
             for step in (*self._running, *self._paused):
@@ -226,13 +235,13 @@ class WorkerThreads:
         for step in given_up:
             step.done.cancel()
 
-    # Whose turn it is; all of this with the lock
+    # Choice of the next step. All of this runs with the lock held.
 
     def _put(self, name: str, number: int, work: Callable[[], Any]) -> _Step:
         user = self._users.get(name)
         if user is None:
             if len(self._users) >= self._most_users:
-                self._forget_users()
+                self._forget_idle_users()
             user = self._users[name] = _User(name)
         if name != _SERVER and not user.waiting and not user.running:
             user.used = max(user.used, self._virtual_time)
@@ -241,8 +250,8 @@ class WorkerThreads:
         self._line_up(user)
         return step
 
-    def _forget_users(self) -> None:
-        """Forgets those who have nothing to do, and have not had more time than who is next."""
+    def _forget_idle_users(self) -> None:
+        """Forget users without steps who have used no more time than the user being served."""
         self._users = {
             name: user
             for name, user in self._users.items()
@@ -251,30 +260,30 @@ class WorkerThreads:
         self._most_users = 64 + 2 * len(self._users)
 
     def _forget_all(self) -> None:
-        """Forgets everybody, where nobody has anything to do: who had more time took it from no one."""
+        """Forget all users, when nobody has steps: a user who had more time took it from nobody."""
         self._virtual_time = max(self._virtual_time, *(user.used for user in self._users.values()))
         self._users.clear()
         self._line.clear()
 
     def _line_up(self, user: _User) -> None:
         if user.waiting and not user.in_line and (not user.running or user.name == _SERVER):
-            heappush(self._line, (user.used, next(self._places), user))
+            heappush(self._line, (user.used, next(self._sequence), user))
             user.in_line = True
 
     def _first(self) -> _User | None:
-        """The user whose turn it is."""
+        """Return the user to be served next, or None."""
         while self._line:
             user = self._line[0][2]
             if user.waiting:
                 return user
-            heappop(self._line)  # what waited was given up
+            heappop(self._line)  # the user's waiting steps were given up
             user.in_line = False
         return None
 
     def _next(self) -> _Step | None:
-        """Begins the step whose turn it is, if nothing is done, or only what does not give way.
+        """Start the next step if no step runs, or only steps that have not given way for `_LONG` seconds.
 
-        A paused one is resumed; another is given back, for a thread to do.
+        Resumes a paused step and returns None. Returns a step that was not begun before, for a thread to run.
         """
         awaited = [step for step in self._running if not step.given_up]
         if len(awaited) >= _AT_ONCE or len(self._running) >= _AT_ONCE + _MOST_GIVEN_UP:
@@ -306,7 +315,7 @@ class WorkerThreads:
         self._running.remove(step)
 
     def _charge(self, step: _Step) -> None:
-        """Adds what a step has used since it was last charged; in its thread."""
+        """Add the CPU time of this thread since the last charge to the user's time. Called in the step's thread."""
         now = thread_time()
         step.user.used += now - step.used
         step.used = now
@@ -316,36 +325,37 @@ class WorkerThreads:
         assert step.resumed is not None
         step.resumed.release()
 
-    def _have_done(self, step: _Step | None) -> None:
-        """Gives a step to another thread than this one."""
+    def _submit(self, step: _Step | None) -> None:
+        """Give a step to a thread of the pool."""
         if step is not None:
-            self._begun.append(step)  # not an argument, which the thread would keep while it does others
+            self._begun.append(step)  # not an argument: the thread would keep a reference while it runs later steps
             self._threads.submit(self._serve)
 
-    # On the loop
+    # On the event loop
 
-    def _look_again(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Sees to it that what waits is begun beside a step that takes long."""
-        if self._looked_at_by is not loop:
-            self._looked_at_by = loop
-            loop.call_later(_LONG, self._look)
+    def _schedule_check(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Schedule a check that starts waiting steps beside a step that takes long."""
+        if self._checked_by is not loop:
+            self._checked_by = loop
+            loop.call_later(_LONG, self._check)
 
-    def _look(self) -> None:
+    def _check(self) -> None:
         with self._lock:
-            loop, self._looked_at_by = self._looked_at_by, None
-            self._have_done(self._next())
+            loop, self._checked_by = self._checked_by, None
+            self._submit(self._next())
             if self._line and loop is not None:
-                self._look_again(loop)
+                self._schedule_check(loop)
 
-    def _drop(self, step: _Step) -> None:
-        """Forgets a step that nobody waits for any more, and what it would have worked on; one that has begun ends
-        where it gives way."""
+    def _give_up(self, step: _Step) -> None:
+        """Give up a step for whose result nobody waits any more: remove it if it waits, else end it at its next
+        `give_way`.
+        """
         with self._lock:
             step.given_up = True
             if step in step.user.waiting and step not in self._paused:
                 step.user.take(step)
 
-    # In the threads
+    # In the worker threads
 
     def _serve(self) -> None:
         step: _Step | None = self._begun.popleft()
@@ -353,18 +363,18 @@ class WorkerThreads:
             step = self._do(step)
 
     def _do(self, step: _Step) -> _Step | None:
-        """Does a step; gives that to do next, if there is one."""
+        """Run a step to its end. Return the step to run next, or None."""
         result, error = None, None
         begins = step.done.set_running_or_notify_cancel()
-        self._interpreter.works()
+        self._interpreter.thread_starts_work()
         step.used = thread_time()
-        _here.step = step
+        _thread.step = step
         try:
             if begins:
                 result = step.work()
         except BaseException as raised:
             error = raised
-        _here.step = None
+        _thread.step = None
         with self._lock:
             self._charge(step)
             self._end(step)
@@ -372,18 +382,21 @@ class WorkerThreads:
             following = self._next()
             if not self._running:
                 self._forget_all()
-        self._interpreter.worked()
+        self._interpreter.thread_ends_work()
         if isinstance(error, _GivenUp):
-            error = CancelledError()  # for whoever waits yet, as the threads were closed
+            error = CancelledError()  # for a caller that still waits, as the threads were closed
         if error is not None:
             step.done.set_exception(error)
         elif begins:
             step.done.set_result(result)
-        del step, error  # an error knows this frame, and would never go if this frame knew it
+        del step, error  # an error's traceback refers to this frame: a reference back would keep both alive
         return following
 
     def give_way(self, step: _Step) -> None:
-        """Pauses a step while it is the turn of another user's. Raises _GivenUp if nobody waits for it any more."""
+        """Pause a step while another user is to be served first.
+
+        Raises _GivenUp if nobody waits for its result any more.
+        """
         if step.given_up:
             raise _GivenUp
         self._interpreter.collect()
@@ -399,17 +412,17 @@ class WorkerThreads:
             self._paused.add(step)
             step.user.put(step)
             self._line_up(step.user)
-            self._have_done(self._next())
-        self._interpreter.worked()
+            self._submit(self._next())
+        self._interpreter.thread_ends_work()
         step.resumed.acquire()
-        self._interpreter.works()
+        self._interpreter.thread_starts_work()
         step.used = thread_time()
         if step.given_up:
             raise _GivenUp
 
 
 class _SwitchInterval:
-    """The interpreter's switch interval, short while worker threads of any server in this process work."""
+    """The interpreter's switch interval, shortened while worker threads of any server in this process work."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -417,7 +430,7 @@ class _SwitchInterval:
         self._usual = 0.0
 
     def shorten(self) -> None:
-        """Count one more thread that works."""
+        """Count one more working thread; the first shortens the interval."""
         with self._lock:
             self._working += 1
             if self._working == 1:
@@ -425,7 +438,7 @@ class _SwitchInterval:
                 sys.setswitchinterval(_SWITCH_INTERVAL)
 
     def restore(self) -> None:
-        """Count one thread less; the last restores the interval."""
+        """Count one working thread less; the last restores the interval."""
         with self._lock:
             self._working -= 1
             if not self._working:
@@ -436,11 +449,11 @@ _switch_interval: Final = _SwitchInterval()
 
 
 class _Interpreter:
-    """Garbage collection while the threads of one server work, and what is done once they rest.
+    """Garbage collection while the threads of one server work, and release of memory once they rest.
 
-    Garbage is collected only at good moments until the worker threads have rested: a
-    collection walks all that has been made since the last one and is still alive, with the interpreter held. Worker
-    threads make nothing that has cycles, and so nothing that needs one.
+    A collection walks all objects created since the last one that are still alive, with the interpreter lock held. So
+    until the threads have rested, garbage is collected only at moments when that is cheap. Worker threads create no
+    reference cycles, and so no garbage that needs a collection.
     """
 
     def __init__(self) -> None:
@@ -452,7 +465,7 @@ class _Interpreter:
         self._resting: Timer | None = None
         self._is_closed = False
 
-    def works(self) -> None:
+    def thread_starts_work(self) -> None:
         _switch_interval.shorten()
         with self._lock:
             self._working += 1
@@ -461,16 +474,16 @@ class _Interpreter:
                 self._holds_collection = True
                 self._collected = self._looked = monotonic()
 
-    def worked(self) -> None:
+    def thread_ends_work(self) -> None:
         self.collect()
         _switch_interval.restore()
         with self._lock:
             self._working -= 1
             self._ended = monotonic()
-            self._rest_soon()
+            self._schedule_rest()
 
     def collect(self) -> None:
-        """Has the garbage collected that others make, at a moment when few objects of the threads are alive."""
+        """Collect the garbage of other threads, if few objects of the worker threads are alive at this moment."""
         now = monotonic()
         if not self._holds_collection or now < self._looked + _LOOK_EVERY:
             return
@@ -479,38 +492,41 @@ class _Interpreter:
             self._collected = now
             gc.collect(0)
 
-    def _rest_soon(self) -> None:
-        # not a timer of the loop, which may end before: the process is to be left as it was
+    def _schedule_rest(self) -> None:
+        # Not a timer of the event loop, which may end earlier: the process must get its collector back.
         if self._holds_collection and self._resting is None:
-            self._resting = Timer(_REST, self._rest)
+            self._resting = Timer(_REST, self._on_rest)
             self._resting.daemon = True
             self._resting.start()
 
-    def _rest(self) -> None:
-        """Lets garbage be collected if nothing has been done of late."""
+    def _on_rest(self) -> None:
+        """Enable garbage collection again if no step has run for `_REST` seconds, and give memory back."""
         with self._lock:
             self._resting = None
             if self._working or monotonic() < self._ended + _REST:
-                self._rest_soon()
+                self._schedule_rest()
                 return
-            self._let_collect()
+            self._enable_collection()
         if monotonic() > self._trimmed + _TRIM_EVERY:
             self._trimmed = monotonic()
             give_memory_back()
 
-    def _let_collect(self) -> None:
+    def _enable_collection(self) -> None:
         if self._holds_collection:
             gc.enable()
             self._holds_collection = False
 
     def close(self) -> None:
         with self._lock:
-            self._is_closed = True  # a step that is begun yet, as the threads end, holds nothing
-            self._let_collect()
+            self._is_closed = True  # so that a step that starts while the threads end does not disable collection
+            self._enable_collection()
             if self._resting is not None:
                 self._resting.cancel()
 
 
 def _are_few_young() -> bool:
-    """Whether few objects have not been walked. The count alone is too low where older ones have been forgotten."""
+    """Return True if the youngest generation has few objects.
+
+    `gc.get_count` alone is too low where objects of older generations have been freed.
+    """
     return gc.get_count()[0] < _FEW and len(gc.get_objects(0)) < _FEW

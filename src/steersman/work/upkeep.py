@@ -1,6 +1,6 @@
-"""Waits of work that a process does again and again for itself, of which once in a long time is as good as often.
+"""Pauses of housekeeping that a process repeats for itself, of which one round after a long time is as good as many.
 
-A clock that is moved (`steersman.testing.clock`) leaves rounds of such work out where nothing else happens.
+A test clock that is moved (`steersman.testing.clock`) skips rounds of upkeep where nothing else happens.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _marked: Final[ContextVar[bool]] = ContextVar("upkeep", default=False)
 
 @contextmanager
 def upkeep() -> Iterator[None]:
-    """Mark the timers that are made inside as those of upkeep."""
+    """Mark the timers that are created inside the block as timers of upkeep."""
     token = _marked.set(True)
     try:
         yield
@@ -25,12 +25,12 @@ def upkeep() -> Iterator[None]:
 
 
 def is_upkeep() -> bool:
-    """Return True if a timer that is made now is one of upkeep."""
+    """Return True if a timer created now is a timer of upkeep."""
     return _marked.get()
 
 
 async def sleep(seconds: float) -> None:
-    """Wait until the next round of upkeep."""
+    """Wait for `seconds`, as a pause of upkeep."""
     with upkeep():
         await asyncio.sleep(seconds)
 
@@ -38,7 +38,7 @@ async def sleep(seconds: float) -> None:
 def call_later(
     loop: asyncio.AbstractEventLoop, seconds: float, callback: Callable[..., object], *args: object
 ) -> asyncio.TimerHandle:
-    """Call `callback` for a round of upkeep; timers that it makes itself are not marked."""
+    """Call `callback` after `seconds`, as a round of upkeep. Timers that the callback creates are not marked."""
     context = copy_context()
     with upkeep():
         return loop.call_later(seconds, callback, *args, context=context)

@@ -1,4 +1,4 @@
-"""Work queue: keys that are worked on once however often they are added, later or with growing waits where wanted.
+"""Work queue of keys: each key is worked on once however often it is added, if wanted later or after a back-off.
 
 Follows client-go's `util/workqueue`: a key that is added while it is worked on is worked on again after that, and never
 twice at once.
@@ -22,50 +22,50 @@ K = TypeVar("K", bound=Hashable)
 logger = logging.getLogger(__name__)
 
 BASE_DELAY: Final = 0.005
-"""Seconds before a key that failed is tried again, the first time (client-go DefaultTypedControllerRateLimiter)."""
+"""Seconds before the first retry of a key that failed (client-go DefaultTypedControllerRateLimiter)."""
 MAX_DELAY: Final = 1000.0
-"""Seconds that the wait of a key that keeps failing grows to."""
+"""Longest wait in seconds before a retry."""
 SLICE: Final = 0.002
-"""Seconds for which the keys of one queue are worked on in one turn of the event loop."""
+"""Seconds for which the keys of one queue are worked on in one iteration of the event loop."""
 
 
 class TryLater(Exception):
-    """A key cannot be worked on now, for a reason that is no fault of the program; the text is for the log."""
+    """A key cannot be worked on now, for a reason that is not a bug. The text is for the log."""
 
 
 class WorkQueue(Generic[K]):
-    """Queue of keys with a rate limit for keys that fail (client-go TypedRateLimitingInterface).
+    """Queue of keys with a back-off for keys that fail (client-go TypedRateLimitingInterface).
 
-    `start` begins tasks that work on the keys and `stop` ends them. Keys may be added before; they wait for the start.
+    `start` starts tasks that work on the keys, and `stop` ends them. Keys that are added earlier wait for the start.
     """
 
     def __init__(self, *, base_delay: float = BASE_DELAY, max_delay: float = MAX_DELAY) -> None:
-        """A key that failed is tried again after `base_delay` seconds, doubled each time up to `max_delay`."""
+        """Create a queue. A failed key is retried after `base_delay` seconds, doubled each time up to `max_delay`."""
         self._backoff = Backoff(base_delay, max_delay)
         self._ready: deque[K] = deque()
         self._dirty: set[K] = set()
         self._working: set[K] = set()
         self._failures: dict[K, int] = {}
         self._timers: dict[K, tuple[float, asyncio.TimerHandle]] = {}
-        """When keys fall due, on the loop's clock; handles of uvloop do not tell."""
+        """Due time on the event loop's clock, and timer, by key; handles of uvloop do not tell their time."""
         self._running: asyncio.Task[None] | None = None
         self._waiting: deque[asyncio.Future[None]] = deque()
-        self._settling: list[asyncio.Future[None]] = []
-        """Of those who wait until nothing is ready or worked on."""
-        self._turn_end: float | None = None
-        """When keys have been worked on for a slice in this turn of the event loop; None before the first."""
+        self._idle_waiters: list[asyncio.Future[None]] = []
+        """Futures of callers that wait until the queue is idle."""
+        self._slice_end: float | None = None
+        """End of the queue's slice of this iteration of the event loop; None before the iteration's first key."""
 
     def __len__(self) -> int:
-        """Return the number of keys that are ready."""
+        """Return the number of keys that are ready to be worked on."""
         return len(self._ready)
 
     @property
     def idle(self) -> bool:
-        """Return True if no key is ready or worked on; some may be due later."""
+        """True if no key is ready or worked on. Keys may still be due later."""
         return not self._dirty and not self._working
 
     def add(self, key: K) -> None:
-        """Have a key worked on as soon as may be."""
+        """Add a key to be worked on as soon as possible."""
         if key in self._dirty:
             return
         self._dirty.add(key)
@@ -73,7 +73,7 @@ class WorkQueue(Generic[K]):
             self._put(key)
 
     def add_after(self, key: K, seconds: float) -> None:
-        """Have a key worked on after some time; of several times of one key the earliest counts."""
+        """Add a key after `seconds`. Of several times given for one key, the earliest counts."""
         if seconds <= 0:
             self.add(key)
             return
@@ -87,21 +87,21 @@ class WorkQueue(Generic[K]):
         self._timers[key] = due, loop.call_at(due, self._due, key)
 
     def retry(self, key: K) -> None:
-        """Have a key that failed worked on again, later each time."""
+        """Add a key that failed after its back-off, which grows with each failure."""
         failures = self._failures.get(key, 0)
         self._failures[key] = failures + 1
         self.add_after(key, self._backoff.wait(failures))
 
     def retries(self, key: K) -> int:
-        """Return how often a key has failed since it was forgotten."""
+        """Return the number of failures of a key since it was forgotten."""
         return self._failures.get(key, 0)
 
     def forget(self, key: K) -> None:
-        """Have the next failure of a key count as its first."""
+        """Forget the failures of a key, so that its next failure counts as the first."""
         self._failures.pop(key, None)
 
     def discard(self, key: K) -> None:
-        """Have a key not worked on any more unless it is added again, and forget its failures."""
+        """Remove a key and forget its failures. Work on it that is in progress goes on."""
         self.forget(key)
         known = self._timers.pop(key, None)
         if known is not None:
@@ -110,17 +110,17 @@ class WorkQueue(Generic[K]):
             self._dirty.discard(key)
             if key not in self._working:
                 self._ready.remove(key)
-        self._tell_if_settled()
+        self._notify_if_idle()
 
-    async def settled(self) -> None:
-        """Return once the queue is `idle`."""
+    async def wait_until_idle(self) -> None:
+        """Wait until the queue is `idle`."""
         if not self.idle:
             waiter = asyncio.get_running_loop().create_future()
-            self._settling.append(waiter)
+            self._idle_waiters.append(waiter)
             await waiter
 
     async def get(self) -> K:
-        """Return the next key, which the caller gives back by `done`."""
+        """Wait for the next key and return it. The caller calls `done` when it has worked on the key."""
         while not self._ready:
             waiter = asyncio.get_running_loop().create_future()
             self._waiting.append(waiter)
@@ -136,25 +136,25 @@ class WorkQueue(Generic[K]):
         return key
 
     def done(self, key: K) -> None:
-        """Take back a key that is worked on no more; if it was added meanwhile, it is ready again."""
+        """Mark the work on a key as ended. If the key was added meanwhile, it becomes ready again."""
         self._working.discard(key)
         if key in self._dirty:
             self._put(key)
-        self._tell_if_settled()
+        self._notify_if_idle()
 
     def start(
         self,
-        see_to: Callable[[K], Awaitable[float | None]],
+        reconcile: Callable[[K], Awaitable[float | None]],
         failed: Callable[[K, Exception], None] | None = None,
         *,
         name: str,
         workers: int,
     ) -> None:
-        """Begin to `run` on the server's account; `stop` ends it."""
-        self._running = begin_task(self.run(see_to, failed, name=name, workers=workers), name=name)
+        """Start `run` in a task on the server's account; `stop` ends it."""
+        self._running = begin_task(self.run(reconcile, failed, name=name, workers=workers), name=name)
 
     async def stop(self) -> None:
-        """Return once no key is worked on any more; forget what is due later."""
+        """Cancel the work, wait until no key is worked on, and forget keys that are due later."""
         if self._running is not None:
             self._running.cancel()
             await asyncio.wait([self._running])
@@ -162,61 +162,65 @@ class WorkQueue(Generic[K]):
 
     async def run(
         self,
-        see_to: Callable[[K], Awaitable[float | None]],
+        reconcile: Callable[[K], Awaitable[float | None]],
         failed: Callable[[K, Exception], None] | None = None,
         *,
         name: str,
         workers: int,
     ) -> None:
-        """Have `see_to` called for each key, by so many tasks at once, until this is cancelled.
+        """Call `reconcile` for each key, in `workers` tasks at once, until cancelled.
 
-        `see_to` may return seconds after which its key is worked on again. If it raises, the key is tried again, and
-        `failed` is called; without `failed` that is logged.
+        `reconcile` may return seconds after which its key is added again. If it raises, the key is retried and `failed`
+        is called; the default for `failed` logs the error.
         """
         failed = failed or partial(_log, name)
         try:
             async with asyncio.TaskGroup() as group:
                 for number in range(workers):
-                    group.create_task(self._work(see_to, failed), name=f"{name} {number}")
+                    group.create_task(self._work(reconcile, failed), name=f"{name} {number}")
         finally:
             self._close()
 
     async def _work(
-        self, see_to: Callable[[K], Awaitable[float | None]], failed: Callable[[K, Exception], None]
+        self, reconcile: Callable[[K], Awaitable[float | None]], failed: Callable[[K, Exception], None]
     ) -> None:
         own = asyncio.current_task()
         assert own is not None
-        while not own.cancelling():  # what a look does at its end may have failed meanwhile, and that is what it raised
+        while not own.cancelling():  # cancelled work may have raised an error of its own instead of CancelledError
             key = await self.get()
             try:
-                await self._turn()
-                again = await see_to(key)
+                await self._wait_for_slice()
+                retry_after = await reconcile(key)
             except asyncio.CancelledError as error:
                 if own.cancelling():
                     raise
-                failed(key, _of_cancelled(error))  # something that it waited for was cancelled, not this task
+                failed(
+                    key, _cancellation_error(error)
+                )  # `reconcile` waited for something that was cancelled; this task was not
                 self.retry(key)
             except Exception as error:
                 failed(key, error)
                 self.retry(key)
             else:
                 self.forget(key)
-                if again is not None:
-                    self.add_after(key, again)
+                if retry_after is not None:
+                    self.add_after(key, retry_after)
             finally:
                 self.done(key)
 
-    async def _turn(self) -> None:
-        """Return in a turn of the event loop in which keys of this queue have not been worked on for a slice, as looks
-        that never wait would have one turn for all keys together."""
-        while self._turn_end is not None and monotonic() >= self._turn_end:  # noqa: ASYNC110 - turns are waited for
-            await asyncio.sleep(0)
-        if self._turn_end is None:
-            self._turn_end = monotonic() + SLICE
-            asyncio.get_running_loop().call_soon(self._turned)
+    async def _wait_for_slice(self) -> None:
+        """Wait for an iteration of the event loop in which this queue has not used up its slice.
 
-    def _turned(self) -> None:
-        self._turn_end = None
+        Without this, work that never waits would be done for all keys in one iteration.
+        """
+        while self._slice_end is not None and monotonic() >= self._slice_end:  # noqa: ASYNC110 - waits for an iteration
+            await asyncio.sleep(0)
+        if self._slice_end is None:
+            self._slice_end = monotonic() + SLICE
+            asyncio.get_running_loop().call_soon(self._end_of_iteration)
+
+    def _end_of_iteration(self) -> None:
+        self._slice_end = None
 
     def _close(self) -> None:
         for _, timer in self._timers.values():
@@ -227,12 +231,12 @@ class WorkQueue(Generic[K]):
         self._ready.append(key)
         self._wake()
 
-    def _tell_if_settled(self) -> None:
-        if self._settling and self.idle:
-            for waiter in self._settling:
+    def _notify_if_idle(self) -> None:
+        if self._idle_waiters and self.idle:
+            for waiter in self._idle_waiters:
                 if not waiter.done():
                     waiter.set_result(None)
-            self._settling.clear()
+            self._idle_waiters.clear()
 
     def _wake(self) -> None:
         while self._waiting:
@@ -246,9 +250,9 @@ class WorkQueue(Generic[K]):
         self.add(key)
 
 
-def _of_cancelled(error: asyncio.CancelledError) -> RuntimeError:
-    """Return an error that tells of a cancellation, with where it came from."""
-    found = RuntimeError("what was waited for has been cancelled")
+def _cancellation_error(error: asyncio.CancelledError) -> RuntimeError:
+    """Return an error for the log that is caused by the cancellation."""
+    found = RuntimeError("an awaited task has been cancelled")
     found.__cause__ = error
     return found
 

@@ -1,15 +1,15 @@
-"""Yielding: a coroutine that goes through much gives the event loop back once it has worked for a while.
+"""Yielding: a coroutine with much to do gives the event loop back after each time slice.
 
-Use `async for item in unhurried(items)`, or a `Turn` where the loop is not over items. Both count time, not items: a
-slice lasts some milliseconds, then others have the event loop. Time in which the coroutine waited for something is not
-counted, as others had the loop meanwhile.
+Use `async for item in time_sliced(items)`, or a `TimeSlice` where there is no loop over items. Both count time, not
+items: a slice lasts some milliseconds, then others have the event loop. Time for which the coroutine waits is not
+counted, as others have the loop meanwhile.
 
-Slow loops do not add up: one slice of users is done in one turn of the event loop. Users (of the accounts of
-`work.offloading`) have their turns one after the other, and the loops of one user go on in the order they came. One
-slice of what the server does for itself is done besides. So a hundred slow lists keep a request waiting no longer than
-one, and an index that all of them need is made meanwhile.
+Slices of concurrent loops do not add up: one slice for users runs in each iteration of the event loop. Users (of the
+accounts of `work.offloading`) are served in rotation, and the loops of one user in the order of their arrival. One
+slice of the server's own work runs in addition. So a hundred slow lists delay a request no longer than one, and an
+index that all of them need is built meanwhile.
 
-A slice holds nothing. A coroutine that is cancelled or raises between two slices has nothing to give back.
+Nothing is held between two slices. A coroutine that is cancelled or raises there has nothing to release.
 """
 
 from __future__ import annotations
@@ -26,80 +26,83 @@ from steersman.work.offloading import SERVER, Account, current
 T = TypeVar("T")
 
 BEGINNING: Final = 0.0005
-"""Seconds that anybody may work before the event loop is looked at; twice that before a slice is waited for."""
+"""Seconds that a coroutine may work before the event loop's iteration is checked; after twice that it waits for a
+slice."""
 SLICE: Final = 0.004
-"""Seconds of a slice."""
+"""Seconds that a slice lasts."""
 
 
-class Turn:
-    """Time for which a coroutine may work until others have the event loop. It begins when it is made."""
+class TimeSlice:
+    """Time slice in which a coroutine may work before others have the event loop. It starts when it is created."""
 
     __slots__ = ("_number", "_until")
 
     def __init__(self) -> None:
         self._number = -1
-        """The turn of the event loop in which the time began, as `_Pace` counts; -1 for an unknown one."""
+        """Iteration of the event loop in which the slice started, as `_Pace` counts; -1 if not known."""
         self._until = monotonic() + BEGINNING
 
-    async def give(self) -> None:
-        """Let others have the event loop if the time is over. For between two parts of the work, each of them short."""
+    async def pause_if_over(self) -> None:
+        """Yield to the event loop if the slice is over. Call it between two short parts of the work."""
         if monotonic() < self._until:
             return
         pace = _Pace.of(asyncio.get_running_loop())
         number = pace.number()
-        if number != self._number:  # others have had the loop since the time began, or that is not known
+        if number != self._number:  # others have had the event loop since the slice started, or that is not known
             self._number, self._until = number, monotonic() + BEGINNING
             return
         await pace.next_slice(1, current().user)
         self._number, self._until = pace.number(), monotonic() + SLICE
 
 
-async def unhurried(items: Iterable[T]) -> AsyncIterator[T]:
-    """The items, while others have the event loop whenever what is done with them has taken a while."""
-    turn = Turn()
+async def time_sliced(items: Iterable[T]) -> AsyncIterator[T]:
+    """Yield `items`, and let others have the event loop whenever a time slice is over."""
+    pass_through = TimeSlice()
     for item in items:
-        if monotonic() >= turn._until:  # cheaper for each item than to await
-            await turn.give()
+        if monotonic() >= pass_through._until:  # checked here, as awaiting for each item costs more
+            await pass_through.pause_if_over()
         yield item
 
 
-async def next_slice(few: int = 1, account: Account | None = None) -> None:
-    """Return when a slice may be done of which `few` are done in one turn of the event loop.
+async def next_slice(per_iteration: int = 1, account: Account | None = None) -> None:
+    """Wait for one of the slices of which `per_iteration` run in each iteration of the event loop.
 
-    For work that comes in slices by itself, such as pieces of a list. `account` is that of the work if another one is
-    bound here.
+    Meant for work that comes in slices by itself, such as pieces of a list. `account` is the account of the work, if it
+    is not the one that is bound to the context.
     """
-    await _Pace.of(asyncio.get_running_loop()).next_slice(few, (account or current()).user)
+    await _Pace.of(asyncio.get_running_loop()).next_slice(per_iteration, (account or current()).user)
 
 
-def in_turns(some: Callable[[], bool], seconds: float = SLICE) -> None:
-    """Call `some` until it returns False: in each turn of the event loop once at least, and for so many seconds.
+def run_in_slices(some: Callable[[], bool], seconds: float = SLICE) -> None:
+    """Call `some` until it returns False, beginning at once, for about `seconds` in each iteration of the event loop.
 
-    For callbacks, which cannot await. It begins at once.
+    Meant for callbacks, which cannot await. `some` is called at least once in each iteration.
     """
     until = monotonic() + seconds
     while some():
         if monotonic() >= until:
-            asyncio.get_running_loop().call_soon(in_turns, some, seconds)
+            asyncio.get_running_loop().call_soon(run_in_slices, some, seconds)
             return
 
 
-class FewAtOnce:
-    """A gate that lets so many tasks go on in a turn of the event loop. Each does little until it comes again.
+class IterationGate:
+    """Gate that lets `per_iteration` tasks pass in each iteration of the event loop.
 
-    The tasks of one user go on in the order they came, and users have their turns one after the other.
+    Each does little between two passes.
+
+    The tasks of one user pass in the order of their arrival, and users are served in rotation.
     """
 
-    __slots__ = ("_few", "_left", "_scheduled", "_waiting")
+    __slots__ = ("_left", "_per_iteration", "_scheduled", "_waiting")
 
-    def __init__(self, few: int) -> None:
-        self._few = self._left = few
+    def __init__(self, per_iteration: int) -> None:
+        self._per_iteration = self._left = per_iteration
         self._scheduled = False
         self._waiting: dict[str, deque[asyncio.Future[None]]] = {}
-        """By users, the next one first."""
+        """Waiting tasks by user; the user to be served next comes first."""
 
-    async def turn(self, user: str = SERVER) -> None:
-        """Return when it is the caller's turn: at once if there are fewer in this turn of the event loop."""
+    async def pass_through(self, user: str = SERVER) -> None:
+        """Wait until the caller may pass: not at all while fewer than `per_iteration` have passed in this iteration."""
         loop = asyncio.get_running_loop()
         if not self._scheduled:
             self._scheduled = True
@@ -112,17 +115,17 @@ class FewAtOnce:
         await mine
 
     def _begin(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Begin a turn of the event loop."""
-        self._left = self._few
+        """Let waiting tasks pass at the start of an iteration of the event loop."""
+        self._left = self._per_iteration
         while self._left and (mine := self._next()) is not None:
             mine.set_result(None)
             self._left -= 1
-        self._scheduled = self._left < self._few
+        self._scheduled = self._left < self._per_iteration
         if self._scheduled:
             loop.call_soon(self._begin, loop)
 
     def _next(self) -> asyncio.Future[None] | None:
-        """Take the next task that still waits."""
+        """Remove and return the next task that still waits, or None."""
         while self._waiting:
             user = next(iter(self._waiting))
             line = self._waiting.pop(user)
@@ -130,21 +133,21 @@ class FewAtOnce:
                 mine = line.popleft()
                 if not mine.done():
                     if line:
-                        self._waiting[user] = line  # behind the others
+                        self._waiting[user] = line  # behind the other users
                     return mine
         return None
 
 
 class _Pace:
-    """The slices of an event loop, and the number of its turn."""
+    """Gates for slices of one event loop, and a counter of the loop's iterations."""
 
-    __slots__ = ("_few", "_is_counting", "_number")
+    __slots__ = ("_gates", "_is_counting", "_number")
 
     _all: ClassVar[WeakKeyDictionary[asyncio.AbstractEventLoop, _Pace]] = WeakKeyDictionary()
 
     def __init__(self) -> None:
-        self._few: dict[tuple[int, bool], FewAtOnce] = {}
-        """By the slices in one turn, and whether they are of the server itself."""
+        self._gates: dict[tuple[int, bool], IterationGate] = {}
+        """Gates by the number of slices in one iteration, and whether they are for the server's own work."""
         self._number = 0
         self._is_counting = False
 
@@ -156,7 +159,7 @@ class _Pace:
         return found
 
     def number(self) -> int:
-        """Return the number of this turn. Turns are told apart from the one in which this was called last."""
+        """Return a number for the current iteration. Iterations are counted only after each call of this method."""
         if not self._is_counting:
             self._is_counting = True
             asyncio.get_running_loop().call_soon(self._count)
@@ -166,9 +169,9 @@ class _Pace:
         self._number += 1
         self._is_counting = False
 
-    async def next_slice(self, few: int, user: str) -> None:
-        key = few, user == SERVER
-        gate = self._few.get(key)
+    async def next_slice(self, per_iteration: int, user: str) -> None:
+        key = per_iteration, user == SERVER
+        gate = self._gates.get(key)
         if gate is None:
-            gate = self._few[key] = FewAtOnce(few)
-        await gate.turn(user)
+            gate = self._gates[key] = IterationGate(per_iteration)
+        await gate.pass_through(user)

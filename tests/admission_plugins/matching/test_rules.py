@@ -54,7 +54,7 @@ def request(
 
 
 def is_met(mapper: RESTMapper, asked: RuleWithOperations, attributes: Attributes) -> bool:
-    return bool(RuleIndex([Entry("it", [asked])], mapper).of(attributes))
+    return bool(RuleIndex([Entry("it", [asked])], mapper).matching(attributes))
 
 
 @pytest.mark.parametrize(
@@ -98,7 +98,7 @@ def test_namespaces_are_in_no_namespace(mapper: RESTMapper) -> None:
 def test_another_version_of_the_same_objects(mapper: RESTMapper, equivalent: bool) -> None:
     entry = Entry("it", [rule(api_groups=["autoscaling"], api_versions=["v1"])], equivalent=equivalent)
     asked = request("horizontalpodautoscalers", group="autoscaling", version="v2", kind="HorizontalPodAutoscaler")
-    found = RuleIndex([entry], mapper).of(asked)
+    found = RuleIndex([entry], mapper).matching(asked)
     if not equivalent:
         assert not found
         return
@@ -109,13 +109,13 @@ def test_another_version_of_the_same_objects(mapper: RESTMapper, equivalent: boo
 def test_a_rule_for_the_own_version_comes_before_earlier_ones_for_others(mapper: RESTMapper) -> None:
     rules = [rule(api_versions=["v1"]), rule(api_versions=["v2"])]
     asked = request("horizontalpodautoscalers", group="autoscaling", version="v2")
-    ((_, seen),) = RuleIndex([Entry("it", rules)], mapper).of(asked)
+    ((_, seen),) = RuleIndex([Entry("it", rules)], mapper).matching(asked)
     assert seen.version == "v2"
 
 
 def test_events_are_the_same_in_both_groups(mapper: RESTMapper) -> None:
     entry = Entry("it", [rule(api_groups=["events.k8s.io"], resources=["events"])])
-    ((_, seen),) = RuleIndex([entry], mapper).of(request("events", kind="Event"))
+    ((_, seen),) = RuleIndex([entry], mapper).matching(request("events", kind="Event"))
     assert (seen.group, seen.kind) == ("events.k8s.io", GroupVersionKind("events.k8s.io", "v1", "Event"))
 
 
@@ -124,9 +124,9 @@ def test_names_and_exclusions_of_policies(mapper: RESTMapper) -> None:
     but_one = Entry("all but one", [named()], excluded=[named("a")])
     without = Entry("everything", (), all_without_rules=True)
     index = RuleIndex([by_name, but_one, without], mapper)
-    assert [value for value, _ in index.of(request("pods", name="a"))] == ["named", "everything"]
-    assert [value for value, _ in index.of(request("pods", name="b"))] == ["named", "all but one", "everything"]
-    assert [value for value, _ in index.of(request("pods", name="c"))] == ["all but one", "everything"]
+    assert [value for value, _ in index.matching(request("pods", name="a"))] == ["named", "everything"]
+    assert [value for value, _ in index.matching(request("pods", name="b"))] == ["named", "all but one", "everything"]
+    assert [value for value, _ in index.matching(request("pods", name="c"))] == ["all but one", "everything"]
 
 
 def test_what_is_remembered_is_forgotten_when_other_resources_are_served() -> None:
@@ -136,11 +136,11 @@ def test_what_is_remembered_is_forgotten_when_other_resources_are_served() -> No
     mapper.add(versions["v2"])
     index = RuleIndex([Entry("it", [rule(api_versions=["v1"])])], mapper)
     asked = request("horizontalpodautoscalers", group="autoscaling", version="v2", operation=UPDATE)
-    assert not index.of(asked)
+    assert not index.matching(asked)
     mapper.add(versions["v1"])
-    assert len(index.of(asked)) == 1
+    assert len(index.matching(asked)) == 1
     mapper.remove(versions["v1"])
-    assert not index.of(asked)
+    assert not index.matching(asked)
 
 
 def test_configurations_of_admission_are_exempt() -> None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from steersman.admission.interface import CREATE, DELETE, Attributes
 from steersman.admission_plugins.node_restriction.plugin import NodeRestriction
@@ -20,7 +20,7 @@ from tests.admission_plugins.writes import refusal, write_of
 class NothingThere:
     """Objects of which there are none."""
 
-    def known(self, namespace: str, name: str, reading: Any) -> None:
+    def read_cached(self, namespace: str, name: str, reading: Any) -> None:
         return None
 
 

@@ -23,7 +23,7 @@ class Stored:
     def __init__(self, **objects: Any) -> None:
         self.objects = objects
 
-    async def find(self, namespace: str, name: str) -> Any:
+    async def get_cached(self, namespace: str, name: str) -> Any:
         return self.objects.get(name)
 
 

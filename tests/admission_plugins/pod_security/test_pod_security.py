@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from steersman.admission.interface import KnownNamespace
+from steersman.admission.interface import NamespaceState
 from steersman.admission_plugins.pod_security import pod_security
 from steersman.admission_plugins.pod_security.levels import NO_POLICY, LevelVersion, Policy, policy_of
 from steersman.admission_plugins.pod_security.metrics import PodSecurityMetrics
@@ -29,9 +29,9 @@ def labels(**modes: str) -> dict[str, str]:
     return {PREFIX + mode.replace("_", "-"): value for mode, value in modes.items()}
 
 
-def known(**modes: str) -> KnownNamespace:
+def known(**modes: str) -> NamespaceState:
     """A namespace with these labels."""
-    return KnownNamespace("Active", labels(**modes))
+    return NamespaceState("Active", labels(**modes))
 
 
 async def each_of(pods: Iterable[Pod]) -> AsyncIterator[tuple[Pod, None]]:

@@ -8,7 +8,7 @@ import pytest
 
 from steersman.admission_plugins.policy import params
 from steersman.testing import Client
-from steersman.work.yielding import Turn
+from steersman.work.yielding import TimeSlice
 from tests.admission_plugins.policy.policies import CONFIG_MAPS, GROUP, config_map, create, define, enforce, validating
 
 CONFIG = {"apiVersion": "v1", "kind": "ConfigMap"}
@@ -119,7 +119,7 @@ async def test_large_parameters_are_read_beside_the_loop(client: Client) -> None
 def made(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
     """How many parameters are made of their JSON where a server keeps so many bytes."""
     bytes_kept, made = request.param
-    monkeypatch.setattr(params, "MOST_BYTES_KEPT", bytes_kept)
+    monkeypatch.setattr(params, "MAX_CACHED_BYTES", bytes_kept)
     return int(made)
 
 
@@ -129,13 +129,13 @@ async def test_parameters_are_kept_as_far_as_their_bytes_go(
 ) -> None:
     """Each of the two is some 250 bytes of JSON, of which the last one is always kept."""
     decoded: list[bytes] = []
-    make = params._made
+    make = params._decode
 
     def counted(served: Any, body: bytes) -> Any:
         decoded.append(body)
         return make(served, body)
 
-    monkeypatch.setattr(params, "_made", counted)
+    monkeypatch.setattr(params, "_decode", counted)
     for name in ("one", "two"):
         await create(client, name, {"most": "2"}, labels={"limit": "yes"})
     await enforce(
@@ -156,10 +156,10 @@ async def test_others_have_the_loop_while_many_parameters_are_gone_through(
     await create(client, "x")
     given = 0
 
-    async def give(self: Turn) -> None:
+    async def pause_if_over(self: TimeSlice) -> None:
         nonlocal given
         given += 1
 
-    monkeypatch.setattr(Turn, "give", give)
+    monkeypatch.setattr(TimeSlice, "pause_if_over", pause_if_over)
     assert (await create(client, "y", {"a": ""})).status == 422  # one of them allows none
     assert given >= 60

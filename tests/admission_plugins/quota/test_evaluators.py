@@ -30,16 +30,16 @@ class Stored:
     def __init__(self, *objects: Any) -> None:
         self.objects = objects
 
-    async def find(self, namespace: str, name: str) -> Any | None:
+    async def get_cached(self, namespace: str, name: str) -> Any | None:
         return next((each for each in self.objects if each.metadata.name == name), None)
 
-    def known_all(self, namespace: str, reading: Reading[Any]) -> list[Any]:
+    def read_all_cached(self, namespace: str, reading: Reading[Any]) -> list[Any]:
         return [reading.make(each) for each in self.objects]
 
     async def read_all(self, namespace: str, reading: Reading[Any]) -> list[Any]:
-        return self.known_all(namespace, reading)
+        return self.read_all_cached(namespace, reading)
 
-    def changed(self) -> int:
+    def change_count(self) -> int:
         return 1
 
 
@@ -146,10 +146,10 @@ async def test_a_pod_that_has_ended_is_only_an_object() -> None:
 
 
 def test_every_container_must_say_what_is_limited() -> None:
-    told = PODS.missing({"requests.cpu", "limits.memory", "pods"}, pod({}, CPU))
+    told = PODS.constraint_error({"requests.cpu", "limits.memory", "pods"}, pod({}, CPU))
     assert told == "must specify limits.memory for: c0,c1; requests.cpu for: c0"
-    assert PODS.missing({"ephemeral-storage", "requests.example.com/gpu"}, pod({})) == ""
-    assert PODS.missing({"requests.cpu"}, pod({}, resources={"requests": {"memory": "1"}})) == ""
+    assert PODS.constraint_error({"ephemeral-storage", "requests.example.com/gpu"}, pod({})) == ""
+    assert PODS.constraint_error({"requests.cpu"}, pod({}, resources={"requests": {"memory": "1"}})) == ""
 
 
 @pytest.mark.parametrize(

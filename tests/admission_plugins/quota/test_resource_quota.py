@@ -53,19 +53,19 @@ class Quotas:
     async def read_all(self, namespace: str, reading: Reading[Any]) -> list[Any]:
         return [reading.make(deep_copy(each)) for each in self.stored.values()] if namespace == "ns" else []
 
-    async def catches_up(self) -> bool:
+    async def try_wait_until_current(self) -> bool:
         return True  # nobody else writes
 
-    def is_much(self, namespace: str) -> bool:
+    def takes_long(self, namespace: str) -> bool:
         return False
 
-    def changed(self) -> int:
+    def change_count(self) -> int:
         return self.version
 
-    def follow(self, changed: Callable[[], None]) -> None:
+    def subscribe(self, changed: Callable[[], None]) -> None:
         pass
 
-    def are_none(self) -> bool:
+    def is_empty(self) -> bool:
         return not self.stored
 
     def put(self, quota: core.ResourceQuota) -> None:

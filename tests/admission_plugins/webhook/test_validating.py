@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from steersman.admission.interface import MOST_WARNINGS, Attributes
+from steersman.admission.interface import MAX_WARNINGS, Attributes
 from steersman.admission_plugins.matching import expressions
 from steersman.admission_plugins.webhook import clients
 from steersman.admission_plugins.webhook import validating as plugin
@@ -173,8 +173,8 @@ async def test_what_several_ask_the_authorizer_about_one_request_is_asked_once(
     client: Client, hook: AdmissionHook, monkeypatch: pytest.MonkeyPatch
 ):
     asked: list[Any] = []
-    ask = expressions._asked
-    monkeypatch.setattr(expressions, "_asked", lambda check, user: asked.append(check) or ask(check, user))
+    ask = expressions._question
+    monkeypatch.setattr(expressions, "_question", lambda check, user: asked.append(check) or ask(check, user))
     expression = "authorizer.group('').resource('pods').namespace('default').check('break').allowed()"
     conditions = [{"name": "may-break", "expression": expression}]
     webhook = hook.webhook("/w", "configmaps", matchConditions=conditions)
@@ -264,7 +264,7 @@ async def test_nothing_is_left_of_webhooks_when_the_server_ends(hook: AdmissionH
 async def test_at_most_so_many_are_asked_at_a_time(
     client: Client, hook: AdmissionHook, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(plugin, "_AT_ONCE", 2)
+    monkeypatch.setattr(plugin, "_MAX_CONCURRENT", 2)
     await configure(client, VALIDATING, *(hook.webhook(f"/{each}", "configmaps") for each in "abcde"))
     hook.held = asyncio.Event()
     writing = asyncio.ensure_future(client.post(CONFIG_MAPS, config_map("x")))
@@ -291,7 +291,7 @@ def test_warnings_are_told_once_and_not_without_end() -> None:
     attributes.warn("a", "b", "a")
     assert warnings == ["b", "a"]
     attributes.warn(*map(str, range(10_000)))
-    assert len(warnings) == MOST_WARNINGS
+    assert len(warnings) == MAX_WARNINGS
 
 
 async def test_webhooks_of_one_authority_share_their_tls_and_only_so_many_are_kept(
@@ -306,7 +306,7 @@ async def test_webhooks_of_one_authority_share_their_tls_and_only_so_many_are_ke
         return endpoint
 
     monkeypatch.setattr(clients, "endpoint_of", noted)
-    monkeypatch.setattr(clients, "_MOST", 3)
+    monkeypatch.setattr(clients, "_MAX_CLIENTS", 3)
     await configure(client, VALIDATING, *(hook.webhook(f"/{each}", "configmaps") for each in "abcde"))
     for name in "xy":
         assert (await client.post(CONFIG_MAPS, config_map(name))).status == 201

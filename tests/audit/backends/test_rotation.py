@@ -155,7 +155,7 @@ def test_what_was_cut_off_by_a_kill_does_not_spoil_the_next_line(tmp_path: Path)
 def test_files_that_are_full_in_the_same_millisecond_are_all_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(rotation, "moment", lambda: 1.0)
+    monkeypatch.setattr(rotation, "unix_now", lambda: 1.0)
     path = tmp_path / "audit.log"
     for letters in ("ab", "cd"):  # those of the second meet files that were compressed
         file = opened(path, size=1, age=0, backups=0, compress=True)

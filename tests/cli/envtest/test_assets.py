@@ -120,7 +120,7 @@ def test_a_cache_that_cannot_be_written_is_told(monkeypatch: pytest.MonkeyPatch,
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
     done = CliRunner().invoke(main, ["envtest"])
     assert done.exit_code == 1
-    assert "cannot be made: " in done.output
+    assert "cannot create " in done.output
 
 
 def test_programs_with_controllers_and_nodes_have_folders_of_their_own():

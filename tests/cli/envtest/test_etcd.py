@@ -27,7 +27,7 @@ def test_it_is_healthy_and_nothing_else(etcd):
 def test_its_folder_is_lent_to_one_at_a_time(etcd):
     held = claim(etcd.url)
     assert (held.folder, held.fsync) == (etcd.folder, False)
-    with pytest.raises(OptionsError, match="another kube-apiserver keeps its data in the etcd at"):
+    with pytest.raises(OptionsError, match="another kube-apiserver uses the etcd at"):
         claim(etcd.url)
     assert etcd.ask("GET", "/health")[0] == 200
     held.connection.close()
@@ -76,14 +76,14 @@ def test_flags_are_read_as_go_reads_them():
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (["--dta-dir=a"], "--dta-dir is no flag of etcd"),
-        (["--cert-file=a"], "--cert-file is no flag of etcd, or one that steersman's does not take"),
+        (["--dta-dir=a"], "--dta-dir is not a flag of etcd"),
+        (["--cert-file=a"], "--cert-file is not a flag of etcd, or not supported by steersman's etcd"),
         (["--data-dir"], "flag needs an argument: --data-dir"),
         (["stray"], "'stray' is not a valid flag"),
         (["---name=a"], "'---name=a' is not a valid flag"),
-        (["--listen-client-urls=https://127.0.0.1:1"], "https://127.0.0.1:1 is not http://ADDRESS:PORT"),
-        (["--listen-client-urls=http://127.0.0.1"], "http://127.0.0.1 is not http://ADDRESS:PORT"),
-        (["--listen-client-urls=unix://a"], "unix://a is not http://ADDRESS:PORT"),
+        (["--listen-client-urls=https://127.0.0.1:1"], "https://127.0.0.1:1 is not of the form http://ADDRESS:PORT"),
+        (["--listen-client-urls=http://127.0.0.1"], "http://127.0.0.1 is not of the form http://ADDRESS:PORT"),
+        (["--listen-client-urls=unix://a"], "unix://a is not of the form http://ADDRESS:PORT"),
         (["--data-dir=/dev/null/a"], "--data-dir: /dev/null/a cannot be used"),
     ],
 )
@@ -153,7 +153,7 @@ def test_the_etcd_of_another_user_is_not_claimed(make_etcd):
     made = make_etcd()
     made.wait_healthy()
     os.chown(made.folder / program.CLAIM_FILE, 65534, 65534)
-    with pytest.raises(OptionsError, match="is another user's"):
+    with pytest.raises(OptionsError, match="belongs to another user"):
         claim(made.url)
 
 

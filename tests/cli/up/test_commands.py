@@ -57,7 +57,7 @@ def test_a_number_in_the_file_is_not_believed(tmp_path: Path) -> None:
         found = running(tmp_path)
         assert found is not None
         assert found.pid == 0
-        assert "an older version has started it" in run("down", "--data-dir", str(tmp_path), code=1)
+        assert "was started by an older version" in run("down", "--data-dir", str(tmp_path), code=1)
         assert victim.poll() is None
         victim.kill()
         forged.seek(0)
@@ -106,7 +106,7 @@ def test_a_cluster_is_left_running_found_and_ended(tmp_path: Path) -> None:
         assert f"{folder}/admin.kubeconfig" in told
         for more in ((), ("--detach",)):
             said = run("up", *where, "--secure-port=0", *more, code=1)
-            assert f"a cluster or a server runs in {folder} already, as process {process.pid}" in said
+            assert f"a cluster or a server is already running in {folder}, as process {process.pid}" in said
     finally:
         assert run("down", *where) == "ended\n"
     assert "no cluster runs" in run("down", *where, code=1)
@@ -229,7 +229,9 @@ def test_what_cannot_be_is_refused_before_anything_starts(
 def test_nodes_are_said_in_one_place(tmp_path: Path) -> None:
     config = tmp_path / "cluster.yaml"
     config.write_text("nodes: [{count: 2}]\n")
-    assert "either of them" in run("up", f"--data-dir={tmp_path}/data", f"--config={config}", "--nodes=1", code=1)
+    assert "contradict each other" in run(
+        "up", f"--data-dir={tmp_path}/data", f"--config={config}", "--nodes=1", code=1
+    )
 
 
 @pytest.mark.slow

@@ -35,7 +35,7 @@ async def test_figures_follow_a_cluster_and_are_what_it_says_when_asked(keys_fol
     followed.start()
 
     async def account() -> list[ServiceAccount]:
-        return [each async for each in client.each(SERVICE_ACCOUNTS, "default")]
+        return [each async for each in client.iterate(SERVICE_ACCOUNTS, "default")]
 
     async def ready() -> bool:
         return followed.now().ready == 2

@@ -21,7 +21,7 @@ def run(*arguments: str, home: Path | None = None, answer: str | None = None) ->
 def test_a_server_is_found_by_its_folder_and_ended_with_its_context(make_server, tmp_path: Path) -> None:
     server: ServerProcess = make_server()
     where = ("--data-dir", str(server.folder))
-    assert run("status", *where).stderr == f"steersman: no cluster runs in {server.folder}, and no server\n"
+    assert run("status", *where).stderr == f"steersman: no cluster or server is running in {server.folder}\n"
     server.start()
     found = running(server.folder)
     assert found is not None
@@ -32,7 +32,7 @@ def test_a_server_is_found_by_its_folder_and_ended_with_its_context(make_server,
     assert run("kubeconfig", *where, home=tmp_path).exit_code == 0
     config = tmp_path / ".kube" / "config"
     ended = run("down", *where, home=tmp_path)
-    assert (ended.exit_code, ended.stdout) == (0, f"ended\ncontext steersman was taken out of {config}\n")
+    assert (ended.exit_code, ended.stdout) == (0, f"ended\ncontext steersman was removed from {config}\n")
     assert server.wait() == 0
     assert yaml.safe_load(config.read_text())["contexts"] == []
 
@@ -41,26 +41,27 @@ def test_a_server_is_found_by_its_folder_and_ended_with_its_context(make_server,
 def test_a_folder_becomes_what_it_was_before_the_first_start(make_server, tmp_path: Path) -> None:
     server: ServerProcess = make_server()
     where = ("--data-dir", str(server.folder))
-    assert run("reset", *where, "--yes").stderr == (
-        f"steersman: there is nothing of a cluster or a server in {server.folder}\n"
-    )
+    assert run("reset", *where, "--yes").stderr == (f"steersman: {server.folder} has no data of a cluster or server\n")
     server.start()
     assert run("kubeconfig", *where, home=tmp_path).exit_code == 0
     before = sorted(server.folder.iterdir())
     refused = run("reset", *where, "--yes", home=tmp_path)
-    assert f"a cluster or a server runs in {server.folder} as process {server.pid}: `steersman down" in refused.stderr
+    assert (
+        f"a cluster or a server is running in {server.folder} as process {server.pid}; use `steersman down"
+        in refused.stderr
+    )
     server.stop()
     assert {each.name for each in before} <= {each.name for each in server.folder.iterdir()} | {
         "steersman.db-wal",
         "steersman.db-shm",
     }
-    assert "--yes is needed" in run("reset", *where, home=tmp_path).stderr
+    assert "--yes is required" in run("reset", *where, home=tmp_path).stderr
     (mine := server.folder / "mine.yaml").write_text("")
     (server.folder / "steersman.db.replaced").write_text("")
     (server.folder / "ca.crt.1").write_text("")
     done = run("reset", *where, "--yes", home=tmp_path)
     assert done.exit_code == 0, done.stderr
-    assert done.stdout.startswith(f"context steersman was taken out of {tmp_path}/.kube/config\n")
+    assert done.stdout.startswith(f"context steersman was removed from {tmp_path}/.kube/config\n")
     assert list(server.folder.iterdir()) == [mine]
     server.start()
     server.stop()
@@ -73,7 +74,7 @@ def test_a_folder_with_a_link_in_it_is_left_as_it_is(tmp_path: Path) -> None:
     (folder / "ca.crt").write_text("")
     refused = run("reset", "--data-dir", str(folder), "--yes")
     assert refused.exit_code == 1
-    assert f"{folder} cannot be emptied: " in refused.stderr
+    assert f"cannot delete data in {folder}: " in refused.stderr
     assert {each.name for each in folder.iterdir()} == {"ca.key", "ca.crt"}
     assert key.exists()
 

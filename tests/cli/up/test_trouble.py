@@ -36,7 +36,7 @@ def waiting(reason: str, message: str = "") -> list[dict[str, Any]]:
     [
         ({"phase": "Running"}, "", ""),
         ({"phase": "Succeeded"}, "", ""),
-        ({"phase": "Pending"}, "Pending", "it has no node yet"),
+        ({"phase": "Pending"}, "Pending", "not assigned to a node yet"),
         ({"phase": "Pending", "conditions": [UNSCHEDULED]}, "Pending", "Unschedulable: 0/1 nodes"),
         ({"phase": "Pending", "containerStatuses": waiting("ContainerCreating")}, "Pending", "ContainerCreating"),
         (
@@ -55,7 +55,7 @@ def waiting(reason: str, message: str = "") -> list[dict[str, Any]]:
             "Failed",
             "c: Error, exit code 3",
         ),
-        ({"phase": "Failed"}, "Failed", "no reason is told"),
+        ({"phase": "Failed"}, "Failed", "no reason given"),
     ],
 )
 def test_the_reason_of_a_pod(status: dict[str, Any], kind: str, why: str) -> None:
@@ -81,7 +81,7 @@ async def test_pods_and_warnings_are_followed(keys_folder: Path) -> None:
     followed.start()
 
     async def account() -> list[Any]:
-        return [each async for each in client.each(SERVICE_ACCOUNTS, "default")]
+        return [each async for each in client.iterate(SERVICE_ACCOUNTS, "default")]
 
     try:
         await eventually(account)

@@ -16,7 +16,7 @@ from steersman.controllers.certificates.requests import (
     KUBELET_CLIENT,
     KUBELET_SERVING,
     LEGACY_UNKNOWN,
-    Unfit,
+    NotSignable,
     Unreadable,
     check,
     common_name,
@@ -125,7 +125,7 @@ def test_the_last_common_name_counts() -> None:
     ],
 )
 def test_what_signers_refuse(data: bytes, signer: str, usages: tuple[str, ...], why: str) -> None:
-    with pytest.raises(Unfit) as refused:
+    with pytest.raises(NotSignable) as refused:
         check(parse(data), usages, signer)
     assert str(refused.value) == why
 

@@ -81,7 +81,7 @@ async def test_a_budget_follows_its_pods_and_what_their_owners_ask_for(run: Run)
 async def evict(client: Client) -> str:
     name = (await pods_of(client))[0].metadata.name
     eviction = Eviction(metadata=ObjectMeta(name=name, namespace="default"))
-    await client.act(PODS, name, "default", "eviction", EVICTIONS.encode(eviction))
+    await client.post_to_subresource(PODS, name, "default", "eviction", EVICTIONS.encode(eviction))
     return name
 
 
@@ -125,7 +125,7 @@ async def test_owners_of_any_kind_are_asked_for_their_scale(run: Run) -> None:
 
     async def served() -> bool:
         try:
-            said = await client.plain("/apis/example.com/v1")
+            said = await client.get_plain("/apis/example.com/v1")
         except StatusError:
             return False
         return any(each["name"] == "fleets/scale" for each in said["resources"])

@@ -95,10 +95,10 @@ async def test_the_sum_of_changes_is_that_of_what_is_there() -> None:
 async def test_a_pod_that_is_to_be_gone_by_now_uses_nothing_though_nothing_was_told_of_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    now, deleted = times.moment(), times.now()
+    now, deleted = times.unix_now(), times.now()
     found = Sum(PodMeasure(), (), [pod("p", deletion_timestamp=deleted, deletion_grace_period_seconds=30)])
     assert texts(await found.used({"pods", "count/pods"})) == {"pods": "1", "count/pods": "1"}
-    monkeypatch.setattr(times, "moment", lambda: now + 60)
+    monkeypatch.setattr(times, "unix_now", lambda: now + 60)
     assert texts(await found.used({"pods", "count/pods"})) == {"pods": "0", "count/pods": "1"}
 
 
@@ -110,20 +110,20 @@ async def test_a_namespace_is_followed_once_it_was_asked_for_and_until_it_is_for
     measure = CountingMeasure()
     sums, there = Sums(measure), [pod("a"), pod("b")]
     sums.change(None, there[0])
-    assert texts(await sums.of("n", (), lambda _: there).used({"pods"})) == {"pods": "2"}
+    assert texts(await sums.get("n", (), lambda _: there).used({"pods"})) == {"pods": "2"}
     sums.change(there[0], None)
-    assert texts(await sums.of("n", (), lambda _: there).used({"pods"})) == {"pods": "1"}
-    assert texts(await sums.of("n", (BEST_EFFORT,), lambda _: there).used({"pods"})) == {"pods": "0"}
+    assert texts(await sums.get("n", (), lambda _: there).used({"pods"})) == {"pods": "1"}
+    assert texts(await sums.get("n", (BEST_EFFORT,), lambda _: there).used({"pods"})) == {"pods": "0"}
     measure.measured = 0
     sums.forget("n")
-    await sums.of("n", (), lambda _: there).used({"pods"})
+    await sums.get("n", (), lambda _: there).used({"pods"})
     assert measure.measured == 2
 
 
 async def test_sums_of_a_namespace_are_bounded() -> None:
     sums = Sums(PodMeasure())
     made = [
-        sums.of(
+        sums.get(
             "n",
             [ScopedResourceSelectorRequirement(scope_name="PriorityClass", operator="In", values=[f"{each}"])],
             lambda _: [],

@@ -18,22 +18,27 @@ from tests.controllers.waiting import Run, eventually
 
 def test_the_lowest_address_that_is_free_is_taken() -> None:
     addresses = Addresses(IPv4Network("10.0.0.0/29"))
-    addresses.keep("old", "10.0.0.2")
-    assert [addresses.take(each) for each in ("a", "b", "a", "old")] == ["10.0.0.1", "10.0.0.3", "10.0.0.1", "10.0.0.2"]
+    addresses.occupy("old", "10.0.0.2")
+    assert [addresses.allocate(each) for each in ("a", "b", "a", "old")] == [
+        "10.0.0.1",
+        "10.0.0.3",
+        "10.0.0.1",
+        "10.0.0.2",
+    ]
     addresses.release("a")
-    assert addresses.take("c") == "10.0.0.1"
-    assert [addresses.take(each) for each in ("d", "e", "f")] == ["10.0.0.4", "10.0.0.5", "10.0.0.6"]
+    assert addresses.allocate("c") == "10.0.0.1"
+    assert [addresses.allocate(each) for each in ("d", "e", "f")] == ["10.0.0.4", "10.0.0.5", "10.0.0.6"]
     with pytest.raises(NoAddresses):
-        addresses.take("g")
+        addresses.allocate("g")
     addresses.release("old")
-    assert addresses.take("g") == "10.0.0.2"
+    assert addresses.allocate("g") == "10.0.0.2"
 
 
 def test_addresses_of_others_are_not_kept() -> None:
     addresses = Addresses(IPv4Network("10.0.0.0/29"))
     for each in ("10.0.1.1", "::1", "none", "10.0.0.0"):
-        addresses.keep("old", each)
-    assert addresses.take("old") == "10.0.0.1"
+        addresses.occupy("old", each)
+    assert addresses.allocate("old") == "10.0.0.1"
 
 
 async def ips(client: Client, name: str = "s") -> list[str]:

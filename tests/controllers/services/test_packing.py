@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from steersman.api.core.v1 import Service, ServicePort
-from steersman.controllers.services.endpoint import Wanted, endpoint_of
+from steersman.controllers.services.endpoint import DesiredEndpoint, endpoint_of
 from steersman.controllers.services.packing import MOST, Packing, pod_of, recycle
 from steersman.controllers.services.ports import ports_of_pod
 from steersman.machinery.codec.serializer import deep_copy
@@ -28,7 +28,9 @@ def svc(**spec: object) -> Service:
 def want(packing: Packing, of: Service, *numbers: int, ready: bool = True) -> None:
     for number in numbers:
         each = pod(f"p{number}", f"10.1.{number // 250}.{number % 250 + 1}", ready=ready)
-        packing.want(each.metadata.name, Wanted(ports_of_pod(of, each), endpoint_of(each, None, of, "IPv4")))
+        packing.set_desired(
+            each.metadata.name, DesiredEndpoint(ports_of_pod(of, each), endpoint_of(each, None, of, "IPv4"))
+        )
 
 
 def write(packing: Packing, of: Service) -> tuple[int, int, int]:
@@ -38,9 +40,9 @@ def write(packing: Packing, of: Service) -> tuple[int, int, int]:
     for each in changes.create:
         each.metadata.name = f"s-{next(_VERSIONS)}"
     for each in (*changes.create, *changes.update):
-        packing.know(deep_copy(each))
+        packing.put_slice(deep_copy(each))
     for each in changes.delete:
-        packing.gone(each.metadata.name)
+        packing.remove_slice(each.metadata.name)
     return len(changes.create), len(changes.update), len(changes.delete)
 
 
@@ -54,7 +56,7 @@ def test_a_service_without_endpoints_has_an_empty_slice_that_is_used_for_the_fir
     assert write(packing, of) == (0, 0, 0)
     want(packing, of, 1)
     assert write(packing, of) == (0, 1, 0)
-    packing.want("p1", None)
+    packing.set_desired("p1", None)
     assert write(packing, of) == (0, 1, 0)
     assert sizes(packing) == [0]
 
@@ -77,7 +79,7 @@ def test_only_slices_with_changed_endpoints_are_written() -> None:
     write(packing, of)
     want(packing, of, 7, ready=False)
     assert write(packing, of) == (0, 1, 0)
-    packing.want("p7", None)
+    packing.set_desired("p7", None)
     want(packing, of, 1000)
     assert write(packing, of) == (0, 1, 0), "what is new goes where something is written anyway"
     assert sizes(packing) == [100, 100, 100]
@@ -90,9 +92,9 @@ def test_pods_with_other_ports_are_in_slices_of_their_own() -> None:
     other = pod("other", "10.2.0.1")
     assert other.spec.containers is not None
     other.spec.containers[0].ports[0].container_port = 1
-    packing.want("other", Wanted(ports_of_pod(of, other), endpoint_of(other, None, of, "IPv4")))
+    packing.set_desired("other", DesiredEndpoint(ports_of_pod(of, other), endpoint_of(other, None, of, "IPv4")))
     assert write(packing, of) == (2, 0, 0)
-    packing.want("other", None)
+    packing.set_desired("other", None)
     assert write(packing, of) == (0, 0, 1)
 
 
@@ -103,7 +105,7 @@ def test_what_others_write_is_undone() -> None:
     (slice_,) = map(deep_copy, packing.slices.values())
     assert slice_.endpoints is not None
     slice_.endpoints = [*slice_.endpoints[:3], slice_.endpoints[0]]
-    packing.know(slice_)
+    packing.put_slice(slice_)
     assert write(packing, of) == (0, 1, 0)
     assert sizes(packing) == [5]
     assert write(packing, of) == (0, 0, 0)
@@ -115,7 +117,7 @@ def test_slices_that_are_there_already_stay_as_they_are() -> None:
     write(packing, of)
     another = Packing("IPv4")
     for each in packing.slices.values():
-        another.know(each)
+        another.put_slice(each)
     want(another, of, *range(150))
     assert write(another, of) == (0, 0, 0)
 
@@ -149,7 +151,7 @@ def test_whatever_changes_each_pod_is_listed_once_and_as_it_is(steps: list[list[
     for step in steps:
         for number, state in step:
             if state == "gone":
-                packing.want(f"p{number}", None)
+                packing.set_desired(f"p{number}", None)
                 there.pop(f"p{number}", None)
             else:
                 want(packing, of, number, ready=state == "ready")

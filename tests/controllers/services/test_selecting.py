@@ -7,7 +7,7 @@ from copy import deepcopy
 from steersman.api.core.v1 import Pod
 from steersman.client.informer import Informer
 from steersman.client.resources import SERVICES
-from steersman.controllers.services.selecting import add_selector_index, concerned, may_be_reached
+from steersman.controllers.services.selecting import add_selector_index, affected_services, may_be_reached
 from steersman.machinery.codec.serializer import deep_copy
 from tests.controllers.services.objects import make_service, pod
 from tests.controllers.waiting import Run, eventually
@@ -29,7 +29,7 @@ async def test_the_services_of_a_pod_are_those_that_select_it_before_or_after(ru
     await eventually(all_there)
 
     def names(old: Pod | None, new: Pod | None) -> set[str]:
-        return {name for _, name in concerned(informer, old, new)}
+        return {name for _, name in affected_services(informer, old, new)}
 
     one = pod("p", "10.1.0.1")
     assert names(None, one) == names(one, None) == {"a"}

@@ -12,7 +12,7 @@ from steersman.controllers.services.subsets import (
     Subset,
     group_of_subset,
     in_order,
-    repacked,
+    repack,
     truncated,
 )
 
@@ -26,7 +26,7 @@ def keys(*ips: str) -> list[AddressKey]:
 def plain(groups: list[Group]) -> list[tuple[list[str | None], list[str], list[str]]]:
     return [
         ([port.name for port in each.ports], [key.ip for key in each.ready], [key.ip for key in each.not_ready])
-        for each in in_order(repacked(groups))
+        for each in in_order(repack(groups))
     ]
 
 

@@ -35,7 +35,7 @@ from tests.controllers.waiting import Run, eventually
             DaemonSet,
             DaemonSetSpec,
             daemon_sets,
-            ("template_hash", "revisions_of"),
+            ("template_hash", "equal_revisions"),
             CONTROLLER_REVISIONS,
         ),
         (
@@ -44,7 +44,7 @@ from tests.controllers.waiting import Run, eventually
             StatefulSet,
             StatefulSetSpec,
             stateful_sets,
-            ("revision_hash", "revisions_of"),
+            ("revision_hash", "equal_revisions"),
             CONTROLLER_REVISIONS,
         ),
     ],

@@ -13,9 +13,9 @@ def version(number: int, uid: str = "u") -> ConfigMap:
 
 def test_an_object_is_behind_until_the_version_that_was_written_is_seen() -> None:
     written: OwnWrites[str] = OwnWrites()
-    assert not written.is_behind("a", version(1))
-    written.wrote("a", version(5))
-    assert written.is_behind("a", version(4))
-    assert not written.is_behind("a", version(4, "made again"))
-    assert not written.is_behind("a", version(6))
-    assert not written.is_behind("a", version(4))
+    assert not written.is_stale("a", version(1))
+    written.record("a", version(5))
+    assert written.is_stale("a", version(4))
+    assert not written.is_stale("a", version(4, "made again"))
+    assert not written.is_stale("a", version(6))
+    assert not written.is_stale("a", version(4))

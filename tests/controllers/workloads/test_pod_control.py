@@ -7,7 +7,7 @@ import asyncio
 from steersman.api.apps.v1 import ReplicaSet
 from steersman.api.meta.v1 import ObjectMeta
 from steersman.client.resources import REPLICA_SETS
-from steersman.controllers.workloads.pod_control import pod_of, slow_start
+from steersman.controllers.workloads.pod_control import pod_from_template, slow_start
 from steersman.work.work_queue import TryLater
 from tests.controllers.kubelet import template
 
@@ -39,4 +39,4 @@ async def test_all_are_done_when_none_fails() -> None:
 def test_a_pod_is_named_after_its_owner_as_far_as_names_go() -> None:
     for name, prefix in (("a", "a-"), ("b" * 253, "b" * 253)):
         owner = ReplicaSet(metadata=ObjectMeta(name=name, namespace="n", uid="u"))
-        assert pod_of(template(), REPLICA_SETS, owner).metadata.generate_name == prefix
+        assert pod_from_template(template(), REPLICA_SETS, owner).metadata.generate_name == prefix

@@ -6,7 +6,7 @@ from typing import Any
 
 from steersman.api.core.v1 import ContainerStatus, Pod, PodCondition, PodSpec, PodStatus
 from steersman.api.meta.v1 import ObjectMeta
-from steersman.controllers.workloads.pod_ranking import DELETION_COST, by_loss, deletion_cost, pods_to_delete
+from steersman.controllers.workloads.pod_ranking import DELETION_COST, deletion_cost, in_deletion_order, pods_to_delete
 from steersman.machinery.values import times
 
 NOW = times.unix("2024-01-02T00:00:00Z")
@@ -71,7 +71,7 @@ def test_pods_of_about_the_same_age_go_by_their_uids() -> None:
 
 def test_without_others_the_one_that_got_ready_last_goes_first() -> None:
     pods = [pod("old", ready="2023-01-01T00:00:00Z"), pod("new", ready="2024-01-01T00:00:00Z"), pod("unready")]
-    assert names(by_loss(pods)) == ["unready", "new", "old"]
+    assert names(in_deletion_order(pods)) == ["unready", "new", "old"]
 
 
 def test_a_cost_that_cannot_be_read_is_none() -> None:

@@ -5,18 +5,18 @@ from __future__ import annotations
 import msgspec
 
 from steersman.api.apps.v1 import ControllerRevision
-from steersman.controllers.workloads.revisions import data_of, holds, revision_hash, template_of
+from steersman.controllers.workloads.revisions import has_data, revision_data, revision_hash, revision_template
 from tests.controllers.kubelet import template
 
 
 def test_a_revision_holds_a_template_that_can_be_had_back() -> None:
     wanted = template(restart_policy="Always")
-    data = data_of(wanted)
+    data = revision_data(wanted)
     assert data.startswith(b'{"spec":{"template":{"$patch":"replace","metadata":{"labels":{"app":"a"}},"spec":{')
     revision = ControllerRevision(data=msgspec.Raw(data), revision=1)
-    assert holds(revision, data)
-    assert not holds(revision, data_of(template("other")))
-    assert template_of(revision) == wanted
+    assert has_data(revision, data)
+    assert not has_data(revision, revision_data(template("other")))
+    assert revision_template(revision) == wanted
 
 
 def test_a_revision_has_upstreams_hash() -> None:

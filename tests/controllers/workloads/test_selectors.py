@@ -6,7 +6,7 @@ import pytest
 
 from steersman.api.meta.v1 import LabelSelector, LabelSelectorRequirement
 from steersman.controllers.workloads import selectors
-from steersman.controllers.workloads.selectors import compiled, may_select
+from steersman.controllers.workloads.selectors import compile_selector, may_select
 
 
 def large(name: str, count: int = 5_000) -> LabelSelector:
@@ -33,9 +33,9 @@ def test_of_large_selectors_the_wanted_labels_are_compared(monkeypatch: pytest.M
 
 
 async def test_large_selectors_are_remembered_within_a_number_of_requirements() -> None:
-    first = await compiled(large("first"))
-    assert await compiled(large("first")) is first
+    first = await compile_selector(large("first"))
+    assert await compile_selector(large("first")) is first
     for number in range(25):
-        await compiled(large(f"other{number}-"))
+        await compile_selector(large(f"other{number}-"))
     assert 50_000 < selectors._remembered.weight <= 100_000
-    assert await compiled(large("first")) is not first
+    assert await compile_selector(large("first")) is not first

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from steersman.api.core.v1 import PodTemplateSpec
-from steersman.controllers.workloads.template_hash import fnv32a, same_template, template_hash
+from steersman.controllers.workloads.template_hash import fnv32a, is_same_template, template_hash
 from steersman.machinery.codec.serializer import from_plain
 
 SIMPLE = {
@@ -91,4 +91,4 @@ def test_the_hash_goes_on_where_it_stopped() -> None:
 )
 def test_templates_are_the_same_however_quantities_are_written(one: str, other: str, *, same: bool) -> None:
     first, second = (template(SIMPLE, resources={"limits": {"memory": each}}) for each in (one, other))
-    assert same_template(first, second) is same
+    assert is_same_template(first, second) is same

@@ -74,8 +74,8 @@ async def test_that_workers_are_replaced_is_logged_at_the_default_level(
     owner.replace_workers()
     owner.replace_workers()
     assert caplog.messages == [
-        "SIGHUP: 2 workers are replaced, one after the other",
-        "SIGHUP: the workers are being replaced already",
+        "SIGHUP: replacing 2 workers, one after the other",
+        "SIGHUP: replacing of the workers is in progress already",
     ]
     assert owner._replacing is not None
     owner._replacing.cancel()

@@ -67,7 +67,7 @@ async def unread(small: SmallServer, target: str, user: str) -> tuple[int, Reque
 async def fairness() -> Fairness:
     """A server of one seat."""
     loop = asyncio.get_running_loop()
-    return Fairness(1, clock=times.monotonic, wall_clock=times.moment, later=loop.call_later)
+    return Fairness(1, clock=times.monotonic, wall_clock=times.unix_now, later=loop.call_later)
 
 
 def configure(fairness: Fairness, of_alice: PriorityLevelConfiguration) -> None:

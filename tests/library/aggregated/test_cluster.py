@@ -23,7 +23,7 @@ THING = "/api/v1/namespaces/a"
 
 
 async def name_of_thing(cluster: Cluster) -> str:
-    return (await cluster.ask(partial(cluster.client.get, NAMESPACES, "a"))).metadata.name
+    return (await cluster.request(partial(cluster.client.get, NAMESPACES, "a"))).metadata.name
 
 
 def thing(name: str) -> bytes:
@@ -90,7 +90,7 @@ async def test_a_review_comes_back_with_its_answer_and_what_is_not_known_is_left
     }
     server.paths[f"/below{REVIEWS}"] = response(answer, "201 Created")
     asked = TokenReview(spec=TokenReviewSpec(token="t"))
-    review = await cluster.ask(partial(cluster.client.create, TOKEN_REVIEWS, asked))
+    review = await cluster.request(partial(cluster.client.create, TOKEN_REVIEWS, asked))
     assert (review.status.authenticated, review.status.user.username) == (True, "alice")
     assert json.loads(server.received[0].body)["spec"] == {"token": "t"}
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from steersman.machinery.go.urls import has_bad_escape, parse_reference, path_unescaped, shown_url, uri_error
+from steersman.machinery.go.urls import has_bad_escape, parse_reference, redacted_url, unescape_path, uri_error
 from tests.counted_work import calls
 
 
@@ -50,11 +50,11 @@ def test_a_reference_has_all_its_parts(text: str, parts: tuple[str | None, ...])
 def test_escapes_of_a_path_in_short_and_in_long_texts(text, plain, more):
     bad = plain == text and "%" in text
     assert has_bad_escape("%41" * more + text) == bad
-    assert path_unescaped("%41" * more + text) == ("%41" if bad else "A") * more + plain
+    assert unescape_path("%41" * more + text) == ("%41" if bad else "A") * more + plain
 
 
 def test_very_many_escapes_take_few_calls():
-    assert calls(lambda: path_unescaped("%41" * 300_000)) < 100
+    assert calls(lambda: unescape_path("%41" * 300_000)) < 100
 
 
 @pytest.mark.parametrize(
@@ -71,4 +71,4 @@ def test_very_many_escapes_take_few_calls():
     ],
 )
 def test_messages_show_urls_without_what_may_be_secret(text: str, shown: str) -> None:
-    assert shown_url(text) == shown
+    assert redacted_url(text) == shown

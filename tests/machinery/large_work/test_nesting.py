@@ -50,7 +50,7 @@ from steersman.machinery.large_work import nesting
 from steersman.machinery.codec import strict, unstructured, yaml
 from steersman.machinery.codec.json_tree import parse_tree, render
 from steersman.machinery.codec.serializer import encode_in_order
-nesting.make_room()
+nesting.raise_recursion_limit()
 def all():
     for opening, closing in ((b"[", b"]"), (b'{"a":', b"}")):
         count = nesting.MAX_DEPTH - 1

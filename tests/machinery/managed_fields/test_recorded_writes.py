@@ -16,7 +16,7 @@ from steersman.machinery.codec.serializer import from_plain
 from steersman.machinery.conversion.autoscaling import from_v1, to_v1
 from steersman.machinery.identity.schema import parse_group_version
 from steersman.machinery.managed_fields import (
-    FORGET_ALL,
+    RESET_MANAGERS,
     VIEWS,
     FieldManager,
     Version,
@@ -83,6 +83,6 @@ def test_a_write_has_the_recorded_entries(case: dict[str, Any]) -> None:
     else:
         old = from_plain(cls, case["old"])
         if case["reset"]:
-            new.metadata.managed_fields = [*FORGET_ALL]
+            new.metadata.managed_fields = [*RESET_MANAGERS]
         entries = fields.update(new, old, case["manager"], TIME)
     assert _normalised(json.loads(msgspec.json.encode(entries))) == _normalised(case["expected"])

@@ -24,10 +24,10 @@ from steersman.api.core.v1 import (
 from steersman.api.meta.v1 import ObjectMeta
 from steersman.machinery.values import times
 from steersman.nodes.behaviour import PREFIX
-from steersman.nodes.container.look import time_of
-from steersman.nodes.container.probes import wanted
-from steersman.nodes.place import LIVENESS, POST_START, PRE_STOP, READINESS, Place, Ran
-from steersman.nodes.pod_life import step
+from steersman.nodes.container.probes import due_commands
+from steersman.nodes.container.sync import status_time
+from steersman.nodes.context import LIVENESS, POST_START, PRE_STOP, READINESS, CommandResult, PodContext
+from steersman.nodes.pod_life import sync_pod
 
 NOW = 1_800_000_000.0
 HTTP = {"http_get": HTTPGetAction(path="/", port=80)}
@@ -44,32 +44,32 @@ class Living:
             spec=PodSpec(containers=[made], restart_policy=restart, termination_grace_period_seconds=30),
             status=PodStatus(phase="Pending"),
         )
-        self.place = Place(("172.16.0.2",), ("10.128.0.2",))
+        self.place = PodContext(("172.16.0.2",), ("10.128.0.2",))
         self.at = NOW
-        self.again: float | None = None
+        self.next_sync: float | None = None
         self.told: list[tuple[str, str]] = []
 
     def look(self, **place: Any) -> Living:
         """One look; what it tells is added to what was told."""
-        done = step(self.pod, replace(self.place, **place), self.at)
-        self.pod.status, self.again = done.status, done.again
-        self.place = replace(self.place, memory=done.memory, images=[*self.place.images, *done.pulled])
-        self.told += [(each.reason, each.message) for each in done.happened]
+        done = sync_pod(self.pod, replace(self.place, **place), self.at)
+        self.pod.status, self.next_sync = done.status, done.next_sync
+        self.place = replace(self.place, records=done.records, images=[*self.place.images, *done.pulled])
+        self.told += [(each.reason, each.message) for each in done.events]
         return self
 
     def until(self, seconds: float) -> Living:
         """Looks whenever that was asked for, until so long after the beginning."""
         for _ in range(100):
-            if self.again is None or self.again > NOW + seconds:
+            if self.next_sync is None or self.next_sync > NOW + seconds:
                 break
-            self.at = max(self.again, self.at)
+            self.at = max(self.next_sync, self.at)
             self.look()
         self.at = NOW + seconds
         return self
 
     def deleted(self, grace: int = 30) -> Living:
         """Has the pod deleted now."""
-        self.pod.metadata.deletion_timestamp = time_of(self.at + grace)
+        self.pod.metadata.deletion_timestamp = status_time(self.at + grace)
         self.pod.metadata.deletion_grace_period_seconds = grace
         return self
 
@@ -98,9 +98,9 @@ class Living:
 
     def ran(self, kind: str, exit_code: int = 0, *, seconds: float = 0.0, output: str = "") -> Living:
         """Looks with what came of a command that is wanted."""
-        found = next(each for each in wanted(self.pod, self.place.memory, self.at) if each.kind == kind)
-        done = Ran(found.container_id, found.number, seconds, exit_code, output, output)
-        return self.look(ran={("c", kind): done})
+        found = next(each for each in due_commands(self.pod, self.place.records, self.at) if each.kind == kind)
+        done = CommandResult(found.container_id, found.number, seconds, exit_code, output, output)
+        return self.look(results={("c", kind): done})
 
 
 def probe(**more: Any) -> Probe:
@@ -110,8 +110,8 @@ def probe(**more: Any) -> Probe:
 def test_a_probe_that_finds_what_it_looks_for_costs_no_further_look() -> None:
     it = Living(liveness_probe=probe(**HTTP), readiness_probe=probe(**HTTP)).look()
     assert it.is_ready
-    assert it.again is None
-    assert it.place.memory == {}
+    assert it.next_sync is None
+    assert it.place.records == {}
 
 
 def test_what_fails_its_liveness_probe_is_started_again_and_in_the_end_has_to_wait() -> None:
@@ -142,7 +142,7 @@ def test_what_is_never_started_again_stays_ended() -> None:
 def test_a_container_that_does_not_end_in_the_grace_of_its_probe_is_killed() -> None:
     failing = probe(failure_threshold=1, termination_grace_period_seconds=5, **HTTP)
     it = Living(liveness_probe=failing, annotations={"fails-liveness": "true", "stop-after": "1m"}).look()
-    assert it.again == NOW + 5
+    assert it.next_sync == NOW + 5
     it.until(5)
     ended = it.pod.status.container_statuses[0].last_state.terminated
     assert ended is not None
@@ -188,14 +188,14 @@ def test_other_probes_wait_for_the_one_of_the_start() -> None:
     it.pod.metadata.annotations = {}
     it.until(30)
     assert it.is_ready
-    assert it.again is None
+    assert it.next_sync is None
 
 
 def test_a_command_says_how_a_container_is() -> None:
     it = Living(liveness_probe=probe(failure_threshold=2, exec=ExecAction(command=["cat", "/tmp/well"]))).look()
-    assert it.again == NOW
+    assert it.next_sync == NOW
     it.ran(LIVENESS)
-    assert it.again == NOW + 10
+    assert it.next_sync == NOW + 10
     it.at = NOW + 10
     it.look().ran(LIVENESS, 1, output="cat: can't open '/tmp/well': No such file or directory\n")
     it.at = NOW + 21
@@ -211,13 +211,13 @@ def test_a_command_says_how_a_container_is() -> None:
 def test_a_command_that_nobody_knows_counts_as_done_well() -> None:
     it = Living(readiness_probe=probe(exec=ExecAction(command=["pg_isready"]))).look()
     assert it.is_ready
-    assert list(wanted(it.pod, it.place.memory, NOW)) == []
+    assert list(due_commands(it.pod, it.place.records, NOW)) == []
 
 
 def test_after_a_restart_of_the_node_what_was_ready_stays_so() -> None:
     it = Living(readiness_probe=probe(exec=ExecAction(command=["true"]))).look().ran(READINESS)
     assert it.is_ready
-    it.place = replace(it.place, memory={})
+    it.place = replace(it.place, records={})
     it.at += 100
     it.look()
     assert it.is_ready
@@ -233,7 +233,7 @@ def test_a_container_runs_when_its_first_hook_has_come_to_its_end() -> None:
     it = Living(lifecycle=Lifecycle(post_start=hook("sleep 2"))).look()
     assert (it.state, it.reasons()) == ("ContainerCreating", ["Pulling", "Pulled", "Created", "Started"])
     it.ran(POST_START, seconds=2.0)
-    assert (it.state, it.again) == ("ContainerCreating", NOW + 2)
+    assert (it.state, it.next_sync) == ("ContainerCreating", NOW + 2)
     it.until(2)
     assert it.state == "Running"
     running = it.pod.status.container_statuses[0].state.running
@@ -249,8 +249,8 @@ def test_a_container_whose_first_hook_fails_is_ended_and_tried_again() -> None:
         "command 'sh -c exit 3' exited with 3: no\n, message: \"no\\n\""
     )
     assert it.told[4:] == [("FailedPostStartHook", "PostStartHook failed"), ("Killing", "FailedPostStartHook")]
-    assert it.again is not None
-    assert NOW + 10 <= it.again <= NOW + 15
+    assert it.next_sync is not None
+    assert NOW + 10 <= it.next_sync <= NOW + 15
     it.until(15).ran(POST_START)
     assert (it.state, it.restarts) == ("Running", 1)
 
@@ -261,7 +261,7 @@ def test_a_hook_may_just_sleep() -> None:
     assert it.state == "Running"
     it.deleted().look()
     assert it.told[-1] == ("Killing", "Stopping container c")
-    assert it.again == NOW + 13
+    assert it.next_sync == NOW + 13
     it.until(13)
     assert it.state == "Terminated"
 
@@ -270,7 +270,7 @@ def test_a_grace_period_is_counted_from_the_moment_of_the_deletion() -> None:
     it = Living(annotations={"stop-after": "20s"}).look()
     it.at = NOW + 4.75
     it.deleted(grace=5).look()
-    assert it.again == NOW + 9.75
+    assert it.next_sync == NOW + 9.75
 
 
 def test_a_deletion_that_was_told_of_while_nobody_looked_is_not_begun_anew() -> None:
@@ -278,7 +278,7 @@ def test_a_deletion_that_was_told_of_while_nobody_looked_is_not_begun_anew() -> 
     it.deleted()
     it.at = NOW + 12
     it.look()
-    assert it.again == NOW + 21
+    assert it.next_sync == NOW + 21
 
 
 def test_a_script_ends_as_its_trap_says() -> None:
@@ -286,29 +286,29 @@ def test_a_script_ends_as_its_trap_says() -> None:
     it = Living(restart="Never", command=["sh", "-c", script]).look()
     it.at = NOW + 2
     it.deleted().look()
-    assert (it.state, it.again) == ("Running", NOW + 7)
+    assert (it.state, it.next_sync) == ("Running", NOW + 7)
     it.until(7)
     assert it.pod.status.container_statuses[0].state.terminated.exit_code == 3
 
 
 def test_a_grace_period_may_be_longer_than_timestamps_go() -> None:
     it = Living(annotations={"stop-after": "20s"}).look()
-    it.pod.metadata.deletion_timestamp = time_of(NOW)
+    it.pod.metadata.deletion_timestamp = status_time(NOW)
     it.pod.metadata.deletion_grace_period_seconds = 2**63 - 1
     it.look()
-    assert it.again == NOW + 20
+    assert it.next_sync == NOW + 20
 
 
 def test_a_second_deletion_leaves_a_container_less_time() -> None:
     it = Living(annotations={"stop-after": "100s"}).look()
     it.deleted(grace=40).look()
-    assert it.again == NOW + 40
+    assert it.next_sync == NOW + 40
     it.at = NOW + 3
     it.deleted(grace=2).look()
-    assert it.again == NOW + 5
+    assert it.next_sync == NOW + 5
     assert it.reasons().count("Killing") == 2
     it.deleted(grace=30).look()
-    assert it.again == NOW + 5
+    assert it.next_sync == NOW + 5
     it.until(5)
     assert it.state == "Terminated"
 
@@ -316,9 +316,9 @@ def test_a_second_deletion_leaves_a_container_less_time() -> None:
 def test_a_second_deletion_gives_a_last_hook_its_time_anew() -> None:
     it = Living(lifecycle=Lifecycle(pre_stop=LifecycleHandler(sleep=SleepAction(seconds=50)))).look()
     it.deleted(grace=60).look()
-    assert it.again == NOW + 50
+    assert it.next_sync == NOW + 50
     it.deleted(grace=1).look()
-    assert it.again == NOW + 1
+    assert it.next_sync == NOW + 1
     assert it.until(3).state == "Terminated"
 
 
@@ -326,7 +326,7 @@ def test_a_command_takes_its_time_from_the_moment_of_its_start() -> None:
     it = Living(command=["sleep", "5"], restart="OnFailure")
     it.at = NOW + 0.9
     it.look()
-    assert it.again == NOW + 5.9
+    assert it.next_sync == NOW + 5.9
     assert it.until(6).state == "Terminated"
 
 
@@ -336,19 +336,19 @@ def test_a_container_waits_from_the_moment_of_its_end() -> None:
     it.look()
     it.until(3.0)
     assert it.restarts == 1
-    assert (it.state, it.again) == ("CrashLoopBackOff", NOW + 12.5)
+    assert (it.state, it.next_sync) == ("CrashLoopBackOff", NOW + 12.5)
 
 
 def test_probes_look_from_the_moment_of_the_start() -> None:
     it = Living(readiness_probe=Probe(initial_delay_seconds=3, **HTTP))
     it.at = NOW + 0.25
-    assert it.look().again == NOW + 3.25
+    assert it.look().next_sync == NOW + 3.25
 
 
 def test_the_last_hook_takes_from_the_grace_of_the_pod() -> None:
     it = Living(lifecycle=Lifecycle(pre_stop=hook("sleep 60")), annotations={"stop-after": "5s"}).look()
     it.deleted().look().ran(PRE_STOP, seconds=60.0)
-    assert it.again == NOW + 32
+    assert it.next_sync == NOW + 32
     it.until(32)
     ended = it.pod.status.container_statuses[0].state.terminated
     assert ended is not None
@@ -368,13 +368,13 @@ def test_what_is_to_be_gone_at_once_has_no_last_hook() -> None:
 
 
 def test_a_container_that_cannot_be_made_is_tried_again_after_a_while() -> None:
-    it = Living(image_pull_policy="Always").look(wrong_with=lambda _: 'configmap "no" not found')
+    it = Living(image_pull_policy="Always").look(config_error=lambda _: 'configmap "no" not found')
     assert (it.state, it.message) == ("CreateContainerConfigError", 'configmap "no" not found')
     assert it.told[2:] == [("Failed", 'Error: configmap "no" not found')]
-    assert it.look(wrong_with=lambda _: 'configmap "no" not found').told[3:] == []
-    assert it.again is not None
-    it.at = it.again
-    it.look(wrong_with=lambda _: 'configmap "no" not found')
+    assert it.look(config_error=lambda _: 'configmap "no" not found').told[3:] == []
+    assert it.next_sync is not None
+    it.at = it.next_sync
+    it.look(config_error=lambda _: 'configmap "no" not found')
     assert it.reasons()[3:] == ["Pulling", "Pulled", "Failed"]
     assert it.look().state == "Running"
 
@@ -431,7 +431,7 @@ def test_names_of_images_are_taken(image: str) -> None:
 
 def test_a_pull_takes_the_time_that_is_said_where_the_image_is_new() -> None:
     it = Living(annotations={"pull-time": "1500ms"}).look()
-    assert (it.state, it.told, it.again) == ("ContainerCreating", [("Pulling", 'Pulling image "nginx"')], NOW + 1.5)
+    assert (it.state, it.told, it.next_sync) == ("ContainerCreating", [("Pulling", 'Pulling image "nginx"')], NOW + 1.5)
     it.until(1.5)
     assert it.state == "Running"
     assert it.told[1][1].startswith('Successfully pulled image "nginx" in 1.5s (1.5s including waiting). Image size: ')

@@ -66,7 +66,7 @@ class Node:
 
     async def logs(self, name: str, query: str = "") -> str:
         """A pod's log, through the API server."""
-        return (await self.client.raw("GET", f"/api/v1/namespaces/default/pods/{name}/log?{query}")).decode()
+        return (await self.client.request("GET", f"/api/v1/namespaces/default/pods/{name}/log?{query}")).decode()
 
     async def connect(self, address: Address) -> Upgraded:
         """A connection to a node or a pod. Raises DialError."""

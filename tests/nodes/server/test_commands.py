@@ -143,7 +143,7 @@ async def test_a_container_for_debugging_sees_the_processes_of_its_target(node: 
         "command": ["sh", "-c", "echo before; ps; nosuch; echo after"],
         "targetContainerName": "c",
     }
-    await node.client.change(
+    await node.client.patch_without_result(
         PODS,
         "p",
         "default",
@@ -180,12 +180,12 @@ async def test_keys_that_are_typed_while_a_command_sleeps_are_bounded(node: Node
 
 async def test_a_command_that_keeps_more_than_its_namespace_may_is_killed(node: Node) -> None:
     await node.pod("p")
-    share = node.cluster._servers.containers.shares.of("default")
-    assert share.take(63 << 20)
+    share = node.cluster._servers.containers.shares.for_namespace("default")
+    assert share.reserve(63 << 20)
     *_, said = await node.execute("p", "sh", "-c", "read x; echo $x", stdin=b"x" * (2 << 20))
     assert said["details"]["causes"][0]["message"] == "137"
-    share.give(63 << 20)
+    share.release(63 << 20)
     *_, said = await node.execute("p", "sh", "-c", "read x", stdin=b"x\n")
     assert said["status"] == "Success"
-    assert share.take(64 << 20)
-    share.give(64 << 20)
+    assert share.reserve(64 << 20)
+    share.release(64 << 20)

@@ -71,21 +71,21 @@ def test_of_many_lines_that_come_again_and_again_the_last_are_kept_and_others_ha
 async def test_logs_that_are_being_answered_share_the_memory_of_their_namespace(node: Node) -> None:
     lines = "\n".join(f"{number:04} {'x' * 95}" for number in range(1000))
     await node.pod("p", annotations={f"{PREFIX}logs": lines})
-    share = node.cluster._servers.containers.shares.of("default")
+    share = node.cluster._servers.containers.shares.for_namespace("default")
     whole = 64 << 20
-    assert share.take(whole - 50_000)
+    assert share.reserve(whole - 50_000)
     answer = await node.ask("/containerLogs/default/p/c")
     found = (await answer.read(1 << 20)).decode().splitlines()
     assert 150 < len(found) < 500
     assert found[-1].startswith("0999 ")
     await answer.close()
-    share.give(whole - 50_000)
+    share.release(whole - 50_000)
     answer = await node.ask("/containerLogs/default/p/c?follow=true")  # nobody reads it
     await answer.close()
 
     async def is_given_back() -> bool:
-        if is_whole := share.take(whole):
-            share.give(whole)
+        if is_whole := share.reserve(whole):
+            share.release(whole)
         return is_whole
 
     await eventually(is_given_back)
@@ -166,16 +166,16 @@ def test_why_there_is_no_log(status: ContainerStatus | None, text: str) -> None:
 
 
 def test_options_of_a_log() -> None:
-    found = LogOptions.of({"sinceSeconds": ["10"], "follow": ["true"], "tailLines": ["3"]}, 100.0)
+    found = LogOptions.parse({"sinceSeconds": ["10"], "follow": ["true"], "tailLines": ["3"]}, 100.0)
     assert found == LogOptions(follow=True, tail=3, since=90.0)
-    assert LogOptions.of({"sinceTime": ["1970-01-01T00:01:00Z"]}, 100.0).since == 60
+    assert LogOptions.parse({"sinceTime": ["1970-01-01T00:01:00Z"]}, 100.0).since == 60
     with pytest.raises(ValueError, match="limitBytes"):
-        LogOptions.of({"limitBytes": ["-1"]}, 0)
+        LogOptions.parse({"limitBytes": ["-1"]}, 0)
 
 
 def test_a_number_may_take_all_bits_and_as_seconds_overflows_as_durations_of_go_do() -> None:
     largest = str(2**63 - 1)
-    found = LogOptions.of({"sinceSeconds": [largest], "tailLines": [largest], "limitBytes": [largest]}, 100.0)
+    found = LogOptions.parse({"sinceSeconds": [largest], "tailLines": [largest], "limitBytes": [largest]}, 100.0)
     assert found == LogOptions(tail=2**63 - 1, since=101.0, limit=2**63 - 1)
     with pytest.raises(ValueError, match="tailLines"):
-        LogOptions.of({"tailLines": [str(2**63)]}, 100.0)
+        LogOptions.parse({"tailLines": [str(2**63)]}, 100.0)

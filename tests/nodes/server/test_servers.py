@@ -31,11 +31,11 @@ PROXY = "/api/v1/nodes/node-0/proxy/"
 
 async def test_a_pod_answers_at_its_ports(node: Node) -> None:
     await node.pod("p", ports=(8080,))
-    told = msgspec.json.decode(await node.client.raw("GET", "/api/v1/namespaces/default/pods/p:8080/proxy/a?b=c"))
+    told = msgspec.json.decode(await node.client.request("GET", "/api/v1/namespaces/default/pods/p:8080/proxy/a?b=c"))
     assert (told["hostname"], told["port"], told["target"]) == ("p", 8080, "/a?b=c")
     assert "authorization" not in told["headers"]
     with pytest.raises(StatusError, match="connect: connection refused"):
-        await node.client.raw("GET", "/api/v1/namespaces/default/pods/p:81/proxy/")
+        await node.client.request("GET", "/api/v1/namespaces/default/pods/p:81/proxy/")
     pod = await node.client.get(PODS, "p", "default")
     await node.client.delete(PODS, "p", "default")
 
@@ -89,7 +89,7 @@ async def test_a_port_of_a_node_is_answered_by_the_pod_that_has_it(node: Node) -
 async def test_agnhost_answers_what_it_is_told_to(node: Node, args: list[str], path: str, answer: bytes) -> None:
     env = [EnvVar(name="SERVE_PORT_8080", value="here")]
     await node.pod("p", image="registry.k8s.io/e2e-test-images/agnhost:2.59", args=args, env=env)
-    assert await node.client.raw("GET", f"/api/v1/namespaces/default/pods/p:8080/proxy/{path}") == answer
+    assert await node.client.request("GET", f"/api/v1/namespaces/default/pods/p:8080/proxy/{path}") == answer
 
 
 async def test_a_port_can_be_served_by_a_local_address(node: Node) -> None:
@@ -101,9 +101,9 @@ async def test_a_port_can_be_served_by_a_local_address(node: Node) -> None:
     port = server.sockets[0].getsockname()[1]
     try:
         await node.pod("p", ports=(80,), annotations={"simulation.steersman.dev/serve.80": f"127.0.0.1:{port}"})
-        assert await node.client.raw("GET", "/api/v1/namespaces/default/pods/p:80/proxy/") == b"real"
+        assert await node.client.request("GET", "/api/v1/namespaces/default/pods/p:80/proxy/") == b"real"
         node.cluster._servers._serves_local = False
-        told = await node.client.raw("GET", "/api/v1/namespaces/default/pods/p:80/proxy/x")
+        told = await node.client.request("GET", "/api/v1/namespaces/default/pods/p:80/proxy/x")
         assert msgspec.json.decode(told)["hostname"] == "p"
     finally:
         server.close()
@@ -112,17 +112,17 @@ async def test_a_port_can_be_served_by_a_local_address(node: Node) -> None:
 
 async def test_a_node_tells_of_itself(node: Node) -> None:
     await node.pod("p")
-    assert await node.client.raw("GET", f"{PROXY}healthz") == b"ok"
-    assert [each["metadata"]["name"] for each in (await node.client.plain(f"{PROXY}pods"))["items"]] == ["p"]
-    summary = await node.client.plain(f"{PROXY}stats/summary")
+    assert await node.client.request("GET", f"{PROXY}healthz") == b"ok"
+    assert [each["metadata"]["name"] for each in (await node.client.get_plain(f"{PROXY}pods"))["items"]] == ["p"]
+    summary = await node.client.get_plain(f"{PROXY}stats/summary")
     assert summary["node"]["nodeName"] == "node-0"
     assert summary["pods"][0]["podRef"]["name"] == "p"
-    assert (await node.client.plain(f"{PROXY}configz"))["kubeletconfig"]["maxPods"] == 110
-    metrics = (await node.client.raw("GET", f"{PROXY}metrics/resource")).decode()
+    assert (await node.client.get_plain(f"{PROXY}configz"))["kubeletconfig"]["maxPods"] == 110
+    metrics = (await node.client.request("GET", f"{PROXY}metrics/resource")).decode()
     assert 'container_memory_working_set_bytes{container="c",namespace="default",pod="p"} ' in metrics
-    assert "kubelet_running_pods 1" in (await node.client.raw("GET", f"{PROXY}metrics")).decode()
+    assert "kubelet_running_pods 1" in (await node.client.request("GET", f"{PROXY}metrics")).decode()
     with pytest.raises(StatusError):
-        await node.client.raw("GET", f"{PROXY}nope")
+        await node.client.request("GET", f"{PROXY}nope")
 
 
 async def test_a_nodes_port_obeys_the_api_server_alone(node: Node) -> None:
@@ -140,9 +140,9 @@ async def test_a_nodes_port_obeys_the_api_server_alone(node: Node) -> None:
     await eventually(runs)
     for target in ("pods", "containerLogs/default/victim/c", "run/default/victim/c?cmd=env", "healthz"):
         with pytest.raises(StatusError) as refused:
-            await node.client.raw("GET", f"/api/v1/namespaces/default/pods/host:10250/proxy/{target}")
+            await node.client.request("GET", f"/api/v1/namespaces/default/pods/host:10250/proxy/{target}")
         assert refused.value.code == 401
-    assert json.loads(await node.client.raw("GET", "/api/v1/nodes/node-0/proxy/pods"))["kind"] == "PodList"
+    assert json.loads(await node.client.request("GET", "/api/v1/nodes/node-0/proxy/pods"))["kind"] == "PodList"
     session = await node.spdy("/portForward/default/host", "portforward.k8s.io")
     running = asyncio.create_task(session.run())
     fields = {"port": "10250", "requestid": "0"}
@@ -356,4 +356,4 @@ async def test_a_webhook_by_a_service_reaches_a_pod(node: Node) -> None:
 async def test_what_a_simulated_container_serves_is_no_tls(node: Node) -> None:
     await node.pod("p", ports=(8443,))
     with pytest.raises(StatusError, match="http: server gave HTTP response to HTTPS client"):
-        await node.client.raw("GET", "/api/v1/namespaces/default/pods/https:p:8443/proxy/")
+        await node.client.request("GET", "/api/v1/namespaces/default/pods/https:p:8443/proxy/")

@@ -245,6 +245,15 @@ async def test_a_pod_that_is_asked_as_a_webhook_refuses_and_says_why_once(node: 
     assert len(await told()) == 1
 
 
+async def test_a_service_without_a_ready_pod_refuses_connections(node: Node) -> None:
+    spec = ServiceSpec(selector={"app": "w"}, ports=[ServicePort(port=443)])
+    service = Service(metadata=ObjectMeta(name="w", namespace="default"), spec=spec)
+    address = (await node.client.create(SERVICES, service)).spec.cluster_ip
+    await configure(node, certificates_of(["w.default.svc"])[0])
+    with pytest.raises(StatusError, match=f"dial tcp {address}:443: connect: connection refused"):
+        await make(node, "a")
+
+
 async def test_a_switch_has_it_allow(node: Node) -> None:
     await serve(node, {"simulation.steersman.dev/webhooks": "allow"})
     await configure(node, certificates_of(["w.default.svc"])[0])
@@ -276,7 +285,7 @@ async def test_apis_of_pods_have_no_resources_then(node: Node) -> None:
         return any(each.type == "Available" and each.status == "True" for each in found.status.conditions)
 
     assert await eventually(is_available)
-    assert b'"resources":[]' in await node.client.raw("GET", "/apis/things.example.com/v1")
+    assert b'"resources":[]' in await node.client.request("GET", "/apis/things.example.com/v1")
     await node.client.create(NAMESPACES, Namespace(metadata=ObjectMeta(name="gone")))
     await node.client.delete(NAMESPACES, "gone")
 

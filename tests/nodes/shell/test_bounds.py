@@ -12,7 +12,7 @@ from typing import Final
 
 import pytest
 
-from steersman.nodes.shell.effects import Answer, Read, ReadLine, Source, Wait, World, Write
+from steersman.nodes.shell.effects import Answer, InputBuffer, Read, ReadLine, Wait, World, Write
 from steersman.nodes.shell.shell import Shell
 
 _HELD: Final = 0.05
@@ -27,7 +27,7 @@ _FEW: Final = dict(list(_FILES.items())[:150])
 def _play(words: list[str], files: dict[str, bytes], stdin: bytes) -> tuple[float, bytes, int | None]:
     """Run a command for some effects: the longest time between two, what it wrote, its exit code if it has ended."""
     world = World("pod", {}, lambda: 1_800_000_000.0, dict(files))
-    source = Source()
+    source = InputBuffer()
     source.add(stdin)
     course = Shell(world).run(words)
     answer: Answer = None

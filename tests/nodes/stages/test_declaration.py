@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from steersman.nodes.stages.declaration import StageError, Step, read_stage, steps_of
-from steersman.nodes.stages.given import Stages
+from steersman.nodes.stages.stage_set import Stages
 from tests.nodes.stages.samples import ENDS, RUNS, Plain, selecting, stage, where
 
 
@@ -69,7 +69,7 @@ def test_what_was_said_before_there_were_steps_becomes_steps() -> None:
 def test_what_cannot_be_followed_is_told_with_its_file_and_name(spec: Plain, told: str) -> None:
     manifest: dict[str, Any] = stage("mine", **{"selector": {}, **spec})
     with pytest.raises(StageError) as refused:
-        Stages.of([("a.yaml", manifest)])
+        Stages.parse([("a.yaml", manifest)])
     assert str(refused.value).startswith("a.yaml: Stage mine: ")
     assert told in str(refused.value)
 
@@ -80,6 +80,6 @@ def test_another_version_is_refused() -> None:
 
 
 def test_a_kind_without_stages_has_no_lifecycle() -> None:
-    stages = Stages.of([("a", RUNS), ("b", ENDS)])
+    stages = Stages.parse([("a", RUNS), ("b", ENDS)])
     assert (stages.pods is None, stages.nodes is None) == (False, True)
-    assert Stages.of([("a", stage("n", "Node", selector={}))]).pods is None
+    assert Stages.parse([("a", stage("n", "Node", selector={}))]).pods is None

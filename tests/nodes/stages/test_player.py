@@ -21,9 +21,9 @@ from steersman.nodes.kubelets import Kubelets
 from steersman.nodes.node_set import NodeSet
 from steersman.nodes.server.servers import NodeServers
 from steersman.nodes.simulated_node import NodeTemplate, SimulatedNode
-from steersman.nodes.stages.given import Stages
 from steersman.nodes.stages.player import MOST_OBJECT
 from steersman.nodes.stages.players import StagePlayers
+from steersman.nodes.stages.stage_set import Stages
 from steersman.testing import Environment
 from steersman.testing.clock import Clock
 from tests.nodes.stages.samples import ENDS, RUNS, Plain, selecting, stage, where
@@ -74,7 +74,7 @@ async def begin() -> AsyncIterator[Begin]:
             informers, events = Informers(client), Broadcaster(client)
             hosts, ranges = IPv4Network("172.16.0.0/12"), IPv4Network("10.128.0.0/9")
             node = SimulatedNode("node-0", 0, NodeTemplate(), hosts, ranges)
-            given = Stages.of([("test", each) for each in stages], seed=1)
+            given = Stages.parse([("test", each) for each in stages], seed=1)
             players = StagePlayers(client, informers, events, {"node-0": node}, given)
             kubelets = Kubelets(client, informers, events, NodeSet([node]), NodeServers([node], Containers()), players)
             informers.start()

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from steersman.nodes.stages.declaration import Requirement, read_stage
-from steersman.nodes.stages.selection import LONGEST_DELAY, Lifecycle, Seen, duration_of, holds, weight_of
+from steersman.nodes.stages.selection import LONGEST_DELAY, Lifecycle, ObjectSnapshot, duration_of, is_met, weight_of
 from tests.nodes.stages.samples import Plain, selecting, stage, where
 
 NOW = 1_700_000_000.0
@@ -23,12 +23,12 @@ def lifecycle(*stages: Plain) -> Lifecycle:
     return found
 
 
-def seen(**metadata: Any) -> Seen:
+def snapshot(**metadata: Any) -> ObjectSnapshot:
     obj = {"metadata": metadata, "status": {"phase": "Running"}}
-    return Seen(json.dumps(obj), metadata.get("labels", {}), metadata.get("annotations", {}))
+    return ObjectSnapshot(json.dumps(obj), metadata.get("labels", {}), metadata.get("annotations", {}))
 
 
-def drawn(found: Lifecycle, obj: Seen, times: int = 2000) -> Counter[str]:
+def drawn(found: Lifecycle, obj: ObjectSnapshot, times: int = 2000) -> Counter[str]:
     stages = [found.stage_of(obj) for _ in range(times)]
     return Counter("" if each is None else each.name for each in stages)
 
@@ -54,7 +54,7 @@ def drawn(found: Lifecycle, obj: Seen, times: int = 2000) -> Counter[str]:
     ],
 )
 def test_requirements(operator: Any, values: tuple[str, ...], found: Any, selected: bool) -> None:
-    assert holds(Requirement("", operator, values), found) is selected
+    assert is_met(Requirement("", operator, values), found) is selected
 
 
 def test_all_of_a_selector_has_to_hold_and_an_empty_one_selects_everything() -> None:
@@ -67,10 +67,10 @@ def test_all_of_a_selector_has_to_hold_and_an_empty_one_selects_everything() -> 
         ),
         stage("without"),
     )
-    assert drawn(found, seen(labels={"a": "b"}, annotations={"c": "d"}), 1) == {"all": 1}
-    assert drawn(found, seen(labels={"a": "b"}), 1) == {"": 1}
-    assert drawn(found, seen(labels={"a": "x"}, annotations={"c": "d"}), 1) == {"": 1}
-    assert drawn(lifecycle(stage("every", selector={})), seen(), 1) == {"every": 1}
+    assert drawn(found, snapshot(labels={"a": "b"}, annotations={"c": "d"}), 1) == {"all": 1}
+    assert drawn(found, snapshot(labels={"a": "b"}), 1) == {"": 1}
+    assert drawn(found, snapshot(labels={"a": "x"}, annotations={"c": "d"}), 1) == {"": 1}
+    assert drawn(lifecycle(stage("every", selector={})), snapshot(), 1) == {"every": 1}
 
 
 def test_weights_say_how_likely_a_stage_is() -> None:
@@ -81,19 +81,19 @@ def test_weights_say_how_likely_a_stage_is() -> None:
         stage("none", selector={}, weight=0),
         stage("says", selector={}, weight=0, weightFrom=weighed),
     )
-    counts = drawn(found, seen())
+    counts = drawn(found, snapshot())
     assert set(counts) == {"one", "three"}
     assert 2.4 < counts["three"] / counts["one"] < 3.7
-    assert drawn(found, seen(annotations={"weight": "1000000"}), 50) == {"says": 50}
+    assert drawn(found, snapshot(annotations={"weight": "1000000"}), 50) == {"says": 50}
 
 
 def test_without_weights_all_are_equal_but_those_that_are_no_number() -> None:
     weighed = {"jq": {"expression": ".metadata.annotations.weight"}}
     found = lifecycle(stage("a", selector={}), stage("b", selector={}), stage("c", selector={}, weightFrom=weighed))
-    assert set(drawn(found, seen(), 200)) == {"a", "b", "c"}
-    assert set(drawn(found, seen(annotations={"weight": "x"}), 200)) == {"a", "b"}
+    assert set(drawn(found, snapshot(), 200)) == {"a", "b", "c"}
+    assert set(drawn(found, snapshot(annotations={"weight": "x"}), 200)) == {"a", "b"}
     only = lifecycle(stage("c", selector={}, weightFrom=weighed))
-    assert drawn(only, seen(annotations={"weight": "0"}), 5) == {"c": 5}
+    assert drawn(only, snapshot(annotations={"weight": "0"}), 5) == {"c": 5}
 
 
 @pytest.mark.parametrize(
@@ -152,7 +152,7 @@ def test_durations_in_objects(found: Any, seconds: float | None) -> None:
 )
 def test_delays(delay: Plain, least: float, most: float) -> None:
     found = lifecycle(stage("s", selector={}, delay=delay))
-    obj = seen(annotations={"at": "2023-11-14T22:13:50Z"})
+    obj = snapshot(annotations={"at": "2023-11-14T22:13:50Z"})
     stages = found.stage_of(obj)
     assert stages is not None
     delays = [stages.delay(obj, NOW, found.random) for _ in range(100)]

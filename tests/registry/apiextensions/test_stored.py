@@ -68,9 +68,9 @@ async def test_even_a_small_one_is_judged_beside_the_loop(
     for name in names:
         monkeypatch.setattr(CustomResourceDefinitionStrategy, name, noted(name))
     c = await cluster(CUSTOM_RESOURCE_DEFINITIONS)
-    with bound(current().of("alice")):
+    with bound(current().for_user("alice")):
         made = await c.create(PLURAL, definition(), group=GROUP)
-    with bound(current().of("alice")):
+    with bound(current().for_user("alice")):
         await c.update(PLURAL, made, group=GROUP)
     assert len(threads) == 2
     assert main_thread() not in threads

@@ -15,11 +15,11 @@ from steersman.authorization.interface import Decision, Verdict
 from steersman.machinery.errors.status import StatusError
 from steersman.machinery.identity.action import Action
 from steersman.registry.authorization import (
-    judgement,
     localsubjectaccessreviews,
     selfsubjectaccessreviews,
     subjectaccessreviews,
 )
+from steersman.registry.authorization.review import require_valid
 from steersman.rest.context import Context
 
 KINDS = [
@@ -42,7 +42,7 @@ async def test_what_is_wrong_with_a_large_review_is_found_beside_the_loop(module
 
     def valid(errors):
         threads.append(threading.current_thread())
-        judgement.require_valid(errors)
+        require_valid(errors)
 
     monkeypatch.setattr(module, "require_valid", valid)
     requirements = [{"key": f"k{number}", "operator": "In", "values": ["!"]} for number in range(200)]

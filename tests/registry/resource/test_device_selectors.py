@@ -21,11 +21,11 @@ from steersman.api.resource.v1 import (
 from steersman.machinery.codec.serializer import from_plain
 from steersman.machinery.errors.field import Path
 from steersman.registry.resource.claim_validation import validate_selector
-from steersman.registry.resource.device_selectors import Verdict, judge
+from steersman.registry.resource.device_selectors import Verdict, check_expression
 from steersman.registry.resource.deviceclasses import DEVICE_CLASSES
 from steersman.registry.resource.resourceclaims import RESOURCE_CLAIMS
 from steersman.registry.resource.resourceclaimtemplates import RESOURCE_CLAIM_TEMPLATES
-from steersman.registry.resource.selector_verdicts import claim_selectors, judge_selectors
+from steersman.registry.resource.selector_verdicts import check_selectors, claim_selectors
 from steersman.rest.context import Context
 
 GROUP = "resource.k8s.io"
@@ -51,7 +51,7 @@ def device_class(*expressions: str) -> dict[str, Any]:
     ],
 )
 def test_expressions_over_devices_are_accepted(expression: str) -> None:
-    assert judge(expression, stored=False) == Verdict()
+    assert check_expression(expression, stored=False) == Verdict()
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ def test_expressions_over_devices_are_accepted(expression: str) -> None:
     ],
 )
 def test_what_selects_no_devices_is_told(expression: str, error: str) -> None:
-    assert judge(expression, stored=False).error == error
+    assert check_expression(expression, stored=False).error == error
 
 
 async def test_a_class_is_refused_with_the_place_of_the_expression(cluster: Callable[..., Any]) -> None:
@@ -119,8 +119,8 @@ async def test_claims_and_templates_are_held_to_the_same(cluster: Callable[..., 
 
 def test_stored_expressions_may_use_what_new_ones_may_not() -> None:
     expression = 'device.attributes["a"].b.includes("c")'
-    assert judge(expression, stored=True) == Verdict()
-    assert "undeclared reference to 'includes'" in (judge(expression, stored=False).error or "")
+    assert check_expression(expression, stored=True) == Verdict()
+    assert "undeclared reference to 'includes'" in (check_expression(expression, stored=False).error or "")
 
 
 @pytest.mark.parametrize("ahead", [True, False])
@@ -134,11 +134,11 @@ async def test_a_class_keeps_selectors_that_only_stored_ones_may_have(ahead: boo
     inquiry = DEVICE_CLASSES.inquiry(SimpleNamespace())
     ctx = Context()
     if ahead:
-        await inquiry.look_into(ctx, new, old)
-        assert len(ctx.found) == 1
+        await inquiry.look_up(ctx, new, old)
+        assert len(ctx.inquiry_result) == 1
     assert not list(strategy.validate_update(ctx, new, old))
     if ahead:
-        await inquiry.look_into(ctx, changed, old)
+        await inquiry.look_up(ctx, changed, old)
     (fault,) = strategy.validate_update(ctx, changed, old)
     assert fault.field == "spec.selectors[0].cel.expression"
 
@@ -170,7 +170,7 @@ async def test_selectors_are_judged_beside_the_loop() -> None:
             turns += 1
 
     counting = asyncio.create_task(count())
-    verdicts = await judge_selectors(selectors)
+    verdicts = await check_selectors(selectors)
     counting.cancel()
     assert len(verdicts) == 40
     assert set(verdicts.values()) == {Verdict()}

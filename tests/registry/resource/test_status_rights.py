@@ -13,7 +13,7 @@ from steersman.authorization.attributes import Attributes
 from steersman.authorization.interface import Decision, Verdict
 from steersman.machinery.codec.serializer import from_plain
 from steersman.machinery.identity.action import Action
-from steersman.registry.resource.status_rights import missing_rights
+from steersman.registry.resource.status_rights import missing_permissions
 from steersman.rest.context import Context
 
 NODE = {"nodeSelectorTerms": [{"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n1"]}]}]}
@@ -43,7 +43,7 @@ async def refused(new: ResourceClaim, old: ResourceClaim, *rights: str, user: Us
     """The fields that may not be changed."""
     action = Action("update", "resource.k8s.io", "v1", "resourceclaims", "status", "ns", "c")
     ctx = Context(user or UserInfo("alice"), action)
-    return [error.field for error in await missing_rights(Rights(rights), ctx, new, old)]
+    return [error.field for error in await missing_permissions(Rights(rights), ctx, new, old)]
 
 
 @pytest.mark.parametrize(

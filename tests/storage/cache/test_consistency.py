@@ -93,7 +93,7 @@ async def test_one_that_is_not_starts_over(
     spoil(cacher)
     await check(cacher, etcd.revisions)
     assert [type(error) for error in ends] == [Compacted]  # clients list anew
-    assert "/registry/pods/ is not what is stored, and starts over: at revision" in caplog.text
+    assert "/registry/pods/ differs from storage and is reloaded: at revision" in caplog.text
     await asyncio.wait_for(cacher.wait_until_ready(), 10)
     await check(cacher, etcd.revisions)
     assert cacher.counts.checks == {"success": 1, "failure": 1, "error": 0}

@@ -15,7 +15,7 @@ from steersman.storage.cache.entry import Entry, WatchEvent
 from steersman.storage.cache.index import FieldIndex
 from steersman.storage.interface import FutureRevision
 from steersman.storage.memory import MemoryStorage
-from steersman.work.yielding import FewAtOnce
+from steersman.work.yielding import IterationGate
 from tests.loop_turns import steps_of_turns, yield_often
 
 PODS = "/registry/pods/"
@@ -131,8 +131,8 @@ async def test_of_many_that_wait_for_it_few_go_on_in_a_turn_of_the_loop(
 async def test_who_waits_for_its_turn_is_not_too_late(
     storage: MemoryStorage, cacher: Cacher, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    class Slow(FewAtOnce):
-        async def turn(self, user: str = "") -> None:
+    class Slow(IterationGate):
+        async def pass_through(self, user: str = "") -> None:
             await asyncio.sleep(0.2)
 
     monkeypatch.setattr(cacher, "_woken", Slow(1))

@@ -45,7 +45,7 @@ async def test_keys_of_something_else_are_told(etcd_process: EtcdProcess) -> Non
     cluster = Cluster([etcd_process.url], None, "/registry")
     await cluster.store("/registry/services/web", b"10.0.0.1:80", 0)
     cluster.close()
-    with pytest.raises(StorageFormatError, match="/registry/services/web is not what an API server stores"):
+    with pytest.raises(StorageFormatError, match="/registry/services/web in etcd was not stored by an API server"):
         await EtcdStorage.open([etcd_process.url])
     other = await EtcdStorage.open([etcd_process.url], root="/own")
     await other.close()
@@ -75,8 +75,8 @@ async def test_what_a_member_wants_that_hangs_up_is_told_once(caplog: pytest.Log
 def test_a_member_that_hangs_up_may_want_a_certificate() -> None:
     told = why_silent([Endpoint("https://a:2379")], [StorageUnavailable("unexpected EOF")], "unexpected EOF")
     assert told == (
-        "no member of etcd answers: https://a:2379: unexpected EOF (if it asks for certificates, "
-        "it does not take this one or there is none: --etcd-certfile, --etcd-keyfile)"
+        "no member of etcd answers: https://a:2379: unexpected EOF (if it requires client certificates, "
+        "none is set or this one is not accepted: --etcd-certfile, --etcd-keyfile)"
     )
 
 

@@ -122,7 +122,7 @@ async def test_there_and_back_is_what_there_was(file: Path, cluster: Cluster, tm
 async def test_an_etcd_that_has_keys_is_left_as_it_is(file: Path, cluster: Cluster) -> None:
     await cluster.store("/registry/other", b"{}", 0)
     before = await cluster.state()
-    with pytest.raises(StorageFormatError, match="below /registry etcd has keys already"):
+    with pytest.raises(StorageFormatError, match="etcd already has keys below /registry"):
         await copy_to_etcd(file, cluster, ignore)
     assert await cluster.state() == before
 
@@ -145,7 +145,7 @@ async def test_half_a_copy_is_none_and_the_next_one_begins_anew(
     await cluster.store("/registry/left/over", b"{}", 0)
     with pytest.raises(StorageFormatError, match="run it again"):
         await opened(etcd_process)
-    with pytest.raises(StorageFormatError, match="not copied there completely"):
+    with pytest.raises(StorageFormatError, match="the copy below --etcd-prefix is incomplete"):
         await copy_to_sqlite(cluster, tmp_path / "half.db", ignore)
     assert not (tmp_path / "half.db").exists()
     await copy_to_etcd(file, cluster, ignore)
@@ -191,7 +191,7 @@ async def test_a_file_that_a_server_has_open_is_not_copied(file: Path, cluster: 
 
 async def test_a_file_that_is_there_is_not_written_over(file: Path, cluster: Cluster) -> None:
     before = contents(file)
-    with pytest.raises(StorageFormatError, match="there already"):
+    with pytest.raises(StorageFormatError, match="already exists"):
         await copy_to_sqlite(cluster, file, ignore)
     assert contents(file) == before
 

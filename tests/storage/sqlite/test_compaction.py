@@ -147,7 +147,7 @@ async def test_a_log_that_cannot_be_played_is_told_and_nothing_is_lost(
     store = await SQLiteStorage.open(path, compaction_interval=0, lease_interval=0)
     items = await overwritten(store, 250, 4, 4000)
     await store._checkpointer.caught_up()
-    assert f"the write-ahead log cannot be played into {path}: unable to open database file" in caplog.messages
+    assert f"a checkpoint of the write-ahead log into {path} failed: unable to open database file" in caplog.messages
     await store.close()
     store = await SQLiteStorage.open(path, compaction_interval=0, lease_interval=0)
     assert {item.key: item for item in (await store.range("/")).items} == {item.key: item for item in items}

@@ -32,20 +32,25 @@ async def file(tmp_path: Path) -> Path:
 async def test_it_is_of_one_moment_while_a_server_writes(file: Path, tmp_path: Path) -> None:
     store = await opened(file)
     writing = True
+    written = 0
+    more = asyncio.Event()
 
-    async def write() -> int:
-        number = 0
+    async def write() -> None:
+        nonlocal written
         while writing:  # two keys after each other, always: none is ever without the one before
-            await store.create(f"/registry/b/{number:06}/first", b"1")
-            await store.create(f"/registry/b/{number:06}/second", b"2")
-            number += 1
-        return number
+            await store.create(f"/registry/b/{written:06}/first", b"1")
+            await store.create(f"/registry/b/{written:06}/second", b"2")
+            written += 1
+            more.set()
 
     writer = asyncio.create_task(write())
     for number in range(5):
+        more.clear()
+        await more.wait()
         await asyncio.to_thread(snapshot.save, file, tmp_path / f"snapshot-{number}")
     writing = False
-    assert await writer > 1
+    await writer
+    assert written >= 5
     await store.close()
     for number in range(5):
         restored = tmp_path / f"restored-{number}.db"
@@ -141,7 +146,7 @@ async def test_what_is_stored_is_not_replaced_by_its_own_snapshot(file: Path) ->
 def test_a_file_that_is_there_is_not_replaced_unasked(file: Path, tmp_path: Path) -> None:
     snapshot.save(file, tmp_path / "snapshot")
     before = file.read_bytes()
-    with pytest.raises(StorageFormatError, match="there already"):
+    with pytest.raises(StorageFormatError, match="already exists"):
         snapshot.restore(tmp_path / "snapshot", file)
     assert file.read_bytes() == before
 

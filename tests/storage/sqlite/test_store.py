@@ -14,6 +14,7 @@ import subprocess
 import sys
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +52,24 @@ async def test_commits_are_on_the_disk_unless_that_is_not_asked_for(tmp_path: Pa
     again = await open_quiet(tmp_path / "store.db")
     assert (await again.get("/a")).value == b"1"
     await again.close()
+
+
+async def test_events_are_delivered_in_the_context_that_the_store_was_opened_in(tmp_path: Path) -> None:
+    owner: ContextVar[str] = ContextVar("owner", default="nobody")
+    token = owner.set("server")
+    store = await open_quiet(tmp_path / "store.db")
+    owner.reset(token)
+    delivered: list[str] = []
+
+    def deliver(events: Sequence[Event]) -> None:
+        delivered.append(owner.get())
+        owner.set("changed")
+
+    await store.subscribe("/", after_revision=0, deliver=deliver)
+    await store.create("/a", b"1")
+    await store.create("/b", b"1")
+    await store.close()
+    assert delivered == ["server", "server"]
 
 
 def leave(path: Path, content: bytes) -> None:

@@ -6,7 +6,7 @@ import time
 from functools import cache
 from typing import Final
 
-from steersman.nodes.shell.effects import Answer, Read, ReadLine, Source, Wait, World, Write
+from steersman.nodes.shell.effects import Answer, InputBuffer, Read, ReadLine, Wait, World, Write
 from steersman.nodes.shell.shell import Shell
 from tools.fuzz.target import Target, Wrong
 
@@ -66,7 +66,7 @@ def shell(data: bytes) -> str:
 def _longest(data: bytes) -> tuple[float, str]:
     """The longest time between two effects, and the end."""
     script, separator, stdin = data.partition(_STDIN)
-    source = Source()
+    source = InputBuffer()
     # what is read comes again and again, as a client may send much
     source.add((stdin if separator else script) * 50)
     words = ["sh", "-c", script.decode(errors="replace")] if separator else ["sh"]

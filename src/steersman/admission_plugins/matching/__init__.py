@@ -1,9 +1,9 @@
-"""Which webhooks and policies are about a request, and the object as each of them wants to see it.
+"""Matching of requests to webhooks and policies, and conversion of objects to the matched version.
 
 Follows k8s.io/apiserver `admission/plugin/webhook/predicates`, `admission/plugin/policy/matching` and
 `admission/conversion.go`.
 
-- `rules.RuleIndex`: finds those whose rules a request meets, remembered by kind of request.
-- `selectors.Selecting`: what their namespace and object selectors say.
-- `versions.Versions`: the object in the version that was matched, and what came back of it.
+- `rules.RuleIndex`: finds entries whose rules match a request; results are cached by kind of request.
+- `selectors.SelectorMatcher`: checks namespace and object selectors.
+- `versions.Conversions`: converts objects to the matched version and back.
 """

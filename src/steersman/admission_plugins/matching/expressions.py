@@ -1,4 +1,4 @@
-"""What expressions of webhooks and policies are evaluated with. Slow to import: expressions are."""
+"""Variables and authorizer calls for expressions of webhooks and policies. The import is slow, as it loads CEL."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Any, Final
 
 from steersman.admission.interface import Attributes
 from steersman.admission_plugins.matching.request import admission_request
-from steersman.admission_plugins.matching.rules import Seen
-from steersman.admission_rules.answers import Answers
+from steersman.admission_plugins.matching.rules import MatchedResource
+from steersman.admission_rules.answers import AuthorizerAnswers
 from steersman.admission_rules.evaluation import Inputs
 from steersman.authentication.user import UserInfo, service_account_groups, service_account_username
 from steersman.authorization.attributes import Attributes as Asked
@@ -20,12 +20,12 @@ from steersman.machinery.identity.action import Action
 _ANY_VERSION: Final = "*"
 
 
-def inputs_of(
-    attributes: Attributes, seen: Seen, obj: Any, old: Any, namespace: Mapping[str, Any] | None = None
+def expression_inputs(
+    attributes: Attributes, matched: MatchedResource, obj: Any, old: Any, namespace: Mapping[str, Any] | None = None
 ) -> Inputs:
-    """The variables of a request as it was matched; the objects are plain data of that version, None for none."""
+    """Return the variables of a matched request; `obj` and `old` are plain data in the matched version, or None."""
     action = attributes.action
-    request = admission_request(attributes, seen) | {"object": None, "oldObject": None}
+    request = admission_request(attributes, matched) | {"object": None, "oldObject": None}
     return Inputs(
         object=obj,
         old_object=old,
@@ -39,12 +39,12 @@ def inputs_of(
     )
 
 
-def answers_about(attributes: Attributes, authorizer: Authorizer) -> Answers:
-    """What the authorizer answers expressions about one request: what is answered is not asked again."""
+def authorizer_answers(attributes: Attributes, authorizer: Authorizer) -> AuthorizerAnswers:
+    """Return the authorizer's verdicts for expressions of one request. Each authorization check is made only once."""
     user = attributes.user
 
     def ask(check: Check) -> Any:
-        asked = _asked(check, user)
+        asked = _question(check, user)
         verdict = authorizer.authorize(asked)
         if isinstance(verdict, Verdict):
             return _answer(verdict)
@@ -55,14 +55,14 @@ def answers_about(attributes: Attributes, authorizer: Authorizer) -> Answers:
 
         return answered()
 
-    return Answers(ask, attributes.answers)
+    return AuthorizerAnswers(ask, attributes.authorizer_answers)
 
 
 def _answer(verdict: Verdict) -> Answer:
     return Answer(verdict.allowed, verdict.reason, verdict.error)
 
 
-def _asked(check: Check, user: UserInfo) -> Asked:
+def _question(check: Check, user: UserInfo) -> Asked:
     if check.service_account is not None:
         namespace, name = check.service_account
         user = UserInfo(service_account_username(namespace, name), groups=service_account_groups(namespace))

@@ -1,4 +1,4 @@
-"""A request as webhooks and expressions are told of it: an AdmissionRequest without its objects (admission/v1)."""
+"""AdmissionRequest (admission/v1) of a write, for webhooks and expressions, without its objects."""
 
 from __future__ import annotations
 
@@ -7,20 +7,19 @@ from typing import Any, Final
 import msgspec
 
 from steersman.admission.interface import CREATE, UPDATE, Attributes
-from steersman.admission_plugins.matching.rules import Seen
+from steersman.admission_plugins.matching.rules import MatchedResource
 from steersman.api.meta.v1 import CreateOptions, DeleteOptions, UpdateOptions
 from steersman.machinery.codec.serializer import to_plain
 from steersman.machinery.identity.schema import GroupVersionKind
 
 
-def admission_request(attributes: Attributes, seen: Seen, uid: str = "") -> dict[str, Any]:
-    """The members of an AdmissionRequest but object and oldObject, as JSON has them; `seen` is as what a rule has
-    matched it."""
+def admission_request(attributes: Attributes, matched: MatchedResource, uid: str = "") -> dict[str, Any]:
+    """Return an AdmissionRequest as plain data without object and oldObject; `matched` is the matched resource."""
     action, user = attributes.action, attributes.user
     request: dict[str, Any] = {
         "uid": uid,
-        "kind": _kind(seen.kind),
-        "resource": _resource(seen.group, seen.version, seen.resource),
+        "kind": _kind(matched.kind),
+        "resource": _resource(matched.group, matched.version, matched.resource),
         "requestKind": _kind(attributes.kind),
         "requestResource": _resource(action.group, action.version, action.resource),
         "operation": attributes.operation,
@@ -28,7 +27,7 @@ def admission_request(attributes: Attributes, seen: Seen, uid: str = "") -> dict
         "options": _options(attributes),
     }
     optional = {
-        "subResource": seen.subresource,
+        "subResource": matched.subresource,
         "requestSubResource": action.subresource,
         "name": attributes.name,
         "namespace": action.namespace,
@@ -53,8 +52,10 @@ def _resource(group: str, version: str, resource: str) -> dict[str, str]:
 
 
 def _options(attributes: Attributes) -> dict[str, Any] | None:
-    """The options of a request as those of its operation: what patches, and what may create by another verb, is asked
-    for by the options of that verb. None where there are none."""
+    """Return the options of a request in the kind that belongs to its operation, None if it has no options.
+
+    A PATCH, or a create by another verb, arrives with options of that verb.
+    """
     given = attributes.options
     if given is None or isinstance(given, DeleteOptions):
         return None if given is None else _plain(given)

@@ -1,8 +1,7 @@
-"""Rules of webhooks and policies, and which of them a request meets.
+"""Rules of webhooks and policies, and an index that finds the rules that match a request.
 
-What a rule says depends on the operation, the resource and whether it is in a namespace, and hardly ever on a name. So
-the answer is worked out once for each such request and remembered: a request that nothing matches pays one look-up,
-however many webhooks there are.
+A rule depends on the operation, the resource and its scope, and rarely on a name. So the result is computed once for
+each such kind of request and cached. A request without matches costs one lookup, however many webhooks there are.
 """
 
 from __future__ import annotations
@@ -33,12 +32,12 @@ _EXEMPT: Final = frozenset(
         "MutatingAdmissionPolicyBinding",
     }
 )
-_MOST_REMEMBERED: Final = 10_000
-"""Kinds of requests."""
+_MAX_CACHED: Final = 10_000
+"""Most kinds of requests with cached results."""
 
 
 class Rule(Protocol):
-    """What the rules of webhooks and of policies have in common (admissionregistration/v1 RuleWithOperations)."""
+    """Common members of the rules of webhooks and policies (admissionregistration/v1 RuleWithOperations)."""
 
     @property
     def operations(self) -> Sequence[str]: ...
@@ -52,9 +51,11 @@ class Rule(Protocol):
     def scope(self) -> str | None: ...
 
 
-class Seen(Struct, frozen=True):
-    """A request as a rule has matched it: its own resource and kind, or, by matchPolicy Equivalent, those of another
-    version of the same objects."""
+class MatchedResource(Struct, frozen=True):
+    """Resource and kind that a rule matched: the request's own, or an equivalent in another version.
+
+    An equivalent version is only matched with matchPolicy Equivalent.
+    """
 
     group: str
     version: str
@@ -64,47 +65,52 @@ class Seen(Struct, frozen=True):
 
 
 class Entry(Struct, Generic[E], frozen=True):
-    """Something with rules. Rules that name objects (of policies) count for those alone; `excluded` ones for what the
-    others match; without any rules it is about everything if `all_without_rules`."""
+    """A webhook, policy or binding with its rules.
+
+    A request must match one of `rules` and none of `excluded`. A rule of a policy may be limited to named objects. With
+    `all_without_rules` an entry without rules matches every request.
+    """
 
     value: E
     rules: Sequence[Rule]
     excluded: Sequence[Rule] = ()
     equivalent: bool = True
-    """Whether a rule may name another version of the resource (matchPolicy Equivalent)."""
+    """True if rules may match another version of the request's resource (matchPolicy Equivalent)."""
     all_without_rules: bool = False
 
     @property
     def names_objects(self) -> bool:
-        """Whether it depends on the name of the object."""
+        """Return True if a rule depends on the name of the object."""
         return any(_names(rule) for rule in (*self.rules, *self.excluded))
 
 
 def is_exempt(attributes: Attributes) -> bool:
-    """Whether a request is about what configures webhooks and policies, which none of them is asked about."""
+    """Return True for a write of a webhook or policy configuration: webhooks and policies never apply to these."""
     kind = attributes.kind
     return kind.group == _GROUP and kind.kind in _EXEMPT
 
 
 class RuleIndex(Generic[E]):
-    """Entries in their order, of which those are found that a request is about."""
+    """Ordered entries, indexed by the requests that their rules match."""
 
     def __init__(self, entries: Iterable[Entry[E]], mapper: RESTMapper) -> None:
         self._entries: Final = tuple(entries)
         self._mapper: Final = mapper
         self._revision = mapper.revision
-        self._known: BoundedCache[tuple[str, str, str, str, str, bool], tuple[_Found[E], ...]] = BoundedCache(
-            _MOST_REMEMBERED
+        self._cached: BoundedCache[tuple[str, str, str, str, str, bool], tuple[_CachedEntry[E], ...]] = BoundedCache(
+            _MAX_CACHED
         )
 
-    def of(self, attributes: Attributes) -> Sequence[tuple[E, Seen]]:
-        """What is about a request, in order, and as what it is seen. Raises StatusError 500 where it would have to be
-        seen as a resource without a kind."""
+    def matching(self, attributes: Attributes) -> Sequence[tuple[E, MatchedResource]]:
+        """Return the values of the entries that match a request, in order, each with the matched resource.
+
+        Raises StatusError 500 if the matched resource has no kind.
+        """
         if not self._entries:
             return ()
         if self._revision != self._mapper.revision:
             self._revision = self._mapper.revision
-            self._known.forget()
+            self._cached.forget()
         action = attributes.action
         key = (
             attributes.operation,
@@ -114,90 +120,99 @@ class RuleIndex(Generic[E]):
             action.subresource,
             not action.namespace,
         )
-        found = self._known[key]
+        found = self._cached[key]
         if found is None:
-            found = tuple(self._look(attributes))
-            self._known.keep(key, found)
+            found = tuple(self._find(attributes))
+            self._cached.keep(key, found)
         if not found:
             return ()
-        return [(each.entry.value, seen) for each in found if (seen := each.seen_of(attributes)) is not None]
+        return [
+            (each.entry.value, matched) for each in found if (matched := each.matched_resource(attributes)) is not None
+        ]
 
-    def _look(self, attributes: Attributes) -> Iterable[_Found[E]]:
+    def _find(self, attributes: Attributes) -> Iterable[_CachedEntry[E]]:
         request = _Request(attributes, self._mapper)
         for entry in self._entries:
             if entry.names_objects:
-                yield _ByName(entry, request)
-            elif (seen := request.seen_by(entry, None)) is not None:
-                yield _Always(entry, seen)
+                yield _NamedEntry(entry, request)
+            elif (matched := request.match(entry, None)) is not None:
+                yield _UnnamedEntry(entry, matched)
 
 
-class _Found(Protocol[E]):
+class _CachedEntry(Protocol[E]):
     @property
     def entry(self) -> Entry[E]: ...
 
-    def seen_of(self, attributes: Attributes) -> Seen | None:
-        """As what a request is seen, None if the entry is not about it."""
+    def matched_resource(self, attributes: Attributes) -> MatchedResource | None:
+        """Return the matched resource of a request, None if the entry does not match."""
 
 
-class _Always(Struct, Generic[E], frozen=True):
+class _UnnamedEntry(Struct, Generic[E], frozen=True):
     entry: Entry[E]
-    seen: Seen
+    matched: MatchedResource
 
-    def seen_of(self, attributes: Attributes) -> Seen | None:
-        return self.seen
+    def matched_resource(self, attributes: Attributes) -> MatchedResource | None:
+        return self.matched
 
 
-class _ByName(Struct, Generic[E], frozen=True):
+class _NamedEntry(Struct, Generic[E], frozen=True):
     entry: Entry[E]
     request: _Request
 
-    def seen_of(self, attributes: Attributes) -> Seen | None:
-        return self.request.seen_by(self.entry, attributes.name)
+    def matched_resource(self, attributes: Attributes) -> MatchedResource | None:
+        return self.request.match(self.entry, attributes.name)
 
 
 class _Request:
-    """What rules look at of a request, the same for all requests that are alike but for names."""
+    """The parts of a request that rules depend on, the same for all requests that differ only in names."""
 
     def __init__(self, attributes: Attributes, mapper: RESTMapper) -> None:
         action = attributes.action
         self._operation: Final = attributes.operation
-        self._own: Final = Seen(action.group, action.version, action.resource, action.subresource, attributes.kind)
+        self._own: Final = MatchedResource(
+            action.group, action.version, action.resource, action.subresource, attributes.kind
+        )
         self._equivalents: Final = tuple(
-            Seen(each.group, each.version, each.resource.plural, action.subresource, _kind_of(each, self._own))
+            MatchedResource(
+                each.group, each.version, each.resource.plural, action.subresource, _kind_of(each, self._own)
+            )
             for each in mapper.equivalents(action.group, action.version, action.resource)
         )
         self._is_namespace: Final = (action.group, action.resource) == ("", "namespaces")
         self._in_namespace: Final = bool(action.namespace)
 
-    def seen_by(self, entry: Entry[E], name: str | None) -> Seen | None:
-        """As what an entry sees the request; `name` is that of the object. Raises StatusError."""
-        if self._matched(entry.excluded, entry, name) is not None:
+    def match(self, entry: Entry[E], name: str | None) -> MatchedResource | None:
+        """Return the resource that an entry matches, None if it does not match. Raises StatusError.
+
+        `name` is the name of the object.
+        """
+        if self._match_rules(entry.excluded, entry, name) is not None:
             return None
         if not entry.rules and entry.all_without_rules:
             return self._own
-        return self._matched(entry.rules, entry, name)
+        return self._match_rules(entry.rules, entry, name)
 
-    def _matched(self, rules: Sequence[Rule], entry: Entry[E], name: str | None) -> Seen | None:
+    def _match_rules(self, rules: Sequence[Rule], entry: Entry[E], name: str | None) -> MatchedResource | None:
         for rule in rules:
-            if self._meets(rule, self._own, name):
+            if self._rule_matches(rule, self._own, name):
                 return self._own
         if entry.equivalent:
             for rule in rules:
                 for each in self._equivalents:
-                    if self._meets(rule, each, name):
+                    if self._rule_matches(rule, each, name):
                         if not each.kind.kind:
                             shown = f"{each.group}/{each.version}, Resource={each.resource}"
                             raise _unknown_kind(shown)
                         return each
         return None
 
-    def _meets(self, rule: Rule, seen: Seen, name: str | None) -> bool:
+    def _rule_matches(self, rule: Rule, matched: MatchedResource, name: str | None) -> bool:
         if not (
             self._in_scope(rule.scope)
-            and _among(self._operation, rule.operations)
-            and _among(seen.group, rule.api_groups)
-            and _among(seen.version, rule.api_versions)
-            and _is_resource(rule.resources, seen.resource, seen.subresource)
+            and _contains(self._operation, rule.operations)
+            and _contains(matched.group, rule.api_groups)
+            and _contains(matched.version, rule.api_versions)
+            and _is_resource(rule.resources, matched.resource, matched.subresource)
         ):
             return False
         names = _names(rule)
@@ -215,8 +230,8 @@ def _unknown_kind(shown: str) -> StatusError:
     return internal(f"unable to convert to {shown}: unknown kind")
 
 
-def _kind_of(served: ServedResource, own: Seen) -> GroupVersionKind:
-    """The kind of a resource of another version, or of the same subresource there: an empty one if there is none."""
+def _kind_of(served: ServedResource, own: MatchedResource) -> GroupVersionKind:
+    """Return the kind of a resource in another version, or of its subresource; an empty kind if it is not served there."""
     if not own.subresource:
         return served.form.gvk
     for each in served.subresources:
@@ -230,7 +245,7 @@ def _names(rule: Rule) -> Sequence[str]:
     return names
 
 
-def _among(wanted: str, given: Sequence[str]) -> bool:
+def _contains(wanted: str, given: Sequence[str]) -> bool:
     return wanted in given or _ANY in given
 
 

@@ -14,12 +14,12 @@ from steersman.rest.objects import Objects
 
 _NAMESPACES: Final = GroupResource("", "namespaces")
 
-Compiled = Selector | StatusError
-"""A selector, or what is said of one that cannot be read: upstream reads it when a request comes, and fails there."""
+ParsedSelector = Selector | StatusError
+"""A selector, or the error of one that cannot be parsed: upstream parses it at each request and fails then."""
 
 
-def compiled(given: Any) -> Compiled:
-    """The selector that a `meta/v1 LabelSelector` stands for; without one, everything."""
+def parse_selector(given: Any) -> ParsedSelector:
+    """Return the selector of a `meta/v1 LabelSelector`; None selects everything."""
     if given is None:
         return EVERYTHING
     try:
@@ -28,29 +28,35 @@ def compiled(given: Any) -> Compiled:
         return internal(error)
 
 
-class Selecting:
-    """Whether selectors let a request through."""
+class SelectorMatcher:
+    """Checks requests against selectors."""
 
     def __init__(self, namespaces: Objects) -> None:
         self._namespaces: Final = namespaces
 
-    async def look_up(self, attributes: Attributes) -> None:
-        """Has the namespace of a request known, which another server may just have made; upstream looks once more, too,
-        before it says that there is none. Raises StatusError 429, 500."""
-        namespace = attributes.action.namespace
-        if namespace and not self._namespaces.has("", namespace) and not _brings_labels(attributes):
-            await self._namespaces.look_up("", namespace)
+    async def refresh_namespace(self, attributes: Attributes) -> None:
+        """Read the namespace of a request from storage if it is unknown, because another server may just have created
+        it.
 
-    def selects(self, attributes: Attributes, in_namespaces: Compiled, of_objects: Compiled) -> bool:
-        """For a request that rules have matched. Raises StatusError for a selector that cannot be judged by, and 404
-        for a namespace that is not there, unless the other selector is against it."""
+        Upstream reads it once more too before it reports a missing namespace. Raises StatusError 429, 500.
+        """
+        namespace = attributes.action.namespace
+        if namespace and not self._namespaces.is_cached("", namespace) and not _is_namespace_write(attributes):
+            await self._namespaces.refresh("", namespace)
+
+    def matches(self, attributes: Attributes, in_namespaces: ParsedSelector, of_objects: ParsedSelector) -> bool:
+        """Return True if both selectors match a request that rules have matched.
+
+        Raises the StatusError of a selector that cannot be parsed, and StatusError 404 for a missing namespace, unless
+        the object selector does not match.
+        """
         failure: StatusError | None = None
         try:
-            if not self._is_in(attributes, in_namespaces):
+            if not self._namespace_matches(attributes, in_namespaces):
                 return False
         except StatusError as error:
             failure = error
-        if not _is_selected(attributes, of_objects):
+        if not _object_matches(attributes, of_objects):
             return False
         if failure is not None:
             raise failure
@@ -58,7 +64,7 @@ class Selecting:
             raise of_objects
         return True
 
-    def _is_in(self, attributes: Attributes, selector: Compiled) -> bool:
+    def _namespace_matches(self, attributes: Attributes, selector: ParsedSelector) -> bool:
         action = attributes.action
         about_namespaces = action.resource == "namespaces"
         if not action.namespace and not about_namespaces:
@@ -67,24 +73,24 @@ class Selecting:
             raise selector
         if selector.empty:
             return True
-        if _brings_labels(attributes):
+        if _is_namespace_write(attributes):
             labels: Mapping[str, str] | None = attributes.obj.metadata.labels
         else:
-            found = attributes.namespace or self._namespaces.known("", action.namespace, NAMESPACE)
+            found = attributes.namespace or self._namespaces.read_cached("", action.namespace, NAMESPACE)
             labels = None if found is None else found.labels
         if labels is None:
             raise not_found(_NAMESPACES, action.namespace)
         return selector.matches(labels)
 
 
-def _brings_labels(attributes: Attributes) -> bool:
-    """Whether the object of the request is the namespace whose labels count."""
+def _is_namespace_write(attributes: Attributes) -> bool:
+    """Return True if the request's object is a namespace, whose own new labels count."""
     action = attributes.action
     return action.resource == "namespaces" and not action.subresource and attributes.operation in (CREATE, UPDATE)
 
 
-def _is_selected(attributes: Attributes, selector: Compiled) -> bool:
-    """Whether the object, or what it was, is selected; one that cannot be read is told of by the caller."""
+def _object_matches(attributes: Attributes, selector: ParsedSelector) -> bool:
+    """Return True if the selector matches the new or the old object. An unparsable selector counts as a match here."""
     if isinstance(selector, StatusError) or selector.empty:
         return True
     matches: Callable[[Mapping[str, str]], bool] = selector.matches

@@ -1,8 +1,7 @@
-"""The object of a request in the version that webhooks and policies ask for, and what comes back of it
-(apiserver `admission/conversion.go`).
+"""Conversion of a request's objects to the version that webhooks and policies match, and back.
 
-Plugins have objects of the version they are stored in, or of a subresource's own kind. Those of definitions are of the
-request's version, as they are converted where they are stored (`Resource.conversion`).
+Follows apiserver `admission/conversion.go`. Plugins get objects in the stored version, or of a subresource's own kind.
+Custom resources are in the request's version, because they are converted when they are stored (`Resource.conversion`).
 """
 
 from __future__ import annotations
@@ -11,107 +10,112 @@ from functools import partial
 from typing import Any, Final
 
 from steersman.admission.interface import Attributes
-from steersman.admission_plugins.matching.rules import Seen
+from steersman.admission_plugins.matching.rules import MatchedResource
 from steersman.catalogue.rest_mapper import RESTMapper
 from steersman.endpoints.discovery import ServedResource
 from steersman.kinds.kind import Kind
 from steersman.kinds.open import OpenKind
 from steersman.machinery.errors.status import internal
 from steersman.machinery.identity.schema import GroupVersionKind
-from steersman.rest.conversion import Conversion, settled
+from steersman.rest.conversion import Conversion, run_with_conversions
 from steersman.rest.resource import OtherVersion
 from steersman.work.offloading import offload
 
 
-class Form:
-    """How the objects of one request become those of a version, and again what plugins have of them."""
+class VersionConversion:
+    """Conversion between the plugins' version of a request's objects and one other version."""
 
     def __init__(self, kind: Kind[Any], served: ServedResource | None, of_request: Kind[Any]) -> None:
         self.kind: Final = kind
-        """That of the version."""
+        """Kind in the other version."""
         self._of_request: Final = of_request
         self._other: Final = None if served is None else served.other
         self._conversion: Final[Conversion | None] = None if served is None else served.resource.conversion
 
     @property
     def converts(self) -> bool:
-        """Whether objects are of another version than what plugins have."""
+        """Return True if the other version differs from the plugins' version."""
         return self._conversion is not None or self._other is not None
 
-    async def made(self, attributes: Attributes, obj: Any) -> Any:
-        """An object of this version. It may be the same object, or share parts with it: nothing may change it. Raises
-        StatusError of a webhook that converts."""
+    async def convert(self, attributes: Attributes, obj: Any) -> Any:
+        """Return an object in the other version. It may be or share parts with `obj`: do not change it.
+
+        Raises StatusError if a conversion webhook fails.
+        """
         conversion = self._conversion
         if conversion is not None:
             source, target = self._kinds(conversion)
-            return await settled(conversion.converted, obj, source, target)
+            return await run_with_conversions(conversion.convert, obj, source, target)
         if self._other is None:
             return obj
         return await offload(self._other.from_hub, obj)
 
-    async def taken_back(self, attributes: Attributes, obj: Any) -> Any:
-        """What plugins have of an object of this version, which is defaulted first and may be used up. Raises
-        StatusError of a webhook that converts."""
+    async def convert_back(self, attributes: Attributes, obj: Any) -> Any:
+        """Return an object of the other version in the plugins' version, after setting its defaults. `obj` may be
+        changed.
+
+        Raises StatusError if a conversion webhook fails.
+        """
         conversion, other = self._conversion, self._other
         if conversion is not None:
             await offload(self.kind.default, obj)
             target, source = self._kinds(conversion)
-            return await settled(conversion.converted, obj, source, target)
-        return await offload(partial(_hub, self.kind, other), obj)
+            return await run_with_conversions(conversion.convert, obj, source, target)
+        return await offload(partial(_to_stored_version, self.kind, other), obj)
 
     def _kinds(self, conversion: Conversion) -> tuple[OpenKind, OpenKind]:
-        """That of the request, and that of the version."""
+        """Return the kinds in the request's version and in the other version."""
         return conversion.kinds[self._of_request.api_version], conversion.kinds[self.kind.api_version]
 
-    def document(self, obj: Any) -> bytes:
-        """The JSON of an object of this version, with kind, apiVersion and resourceVersion."""
+    def encode(self, obj: Any) -> bytes:
+        """Return the JSON of an object of the other version, with kind, apiVersion and resourceVersion."""
         return self.kind.prefix + self.kind.body(obj)
 
 
-def _hub(kind: Kind[Any], other: OtherVersion | None, obj: Any) -> Any:
+def _to_stored_version(kind: Kind[Any], other: OtherVersion | None, obj: Any) -> Any:
     kind.default(obj)
     return obj if other is None else other.hub(obj)
 
 
-class Versions:
-    """Finds the forms in which the objects of requests may be seen."""
+class Conversions:
+    """Finds the conversions of requests' objects."""
 
     def __init__(self, mapper: RESTMapper) -> None:
         self._mapper: Final = mapper
 
-    def form(self, attributes: Attributes, seen: Seen) -> Form:
-        """That of a request as it was matched. Raises StatusError 500 where nothing of that kind is served."""
+    def find(self, attributes: Attributes, matched: MatchedResource) -> VersionConversion:
+        """Return the conversion to the matched version of a request. Raises StatusError 500 if the kind is not served."""
         action = attributes.action
-        own = self._mapper.of_resource(action.group, action.version, action.resource)
+        own = self._mapper.get(action.group, action.version, action.resource)
         if own is None:
             raise _not_served(attributes.kind)
-        if attributes.kind != own.form.gvk:  # a subresource's own kind
-            return Form(_below(own, attributes.kind), None, own.form)
+        if attributes.kind != own.form.gvk:  # the object is of a subresource's own kind
+            return VersionConversion(_subresource_kind(own, attributes.kind), None, own.form)
         served = own
-        if (seen.group, seen.version) != (action.group, action.version):
-            found = self._mapper.of_resource(seen.group, seen.version, seen.resource)
+        if (matched.group, matched.version) != (action.group, action.version):
+            found = self._mapper.get(matched.group, matched.version, matched.resource)
             if found is None:
-                raise _not_served(seen.kind)
+                raise _not_served(matched.kind)
             served = found
-        return Form(served.form, served, own.form)
+        return VersionConversion(served.form, served, own.form)
 
-    def of_kind(self, gvk: GroupVersionKind) -> Kind[Any] | None:
-        """A kind that is served, with its defaults."""
-        found = self._mapper.of_kind(gvk)
+    def served_kind(self, gvk: GroupVersionKind) -> Kind[Any] | None:
+        """Return a served kind, None if it is not served."""
+        found = self._mapper.resources_for(gvk)
         return found[0].form if found else None
 
-    def own(self, attributes: Attributes) -> Kind[Any]:
-        """The kind of what plugins have of the objects of a request. Raises StatusError 500."""
+    def kind_of_object(self, attributes: Attributes) -> Kind[Any]:
+        """Return the kind of a request's objects as plugins get them. Raises StatusError 500 if it is not served."""
         action = attributes.action
-        served = self._mapper.of_resource(action.group, action.version, action.resource)
+        served = self._mapper.get(action.group, action.version, action.resource)
         if served is None:
             raise _not_served(attributes.kind)
         if attributes.kind != served.form.gvk:
-            return _below(served, attributes.kind)
+            return _subresource_kind(served, attributes.kind)
         return served.form if served.resource.conversion is not None else served.resource.kind
 
 
-def _below(served: ServedResource, gvk: GroupVersionKind) -> Kind[Any]:
+def _subresource_kind(served: ServedResource, gvk: GroupVersionKind) -> Kind[Any]:
     for each in served.subresources:
         for kind in (each.kind, each.options):
             if kind is not None and kind.gvk == gvk:

@@ -1,1 +1,1 @@
-"""NodeRestriction: what kubelets may write, beyond what their rights say. See plugin.py."""
+"""NodeRestriction: limits of kubelets' writes beyond their permissions. The plugin is in plugin.py."""

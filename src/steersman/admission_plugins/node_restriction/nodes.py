@@ -1,4 +1,4 @@
-"""What a kubelet may write in its Node: neither taints nor owners, and of Kubernetes' labels those that are its own."""
+"""Limits of a kubelet's writes to its Node: no taints, no owners, and of Kubernetes' labels only kubelet labels."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _OWN_DOMAINS: Final = ("kubelet.kubernetes.io", "node.kubernetes.io")
 
 
 def forbidden_in_new_node(name: str, node: Node) -> str:
-    """Why a node may not make this Node of itself; "" if it may."""
+    """Return the reason why a kubelet may not create this Node; "" if it may."""
     if node.spec.config_source is not None:
         return f"node {quote(name)} is not allowed to create pods with a non-nil configSource"
     labels = _forbidden_labels({}, node.metadata.labels)
@@ -39,7 +39,7 @@ def forbidden_in_new_node(name: str, node: Node) -> str:
 
 
 def forbidden_in_node(name: str, old: Node, new: Node) -> str:
-    """Why a node may not make this of its Node; "" if it may."""
+    """Return the reason why a kubelet may not make this update of its Node; "" if it may."""
     source = new.spec.config_source
     if source is not None and source != old.spec.config_source:
         return f"node {quote(name)} is not allowed to update configSource to a new non-nil configSource"
@@ -54,7 +54,7 @@ def forbidden_in_node(name: str, old: Node, new: Node) -> str:
 
 
 def _forbidden_labels(old: Mapping[str, str], new: Mapping[str, str]) -> list[str]:
-    """The labels that were changed and are not a kubelet's, in order."""
+    """Return the changed labels that a kubelet may not change, in order."""
     changed = (key for key in {*old, *new} if old.get(key) != new.get(key))
     return sorted(key for key in changed if _is_forbidden(key))
 

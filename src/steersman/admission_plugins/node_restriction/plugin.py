@@ -1,5 +1,7 @@
-"""NodeRestriction: a kubelet writes its own Node, and the pods and what else belongs to that (kubernetes
-`plugin/pkg/admission/noderestriction`)."""
+"""NodeRestriction: a kubelet may only write its own Node and objects that belong to that node.
+
+Follows kubernetes `plugin/pkg/admission/noderestriction`.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,7 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from steersman.admission.interface import CREATE, DELETE, UPDATE, Attributes, Plugin
-from steersman.admission_plugins.declaration import Declaration, Surroundings
+from steersman.admission_plugins.declaration import Declaration, PluginDependencies
 from steersman.admission_plugins.node_restriction.nodes import forbidden_in_new_node, forbidden_in_node
 from steersman.admission_plugins.node_restriction.pods import (
     HostedPod,
@@ -36,26 +38,26 @@ _CSI_NODES: Final = GroupResource("storage.k8s.io", "csinodes")
 _SLICES: Final = GroupResource("resource.k8s.io", "resourceslices")
 _REQUESTS: Final = GroupResource("certificates.k8s.io", "certificatesigningrequests")
 _POD_LISTER: Final = GroupResource("", "pod")
-"""As what upstream's lister says is missing, in the singular; so the next."""
+"""Resource in a 404 of upstream's pod lister, in the singular. The node lister does the same."""
 _NODE_LISTER: Final = GroupResource("", "node")
 
 _LEASE_NAMESPACE: Final = "kube-node-lease"
 _POD: Final[Reading[HostedPod]] = Reading(hosted_pod, "metadata.uid", "spec.nodeName")
 _UID: Final[Reading[str]] = Reading(lambda node: str(node.metadata.uid), "metadata.uid")
 
-_Judge = Callable[[str, Attributes], Awaitable[None]]
-"""Judges a write of a node. Raises StatusError to refuse it."""
+_Check = Callable[[str, Attributes], Awaitable[None]]
+"""Function that checks a write of a node. Raises StatusError to refuse it."""
 
 
 class NodeRestriction(Plugin):
-    """Looks at the writes of nodes alone, whatever they are about: a node without a name may write nothing.
+    """Checks the writes of nodes to any resource. A node user without a node name may write nothing.
 
-    `changed_claim` shows how two claims differ, in upstream's internal form.
+    `changed_claim` returns the difference of two claims in upstream's internal form.
     """
 
     name = "NodeRestriction"
     operations = frozenset({CREATE, UPDATE, DELETE})
-    mutates = True  # it changes nothing, but has its place among those that do
+    mutates = True  # it changes nothing, but runs among the mutating plugins
 
     def __init__(
         self, pods: Objects, nodes: Objects, audiences: Audiences, changed_claim: Callable[[Any, Any], str]
@@ -64,7 +66,7 @@ class NodeRestriction(Plugin):
         self._nodes = nodes
         self._audiences = audiences
         self._changed_claim = changed_claim
-        self._judges: Mapping[tuple[str, str], _Judge] = {
+        self._checks: Mapping[tuple[str, str], _Check] = {
             (_PODS.group, _PODS.resource): self._pod,
             (_NODES.group, _NODES.resource): self._node,
             (_CLAIMS.group, _CLAIMS.resource): self._claim,
@@ -76,13 +78,13 @@ class NodeRestriction(Plugin):
         }
 
     async def admit(self, attributes: Attributes) -> None:
-        """Raises StatusError 403 for what a node may not write, 404 where what it is about is missing."""
+        """Raise StatusError 403 for a write that a node may not make, 404 if an object that it depends on is missing."""
         node = node_name(attributes.user)
         if node is None:
             return
         if not node:
             raise attributes.forbid(f"could not determine node from user {quote(attributes.user.name)}")
-        judge = self._judges.get((attributes.action.group, attributes.action.resource))
+        judge = self._checks.get((attributes.action.group, attributes.action.resource))
         if judge is not None:
             await judge(node, attributes)
 
@@ -91,7 +93,7 @@ class NodeRestriction(Plugin):
         if subresource == "status":
             if operation != UPDATE:
                 raise attributes.forbid(f"unexpected operation {quote(operation)}")
-            _refuse(attributes, forbidden_in_status(node, attributes.old, attributes.obj))
+            _refuse_if(attributes, forbidden_in_status(node, attributes.old, attributes.obj))
         elif subresource == "eviction":
             await self._eviction(node, attributes)
         elif subresource:
@@ -99,8 +101,8 @@ class NodeRestriction(Plugin):
                 f"unexpected pod subresource {quote(subresource)}, only 'status' and 'eviction' are allowed"
             )
         elif operation == CREATE:
-            _refuse(attributes, forbidden_in_mirror_pod(node, attributes.obj, self._uid))
-            _refuse(attributes, await offload(forbidden_in_spec_of_mirror_pod, node, attributes.obj))
+            _refuse_if(attributes, forbidden_in_mirror_pod(node, attributes.obj, self._uid))
+            _refuse_if(attributes, await offload(forbidden_in_spec_of_mirror_pod, node, attributes.obj))
         elif operation == DELETE:
             if self._found(attributes, attributes.name).node != node:
                 raise attributes.forbid(f"node {quote(node)} can only delete pods with spec.nodeName set to itself")
@@ -119,15 +121,15 @@ class NodeRestriction(Plugin):
             raise attributes.forbid(f"node {node} can only evict pods with spec.nodeName set to itself")
 
     def _found(self, attributes: Attributes, name: str) -> HostedPod:
-        """A pod that there is. Raises StatusError 404."""
-        pod = self._pods.known(attributes.action.namespace, name, _POD)
+        """Return a pod's uid and node. Raises StatusError 404."""
+        pod = self._pods.read_cached(attributes.action.namespace, name, _POD)
         if pod is None:
             raise not_found(_POD_LISTER, name)
         return pod
 
     def _uid(self, node: str) -> str:
-        """The uid of a Node. Raises StatusError 404."""
-        uid = self._nodes.known("", node, _UID)
+        """Return the uid of a Node. Raises StatusError 404."""
+        uid = self._nodes.read_cached("", node, _UID)
         if uid is None:
             raise not_found(_NODE_LISTER, node)
         return uid
@@ -136,9 +138,9 @@ class NodeRestriction(Plugin):
         if attributes.name != node:
             raise attributes.forbid(f"node {quote(node)} is not allowed to modify node {quote(attributes.name)}")
         if attributes.operation == CREATE:
-            _refuse(attributes, await offload(forbidden_in_new_node, node, attributes.obj))
+            _refuse_if(attributes, await offload(forbidden_in_new_node, node, attributes.obj))
         elif attributes.operation == UPDATE:
-            _refuse(attributes, await offload(forbidden_in_node, node, attributes.old, attributes.obj))
+            _refuse_if(attributes, await offload(forbidden_in_node, node, attributes.old, attributes.obj))
 
     async def _claim(self, node: str, attributes: Attributes) -> None:
         if attributes.action.subresource != "status":
@@ -157,8 +159,8 @@ class NodeRestriction(Plugin):
             return
         request = attributes.obj
         reference = request.spec.bound_object_ref
-        _refuse(attributes, forbidden_in_token_request(reference))
-        pod = await self._pods.find(attributes.action.namespace, reference.name)
+        _refuse_if(attributes, forbidden_in_token_request(reference))
+        pod = await self._pods.get_cached(attributes.action.namespace, reference.name)
         if pod is None:
             raise not_found(_POD_LISTER, reference.name)
         if reference.uid != pod.metadata.uid:
@@ -168,7 +170,7 @@ class NodeRestriction(Plugin):
             )
         if pod.spec.node_name != node:
             raise attributes.forbid("node requested token bound to a pod scheduled on a different node")
-        _refuse(attributes, await self._audiences.forbidden(request.spec.audiences or (), pod, attributes))
+        _refuse_if(attributes, await self._audiences.forbidden(request.spec.audiences or (), pod, attributes))
 
     async def _lease(self, node: str, attributes: Attributes) -> None:
         if attributes.action.namespace != _LEASE_NAMESPACE:
@@ -189,34 +191,36 @@ class NodeRestriction(Plugin):
 
     async def _request(self, node: str, attributes: Attributes) -> None:
         if attributes.operation == CREATE:
-            _refuse(attributes, await offload(forbidden_in_request, node, attributes.obj))
+            _refuse_if(attributes, await offload(forbidden_in_request, node, attributes.obj))
 
 
-def _refuse(attributes: Attributes, why: str) -> None:
-    """Raises StatusError 403 if there is a reason."""
+def _refuse_if(attributes: Attributes, why: str) -> None:
+    """Raise StatusError 403 if the reason is not empty."""
     if why:
         raise attributes.forbid(why)
 
 
 def _name_of(attributes: Attributes) -> str:
-    """The name of the object; that of a new one is in itself."""
+    """Return the name of the object; a create has it only in the object itself."""
     return str(attributes.obj.metadata.name) if attributes.operation == CREATE else attributes.name
 
 
 def _without_progress(claim: Any) -> Any:
-    """A claim without what kubelets may change of it."""
+    """Return a copy of a claim without the fields that kubelets may change."""
     status = replace(claim.status, capacity={}, conditions=[], allocated_resource_statuses={}, allocated_resources={})
     return replace(claim, metadata=replace(claim.metadata, resource_version="", managed_fields=[]), status=status)
 
 
-def _make(server: Surroundings) -> NodeRestriction:
+def _make(dependencies: PluginDependencies) -> NodeRestriction:
     audiences = Audiences(
-        server.authorizer,
-        server.objects("", "persistentvolumeclaims"),
-        server.objects("", "persistentvolumes"),
-        server.objects("storage.k8s.io", "csidrivers"),
+        dependencies.authorizer,
+        dependencies.objects("", "persistentvolumeclaims"),
+        dependencies.objects("", "persistentvolumes"),
+        dependencies.objects("storage.k8s.io", "csidrivers"),
     )
-    return NodeRestriction(server.objects("", "pods"), server.objects("", "nodes"), audiences, server.difference)
+    return NodeRestriction(
+        dependencies.objects("", "pods"), dependencies.objects("", "nodes"), audiences, dependencies.difference
+    )
 
 
 NODE_RESTRICTION: Final = Declaration(NodeRestriction, on_by_default=False, make=_make)

@@ -1,4 +1,4 @@
-"""What a kubelet may write of pods: those that mirror static ones of its own, and the status of what runs on it."""
+"""Limits of a kubelet's writes to pods: mirrors of its own static pods, and the status of pods on its node."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _HARMLESS: Final = (
     "storageos",
     "vsphere_volume",
 )
-"""Sources of volumes that name no objects."""
+"""Volume sources that refer to no API objects."""
 _NAMING: Final = (
     ("config_map", "configmaps (via configmap volumes)"),
     ("secret", "secrets (via secret volumes)"),
@@ -55,19 +55,22 @@ _PROJECTED: Final = (
 
 
 class HostedPod(NamedTuple):
-    """Which pod it is, and the node that it is bound to."""
+    """The uid of a pod and the name of its node."""
 
     uid: str
     node: str
 
 
 def hosted_pod(pod: Any) -> HostedPod:
-    """Reads it out of a pod."""
+    """Return a pod's uid and node."""
     return HostedPod(pod.metadata.uid, pod.spec.node_name)
 
 
 def forbidden_in_mirror_pod(node: str, pod: Pod, uid_of: Callable[[str], str]) -> str:
-    """Why a node may not make this pod; "" if it may. `uid_of` gives the uid of a Node, and may raise StatusError."""
+    """Return the reason why a node may not create this pod; "" if it may.
+
+    `uid_of` returns the uid of a Node, and may raise StatusError.
+    """
     shown = quote(node)
     if _MIRROR not in pod.metadata.annotations:
         return f"pod does not have {quote(_MIRROR)} annotation, node {shown} can only create mirror pods"
@@ -90,7 +93,9 @@ def forbidden_in_mirror_pod(node: str, pod: Pod, uid_of: Callable[[str], str]) -
 
 
 def forbidden_in_spec_of_mirror_pod(node: str, pod: Pod) -> str:
-    """Why a node may not make a pod that leads to this; "" if it may. Takes as long as the pod is large."""
+    """Return the reason why a node may not create a pod with this spec; "" if it may. The time grows with the pod's
+    size.
+    """
     try:
         named = _named_objects(pod)
     except ValueError as error:
@@ -99,7 +104,7 @@ def forbidden_in_spec_of_mirror_pod(node: str, pod: Pod) -> str:
 
 
 def forbidden_in_status(node: str, old: Pod, new: Pod) -> str:
-    """Why a node may not make this of the status of a pod; "" if it may."""
+    """Return the reason why a node may not make this update of a pod's status; "" if it may."""
     shown = quote(node)
     if old.spec.node_name != node:
         return f"node {shown} can only update pod status for pods with spec.nodeName set to itself"
@@ -121,7 +126,7 @@ def _extended(status: PodExtendedResourceClaimStatus | None) -> object:
 
 
 def _named_objects(pod: Pod) -> str:
-    """What kind of objects of the API a pod names; "" for none. Raises ValueError for a volume that is not known."""
+    """Return the kind of API objects that a pod refers to; "" for none. Raises ValueError for an unknown volume type."""
     spec = pod.spec
     if spec.service_account_name:
         return "serviceaccounts"

@@ -1,4 +1,4 @@
-"""What certificates a kubelet may ask for: as a node it is none but itself."""
+"""Limits of a kubelet's certificate signing requests: the subject must be its own node."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _SIGNERS: Final = ("kubernetes.io/kubelet-serving", "kubernetes.io/kube-apiserve
 
 
 def forbidden_in_request(node: str, request: CertificateSigningRequest) -> str:
-    """Why a node may not ask for this certificate; "" if it may."""
+    """Return the reason why a node may not request this certificate; "" if it may."""
     if request.spec.signer_name not in _SIGNERS:
         return ""
     try:
@@ -22,8 +22,8 @@ def forbidden_in_request(node: str, request: CertificateSigningRequest) -> str:
 
 
 def _common_name(pem: bytes) -> str:
-    """The last CN of the subject of a PKCS #10 request. Raises ValueError."""
-    # imported here, as it takes long and the server starts without
+    """Return the last CN in the subject of a PKCS #10 request. Raises ValueError."""
+    # Imported late: the import is slow, and the server starts without it.
     from cryptography import x509
     from cryptography.x509.oid import NameOID
 

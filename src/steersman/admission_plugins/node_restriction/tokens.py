@@ -1,4 +1,5 @@
-"""Which tokens a kubelet may ask for: those of pods that run on it, for whom their volumes name or rights allow.
+"""Limits of a kubelet's token requests: tokens for pods on its node, with audiences of their volumes or its
+permissions.
 
 Follows kubernetes `noderestriction` (validateNodeServiceAccountAudience).
 """
@@ -34,18 +35,18 @@ _MIGRATED: Final[Mapping[str, str]] = MappingProxyType(
         "vsphere_volume": "csi.vsphere.vmware.com",
     }
 )
-"""Sources of volumes whose work CSI drivers do."""
+"""CSI drivers that replace in-tree volume sources."""
 
 
 def forbidden_in_token_request(reference: BoundObjectReference | None) -> str:
-    """Why a node may not ask for a token that is bound to this; "" if it may."""
+    """Return the reason why a node may not request a token that is bound to this object; "" if it may."""
     if reference is None or (reference.api_version, reference.kind) != ("v1", "Pod") or not reference.name:
         return "node requested token not bound to a pod"
     return "" if reference.uid else "node requested token with a pod binding without a uid"
 
 
 class Audiences:
-    """Whom tokens of pods may be meant for."""
+    """Checks the audiences of requested tokens."""
 
     def __init__(self, authorizer: Authorizer, claims: Objects, volumes: Objects, drivers: Objects) -> None:
         self._authorizer = authorizer
@@ -54,7 +55,7 @@ class Audiences:
         self._drivers = drivers
 
     async def forbidden(self, audiences: Sequence[str], pod: Pod, attributes: Attributes) -> str:
-        """Why a node may not ask for a token of `pod` for these; "" if it may."""
+        """Return the reason why a node may not request a token of `pod` for these audiences; "" if it may."""
         if len(audiences) > 1:
             return "node may only request 0 or 1 audiences"
         audience = audiences[0] if audiences else ""
@@ -78,7 +79,9 @@ class Audiences:
         return f"{missing}, {user.name} is not authorized to request tokens for this audience"
 
     async def _is_for_driver(self, pod: Pod, volume: Volume, audience: str) -> bool:
-        """Whether the CSI driver of a volume gets tokens for this audience. Raises StatusError for what is missing."""
+        """Return True if the CSI driver of a volume gets tokens for this audience. Raises StatusError for a missing
+        object.
+        """
         driver = await self._driver_of(pod, volume)
         if not driver:
             return False
@@ -96,8 +99,8 @@ class Audiences:
 
 
 async def _get(objects: Objects, namespace: str, name: str, resource: GroupResource) -> Any:
-    """Raises StatusError 404, which says the resource as upstream's listers do: in the singular."""
-    found = await objects.find(namespace, name) if name else None
+    """Return an object. Raises StatusError 404 with the resource in the singular, as upstream's listers do."""
+    found = await objects.get_cached(namespace, name) if name else None
     if found is None:
         raise not_found(resource, name)
     return found

@@ -1,1 +1,1 @@
-"""PodSecurity: the plugin, the checks, and their levels."""
+"""PodSecurity: the plugin, its checks, and the levels of the Pod Security Standards."""

@@ -1,7 +1,7 @@
-"""The checks of the Pod Security Standards, each with what it was in every version.
+"""Checks of the Pod Security Standards, each with its variants by Kubernetes version.
 
-Follows https://kubernetes.io/docs/concepts/security/pod-security-standards/ and what k8s.io/pod-security-admission 1.36
-answers. A check is given a pod's metadata and spec and says what is wrong, if anything.
+Follows https://kubernetes.io/docs/concepts/security/pod-security-standards/ and the output of
+k8s.io/pod-security-admission 1.36. A check gets a pod's metadata and spec and returns a violation, or None.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Context = core.PodSecurityContext | core.SecurityContext
 
 
 class Violation(NamedTuple):
-    """What is wrong: in a few words, and with names and values."""
+    """A violation: a short reason, and details with names and values."""
 
     reason: str
     detail: str = ""
@@ -32,8 +32,11 @@ Function = Callable[[ObjectMeta, core.PodSpec], Violation | None]
 
 
 class Check(NamedTuple):
-    """One rule. `versions` are minor versions in which it changed, with the function from then on; in `overrides` are
-    the rules of a lower level that it takes the place of."""
+    """One rule of a level.
+
+    `versions` has the minor versions in which the rule changed, with the function from then on. `overrides` has the ids
+    of lower-level rules that this rule replaces.
+    """
 
     id: str
     level: str
@@ -42,7 +45,7 @@ class Check(NamedTuple):
 
 
 def violations(wanted: LevelVersion, metadata: ObjectMeta, spec: core.PodSpec) -> list[Violation]:
-    """All that keeps a pod from being on a level."""
+    """Return all violations of a level by a pod."""
     if wanted.level == PRIVILEGED:
         return []
     found = (check(metadata, spec) for check in _checks(wanted.level, min(wanted.minor, _NEWEST)))
@@ -50,16 +53,16 @@ def violations(wanted: LevelVersion, metadata: ObjectMeta, spec: core.PodSpec) -
 
 
 def reasons(found: Iterable[Violation]) -> str:
-    """Violations in a few words each."""
+    """Return the reasons of violations, comma-separated."""
     return ", ".join(each.reason for each in found)
 
 
 def details(found: Iterable[Violation]) -> str:
-    """Violations with all that is known of them."""
+    """Return the reasons and details of violations, comma-separated."""
     return ", ".join(f"{each.reason} ({each.detail})" if each.detail else each.reason for each in found)
 
 
-# What is said of whom
+# Texts about containers and pods
 
 
 def _containers(spec: core.PodSpec) -> Iterator[AnyContainer]:
@@ -69,23 +72,23 @@ def _containers(spec: core.PodSpec) -> Iterator[AnyContainer]:
 
 
 def _quoted(items: Iterable[str]) -> str:
-    """Upstream puts the quotes around texts as they are."""
+    """Return texts in quotes, comma-separated. As upstream, the texts are not escaped."""
     return ", ".join(f'"{each}"' for each in items)
 
 
-def _many(items: Any, one: str, more: str = "") -> str:
+def _plural(items: Any, one: str, more: str = "") -> str:
     return one if len(items) == 1 else more or f"{one}s"
 
 
 def _named(names: list[str], one: str = "container") -> str:
-    return f"{_many(names, one)} {_quoted(names)}"
+    return f"{_plural(names, one)} {_quoted(names)}"
 
 
-class _Setters:
-    """Who sets a field to what may not be: the pod as a whole, containers, and the values."""
+class _FieldSetters:
+    """The pod and containers whose security context has forbidden values, and these values."""
 
     def __init__(self, spec: core.PodSpec, bad: Callable[[Any], Iterable[str]]) -> None:
-        """`bad` gives the forbidden values in a security context."""
+        """Check all security contexts of a pod; `bad` returns the forbidden values in one."""
         self.values: set[str] = set()
         self.pod = self._sees(spec.security_context, bad)
         self.containers = [each.name for each in _containers(spec) if self._sees(each.security_context, bad)]
@@ -116,7 +119,7 @@ def _app_armor_profile(metadata: ObjectMeta, spec: core.PodSpec) -> Violation | 
         profile = context.app_armor_profile
         return (profile.type,) if profile is not None and profile.type not in _PROFILES else ()
 
-    setters = _Setters(spec, bad)
+    setters = _FieldSetters(spec, bad)
     annotations = sorted(
         f"{key}={quote(value)}"
         for key, value in metadata.annotations.items()
@@ -127,9 +130,9 @@ def _app_armor_profile(metadata: ObjectMeta, spec: core.PodSpec) -> Violation | 
     if not setters and not annotations:
         return None
     values = [*sorted(setters.values), *annotations]
-    who = [*setters.parts(), *([_many(annotations, "annotation")] if annotations else ())]
+    who = [*setters.parts(), *([_plural(annotations, "annotation")] if annotations else ())]
     return Violation(
-        _many(values, "forbidden AppArmor profile"),
+        _plural(values, "forbidden AppArmor profile"),
         f"{' and '.join(who)} must not set AppArmor profile type to {_quoted(values)}",
     )
 
@@ -154,7 +157,7 @@ _DEFAULT_CAPABILITIES: Final = frozenset(
 
 
 def _added_capabilities(spec: core.PodSpec, allowed: frozenset[str]) -> str:
-    """Who adds capabilities beyond those allowed."""
+    """Return a text about containers that add capabilities outside `allowed`, "" if none does."""
     names, added = [], set()
     for container in _containers(spec):
         context = container.security_context
@@ -193,12 +196,12 @@ def _host_ports(metadata: ObjectMeta, spec: core.PodSpec) -> Violation | None:
             ports |= used
     if not names:
         return None
-    uses = f"{_many(names, 'uses', 'use')} {_many(ports, 'hostPort')}"
+    uses = f"{_plural(names, 'uses', 'use')} {_plural(ports, 'hostPort')}"
     return Violation("hostPort", f"{_named(names)} {uses} {', '.join(sorted(ports))}")
 
 
 def _probed_hosts(container: AnyContainer) -> Iterator[str]:
-    """The hosts that a kubelet is to turn to instead of the pod."""
+    """Yield the hosts in a container's probes and lifecycle hooks, which a kubelet would contact instead of the pod."""
     handlers: list[Any] = [container.liveness_probe, container.readiness_probe, container.startup_probe]
     if container.lifecycle is not None:
         handlers += [container.lifecycle.post_start, container.lifecycle.pre_stop]
@@ -218,7 +221,7 @@ def _host_probes(metadata: ObjectMeta, spec: core.PodSpec) -> Violation | None:
             hosts |= found
     if not names:
         return None
-    uses = f"{_many(names, 'uses', 'use')} {_many(hosts, 'probe or lifecycle host')}"
+    uses = f"{_plural(names, 'uses', 'use')} {_plural(hosts, 'probe or lifecycle host')}"
     return Violation("probe or lifecycle host", f"{_named(sorted(names))} {uses} {_quoted(sorted(hosts))}")
 
 
@@ -244,7 +247,7 @@ def _proc_mount(metadata: ObjectMeta, spec: core.PodSpec) -> Violation | None:
 
 
 def _unless_in_user_namespace(check: Function) -> Function:
-    """The check for pods whose users are those of the node."""
+    """Return a check that passes pods with a user namespace of their own."""
     return lambda metadata, spec: None if spec.host_users is False else check(metadata, spec)
 
 
@@ -267,10 +270,10 @@ def _se_linux_options(allowed: tuple[str, ...]) -> Function:
             if options.role:
                 yield "role"
 
-        setters = _Setters(spec, bad)
+        setters = _FieldSetters(spec, bad)
         if not setters:
             return None
-        data = [f"{_many(types, 'type')} {_quoted(sorted(types))}"] if types else []
+        data = [f"{_plural(types, 'type')} {_quoted(sorted(types))}"] if types else []
         data += [f"{part} may not be set" for part in ("user", "role") if part in setters.values]
         return Violation("seLinuxOptions", f"{setters} set forbidden securityContext.seLinuxOptions: {'; '.join(data)}")
 
@@ -293,7 +296,7 @@ def _seccomp_annotations(metadata: ObjectMeta, spec: core.PodSpec) -> Violation 
             forbidden.add(f"{key}={quote(value)}")
     if not forbidden:
         return None
-    return Violation("seccompProfile", f"forbidden {_many(forbidden, 'annotation')} {', '.join(sorted(forbidden))}")
+    return Violation("seccompProfile", f"forbidden {_plural(forbidden, 'annotation')} {', '.join(sorted(forbidden))}")
 
 
 def _bad_seccomp(context: Context) -> tuple[str, ...]:
@@ -302,7 +305,7 @@ def _bad_seccomp(context: Context) -> tuple[str, ...]:
 
 
 def _seccomp_baseline(metadata: ObjectMeta, spec: core.PodSpec) -> Violation | None:
-    setters = _Setters(spec, _bad_seccomp)
+    setters = _FieldSetters(spec, _bad_seccomp)
     if not setters:
         return None
     values = _quoted(sorted(setters.values))
@@ -343,7 +346,7 @@ def _windows_host_process(metadata: ObjectMeta, spec: core.PodSpec) -> Violation
         options = context.windows_options
         return ("true",) if options is not None and options.host_process else ()
 
-    setters = _Setters(spec, bad)
+    setters = _FieldSetters(spec, bad)
     if not setters:
         return None
     return Violation("hostProcess", f"{setters} must not set securityContext.windowsOptions.hostProcess=true")
@@ -353,7 +356,7 @@ def _windows_host_process(metadata: ObjectMeta, spec: core.PodSpec) -> Violation
 
 
 def _unless_windows(check: Function) -> Function:
-    """The check for pods that are not for Windows, where these fields cannot be set."""
+    """Return a check that passes Windows pods, where these fields cannot be set."""
     return lambda metadata, spec: None if spec.os is not None and spec.os.name == "windows" else check(metadata, spec)
 
 
@@ -409,12 +412,12 @@ def _restricted_volumes(metadata: ObjectMeta, spec: core.PodSpec) -> Violation |
             types.add(next(used, "unknown"))
     if not names:
         return None
-    uses = f"{_many(names, 'uses', 'use')} {_many(types, 'restricted volume type')}"
+    uses = f"{_plural(names, 'uses', 'use')} {_plural(types, 'restricted volume type')}"
     return Violation("restricted volume types", f"{_named(names, 'volume')} {uses} {_quoted(sorted(types))}")
 
 
-def _leaving_open(spec: core.PodSpec, attribute: str) -> list[str]:
-    """The containers whose security context says nothing of an attribute."""
+def _not_setting(spec: core.PodSpec, attribute: str) -> list[str]:
+    """Return the containers whose security context does not set an attribute."""
     return [
         each.name
         for each in _containers(spec)
@@ -426,12 +429,12 @@ def _run_as_non_root(metadata: ObjectMeta, spec: core.PodSpec) -> Violation | No
     def bad(context: Context) -> tuple[str, ...]:
         return ("false",) if context.run_as_non_root is False else ()
 
-    setters = _Setters(spec, bad)
+    setters = _FieldSetters(spec, bad)
     if setters:
         return Violation("runAsNonRoot != true", f"{setters} must not set securityContext.runAsNonRoot=false")
     if spec.security_context is not None and spec.security_context.run_as_non_root:
         return None
-    names = _leaving_open(spec, "run_as_non_root")
+    names = _not_setting(spec, "run_as_non_root")
     if not names:
         return None
     return Violation("runAsNonRoot != true", f"pod or {_named(names)} must set securityContext.runAsNonRoot=true")
@@ -441,7 +444,7 @@ def _run_as_user(metadata: ObjectMeta, spec: core.PodSpec) -> Violation | None:
     def bad(context: Context) -> tuple[str, ...]:
         return ("0",) if context.run_as_user == 0 else ()
 
-    setters = _Setters(spec, bad)
+    setters = _FieldSetters(spec, bad)
     return Violation("runAsUser=0", f"{setters} must not set runAsUser=0") if setters else None
 
 
@@ -450,7 +453,7 @@ def _seccomp_restricted(metadata: ObjectMeta, spec: core.PodSpec) -> Violation |
         return found
     if spec.security_context is not None and spec.security_context.seccomp_profile is not None:
         return None
-    names = _leaving_open(spec, "seccomp_profile")
+    names = _not_setting(spec, "seccomp_profile")
     if not names:
         return None
     wanted = 'must set securityContext.seccompProfile.type to "RuntimeDefault" or "Localhost"'
@@ -505,15 +508,15 @@ CHECKS: Final = (
         overrides=("seccompProfile_baseline",),
     ),
 )
-"""In the order in which violations are told."""
+"""All checks, in the order in which their violations are reported."""
 
 _NEWEST: Final = max(since for check in CHECKS for since, _ in check.versions)
-"""From this minor version on nothing has changed."""
+"""Minor version of the last change of any check."""
 
 
 @cache
 def _checks(level: str, minor: int) -> tuple[Function, ...]:
-    """The functions that make up a level in a version; the restricted one is baseline and more."""
+    """Return the functions of a level in a version. The restricted level includes the baseline level."""
     found: dict[str, Function] = {}
     overridden: set[str] = set()
     for check in CHECKS:

@@ -1,4 +1,4 @@
-"""Which Pod Security Standard a namespace asks for: its labels, their levels and versions, and what holds without them.
+"""Levels of the Pod Security Standards, and the policy that the labels of a namespace select.
 
 Follows https://kubernetes.io/docs/concepts/security/pod-security-admission/.
 """
@@ -22,7 +22,7 @@ _WRONG_LEVEL: Final = f"must be one of {', '.join(_LEVELS)}"
 _WRONG_VERSION: Final = 'must be "latest" or "v1.x"'
 
 LATEST: Final = 1 << 30
-"""The minor version that stands for `latest`."""
+"""Minor version that stands for `latest`."""
 
 _PREFIX: Final = "pod-security.kubernetes.io/"
 _VERSION: Final = re.compile(r"v1\.(0|[1-9][0-9]{0,18})", re.ASCII)
@@ -30,7 +30,7 @@ _LABELS: Final = Path("metadata", "labels")
 
 
 class LevelVersion(NamedTuple):
-    """A level as it was in a minor version of Kubernetes 1; prints as `restricted:v1.24`."""
+    """A level in a minor version of Kubernetes 1; prints as `restricted:v1.24`."""
 
     level: str
     minor: int
@@ -39,7 +39,7 @@ class LevelVersion(NamedTuple):
         return f"{self.level}:{'latest' if self.minor == LATEST else f'v1.{self.minor}'}"
 
     def equivalent(self, other: LevelVersion) -> bool:
-        """Whether both allow the same: what is privileged is so in every version."""
+        """Return True if both allow the same pods: privileged is the same in every version."""
         return self == other or self.level == other.level == PRIVILEGED
 
 
@@ -47,25 +47,25 @@ _OPEN: Final = LevelVersion(PRIVILEGED, LATEST)
 
 
 class Policy(Struct, frozen=True):
-    """What a namespace asks for. `errors` are labels that say nothing known."""
+    """Pod Security policy of a namespace; `errors` are about labels with unknown values."""
 
     enforce: LevelVersion = _OPEN
     audit: LevelVersion = _OPEN
     warn: LevelVersion = _OPEN
     errors: tuple[FieldError, ...] = ()
     is_open: bool = False
-    """True if any pod will do and every label could be read; made from the other fields."""
+    """True if every pod is allowed and all labels could be parsed; computed from the other fields."""
 
     def __post_init__(self) -> None:
         force_setattr(self, "is_open", self.fully_privileged and not self.errors)
 
     @property
     def fully_privileged(self) -> bool:
-        """Whether any pod will do."""
+        """Return True if every mode allows every pod."""
         return self.enforce.level == self.audit.level == self.warn.level == PRIVILEGED
 
     def equivalent(self, other: Policy) -> bool:
-        """Whether both ask for the same."""
+        """Return True if both policies allow the same pods in every mode."""
         return (
             self.enforce.equivalent(other.enforce)
             and self.audit.equivalent(other.audit)
@@ -77,10 +77,11 @@ NO_POLICY: Final = Policy()
 
 
 def policy_of(labels: Mapping[str, str], defaults: Policy = NO_POLICY) -> Policy:
-    """The policy in the labels of a namespace, that of `defaults` where they say nothing.
+    """Return the policy in the labels of a namespace; missing labels have the values of `defaults`.
 
-    Where a label cannot be read, `enforce` is restricted, audit and warn are privileged, versions are the latest.
-    Without a word about warnings, what will be refused is warned of, if it is more than what would be anyway.
+    For a label that cannot be parsed, the level of `enforce` is restricted, the levels of audit and warn are
+    privileged, and a version is the latest. Without a label for warn, its level is that of `enforce`, if that is
+    stricter than the default.
     """
     if not any(key.startswith(_PREFIX) for key in labels):
         return defaults
@@ -95,19 +96,19 @@ def policy_of(labels: Mapping[str, str], defaults: Policy = NO_POLICY) -> Policy
 
 
 def labelled(labels: dict[str, str], mode: str) -> bool:
-    """Whether labels say anything about a mode."""
+    """Return True if labels set the level or version of a mode."""
     return _PREFIX + mode in labels or f"{_PREFIX}{mode}-version" in labels
 
 
 def level_of(text: str) -> str:
-    """A level by its name. Raises ValueError for any other text."""
+    """Return the text if it names a level. Raises ValueError for any other text."""
     if text not in _LEVELS:
         raise ValueError(_WRONG_LEVEL)
     return text
 
 
 def minor_of(text: str) -> int:
-    """The minor version in `v1.24`, LATEST for `latest`. Raises ValueError for any other text."""
+    """Return the minor version in `v1.24`, LATEST for `latest`. Raises ValueError for any other text."""
     if text == "latest":
         return LATEST
     found = _VERSION.fullmatch(text)
@@ -117,14 +118,14 @@ def minor_of(text: str) -> int:
 
 
 def stricter(one: str, other: str) -> bool:
-    """Whether a level allows less than another."""
+    """Return True if level `one` allows less than level `other`."""
     return _LEVELS.index(one) > _LEVELS.index(other)
 
 
 def _read(
     labels: Mapping[str, str], mode: str, default: LevelVersion, errors: list[FieldError], *, otherwise: str
 ) -> tuple[LevelVersion, bool]:
-    """What the labels of a mode say, and whether its level is given and good."""
+    """Return the level and version in the labels of a mode, and True if the level is set to a known value."""
     level, minor = default
     good = False
     key = _PREFIX + mode

@@ -1,4 +1,4 @@
-"""What is counted of Pod Security, under upstream's names (k8s.io/pod-security-admission `metrics`)."""
+"""Metrics of Pod Security, with upstream's names (k8s.io/pod-security-admission `metrics`)."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ ENFORCE: Final = "enforce"
 AUDIT: Final = "audit"
 WARN: Final = "warn"
 _NEWEST: Final = 36
-"""The minor version of this server: what a later one says is not known yet."""
+"""Minor version of this server. Later versions are counted as `future`."""
 
 Evaluation = tuple[str, LevelVersion, bool]
-"""Mode, what was asked for, and whether the pod meets it."""
+"""Mode, required level, and True if the pod meets it."""
 
 _ABOUT: Final = ("request_operation", "resource", "subresource")
 _RESOURCES: Final = {"pods": "pod", "namespaces": "namespace"}
 
 
 class PodSecurityMetrics:
-    """Counts what requests were judged by."""
+    """Metrics of the evaluations of requests."""
 
     def __init__(self, registry: Registry) -> None:
         self._evaluations = Counter(
@@ -45,31 +45,31 @@ class PodSecurityMetrics:
             self._evaluations.inc(("allow", PRIVILEGED, "latest", ENFORCE, operation, "pod", ""), 0)
             for resource in ("pod", "controller"):
                 self._exemptions.inc((operation, resource, ""), 0)
-        self._let_in: dict[tuple[Operation, str], list[float]] = {}
-        """By operation and subresource, the series of pods in namespaces that let any in."""
+        self._privileged_series: dict[tuple[Operation, str], list[float]] = {}
+        """Series of pods in privileged namespaces, by operation and subresource."""
         registry.add(self._evaluations, self._exemptions, self._errors)
 
-    def evaluated(self, evaluation: Evaluation, attributes: Attributes) -> None:
-        """Counts a pod that was held against a level; of audit and warn upstream counts only what does not meet it."""
+    def count_evaluation(self, evaluation: Evaluation, attributes: Attributes) -> None:
+        """Count an evaluation of a pod. As upstream, callers report only violations for audit and warn."""
         mode, wanted, meets = evaluation
         decision = "allow" if meets else "deny"
         self._evaluations.inc((decision, wanted.level, _version(wanted), mode, *_about(attributes)))
 
-    def let_in(self, attributes: Attributes) -> None:
-        """Counts a pod of a namespace that lets any in."""
+    def count_privileged(self, attributes: Attributes) -> None:
+        """Count a pod of a privileged namespace."""
         write = attributes.operation, attributes.action.subresource
-        series = self._let_in.get(write)
+        series = self._privileged_series.get(write)
         if series is None:
             labels = ("allow", PRIVILEGED, "latest", ENFORCE, _OPERATIONS[write[0]], "pod", write[1])
-            series = self._let_in[write] = self._evaluations.series(labels)
+            series = self._privileged_series[write] = self._evaluations.series(labels)
         series[0] += 1
 
-    def exempted(self, attributes: Attributes) -> None:
-        """Counts a request of which nothing is asked."""
+    def count_exemption(self, attributes: Attributes) -> None:
+        """Count an exempt request."""
         self._exemptions.inc(_about(attributes))
 
-    def failed(self, attributes: Attributes, *, fatal: bool) -> None:
-        """Counts a request that could not be judged, or by the strictest level only as labels cannot be read."""
+    def count_error(self, attributes: Attributes, *, fatal: bool) -> None:
+        """Count a request that could not be evaluated (`fatal`), or only by the strictest level because of bad labels."""
         self._errors.inc(("true" if fatal else "false", *_about(attributes)))
 
 

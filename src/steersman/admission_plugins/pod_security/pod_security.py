@@ -1,4 +1,4 @@
-"""PodSecurity: namespaces say by labels which Pod Security Standard their pods have to meet."""
+"""PodSecurity: labels of a namespace select the Pod Security Standard that its pods must meet."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from steersman.admission.interface import CREATE, UPDATE, Attributes, KnownNamespace, Plugin
-from steersman.admission_plugins.declaration import ConfiguredDeclaration, Surroundings
+from steersman.admission.interface import CREATE, UPDATE, Attributes, NamespaceState, Plugin
+from steersman.admission_plugins.declaration import ConfiguredDeclaration, PluginDependencies
 from steersman.admission_plugins.pod_security.checks import Violation, details, reasons, violations
 from steersman.admission_plugins.pod_security.levels import (
     NO_POLICY,
@@ -27,7 +27,7 @@ from steersman.machinery.errors.field import aggregate, quote
 from steersman.machinery.errors.status import forbidden, internal, invalid
 from steersman.machinery.identity.schema import GroupKind, GroupResource
 from steersman.work.offloading import offload, offload_if
-from steersman.work.yielding import Turn
+from steersman.work.yielding import TimeSlice
 
 _NAMESPACES: Final = GroupResource("", "namespaces")
 _PODS: Final = GroupResource("", "pods")
@@ -41,10 +41,10 @@ _TEMPLATED: Final = {
     GroupResource("batch", "jobs"): lambda obj: obj.spec.template,
     GroupResource("batch", "cronjobs"): lambda obj: obj.spec.job_template.spec.template,
 }
-"""What makes pods, and where its template is."""
+"""Resources with a pod template, and functions that return it."""
 
-Judge = Callable[[Attributes, Policy, ObjectMeta, PodSpec, list[Evaluation]], None]
-"""Adds what the pod was held against. Raises StatusError 403."""
+Evaluate = Callable[[Attributes, Policy, ObjectMeta, PodSpec, list[Evaluation]], None]
+"""Function that evaluates a pod and appends its evaluations. Raises StatusError 403."""
 
 _PREFIX: Final = "pod-security.kubernetes.io/"
 _ENFORCED: Final = f"{_PREFIX}enforce-policy"
@@ -55,12 +55,14 @@ _PRIVILEGED: Final = "privileged:latest"
 
 MAX_PODS: Final = 3000
 MAX_SECONDS: Final = 1.0
-"""How many pods of a namespace are looked at when its labels change, and for how long."""
+"""Limits on checking existing pods of a namespace when its labels change: number of pods, and seconds."""
 
 
 class Configuration(Struct, frozen=True):
-    """PodSecurityConfiguration (pod-security.admission.config.k8s.io/v1): what holds in namespaces that do not say, and
-    the names of whom and of what nothing is asked."""
+    """PodSecurityConfiguration (pod-security.admission.config.k8s.io/v1).
+
+    `defaults` is the policy for missing labels. The other fields name exempt users, namespaces and runtime classes.
+    """
 
     defaults: Policy = NO_POLICY
     usernames: frozenset[str] = frozenset()
@@ -68,7 +70,7 @@ class Configuration(Struct, frozen=True):
     runtime_classes: frozenset[str] = frozenset()
 
     def policy_of(self, namespace: Any) -> Policy:
-        """What a namespace asks for."""
+        """Return the policy of a namespace."""
         return policy_of(namespace.metadata.labels, self.defaults)
 
 
@@ -76,8 +78,11 @@ UNCONFIGURED: Final = Configuration()
 
 
 class PodSecurity(Plugin):
-    """`find` gives a namespace by its name, None if there is none; `pods` how many pods it has, and them, each with
-    where to work on it."""
+    """Checks pods against the policy of their namespace.
+
+    `find` returns the state of a namespace by name, None if it does not exist. `pods` returns the number of pods in a
+    namespace, and an iterator over them; each has True if it is large and should be checked in a worker thread.
+    """
 
     name = "PodSecurity"
     operations = frozenset({CREATE, UPDATE})
@@ -87,7 +92,7 @@ class PodSecurity(Plugin):
 
     def __init__(
         self,
-        find: Callable[[str], KnownNamespace | None],
+        find: Callable[[str], NamespaceState | None],
         pods: Callable[[str], tuple[int, AsyncIterator[tuple[Pod, bool]]]],
         metrics: PodSecurityMetrics,
         configuration: Configuration = UNCONFIGURED,
@@ -99,8 +104,10 @@ class PodSecurity(Plugin):
         self._exempts = bool(configuration.namespaces or configuration.usernames)
 
     async def validate(self, attributes: Attributes) -> None:
-        """Refuses pods that do not meet what is enforced, and warns of those, and of templates, that do not meet what
-        is to be warned of. Labels of namespaces must be readable. Raises StatusError 403, 422."""
+        """Refuse pods that violate the enforced level, and warn of pods and templates that violate the level of warn.
+
+        Labels of namespaces must be valid. Raises StatusError 403, 422.
+        """
         resource = attributes.action.resource
         if resource == "namespaces":
             await self._validate_namespace(attributes)
@@ -109,7 +116,7 @@ class PodSecurity(Plugin):
             return
         namespace = attributes.namespace or self._find(attributes.action.namespace)
         if namespace is None:
-            self._metrics.failed(attributes, fatal=True)
+            self._metrics.count_error(attributes, fatal=True)
             missing = f"failed to lookup namespace {quote(attributes.action.namespace)}"
             if resource == "pods":
                 raise internal(missing)
@@ -123,55 +130,55 @@ class PodSecurity(Plugin):
         elif policy.is_open:
             if attributes.audit is not None:
                 attributes.annotate(_ENFORCED, _PRIVILEGED)
-            self._metrics.let_in(attributes)
+            self._metrics.count_privileged(attributes)
         else:
             await self._validate_pod(attributes, policy)
 
     def _is_exempt(self, attributes: Attributes) -> bool:
-        """Whether nothing is asked of what this user writes, or of what is in this namespace."""
+        """Return True if the user or the namespace of the request is exempt."""
         exempt = self._configuration
         by_namespace = attributes.action.namespace in exempt.namespaces
         if by_namespace or attributes.user.name in exempt.usernames:
             attributes.annotate(_EXEMPT, "namespace" if by_namespace else "user")
-            self._metrics.exempted(attributes)
+            self._metrics.count_exemption(attributes)
             return True
         return False
 
     def _is_exempt_class(self, attributes: Attributes, spec: PodSpec) -> bool:
-        """Whether nothing is asked of pods of this runtime class."""
+        """Return True if the runtime class of the pod is exempt."""
         if spec.runtime_class_name not in self._configuration.runtime_classes:
             return False
         attributes.annotate(_EXEMPT, "runtimeClass")
-        self._metrics.exempted(attributes)
+        self._metrics.count_exemption(attributes)
         return True
 
     async def _validate_pod(self, attributes: Attributes, policy: Policy) -> None:
         pod: Pod = attributes.obj
-        if attributes.operation == UPDATE and not _runs_something_else(pod.spec, attributes.old.spec):
+        if attributes.operation == UPDATE and not _changes_images(pod.spec, attributes.old.spec):
             return
         if self._is_exempt_class(attributes, pod.spec):
             return
-        await self._counted(_judge, attributes, policy, pod.metadata, pod.spec)
+        await self._evaluate_and_count(_evaluate_pod, attributes, policy, pod.metadata, pod.spec)
 
     async def _validate_template(self, attributes: Attributes, policy: Policy) -> None:
         if policy.warn.level == policy.audit.level == PRIVILEGED and not policy.errors:
             return
         template = _TEMPLATED[attributes.action.group_resource](attributes.obj)
         if template is not None and not self._is_exempt_class(attributes, template.spec):
-            await self._counted(_look_at, attributes, policy, template.metadata, template.spec)
+            await self._evaluate_and_count(_evaluate_template, attributes, policy, template.metadata, template.spec)
 
-    async def _counted(
-        self, judge: Judge, attributes: Attributes, policy: Policy, metadata: ObjectMeta, spec: PodSpec
+    async def _evaluate_and_count(
+        self, evaluate: Evaluate, attributes: Attributes, policy: Policy, metadata: ObjectMeta, spec: PodSpec
     ) -> None:
-        """Has a pod judged, and counts by what. Raises StatusError 403."""
+        """Evaluate a pod with `evaluate`, and count the evaluations. Raises StatusError 403."""
         if policy.errors:
-            self._metrics.failed(attributes, fatal=False)
+            self._metrics.count_error(attributes, fatal=False)
         evaluations: list[Evaluation] = []
         try:
-            await offload(judge, attributes, policy, metadata, spec, evaluations)
+            await offload(evaluate, attributes, policy, metadata, spec, evaluations)
         finally:
             for each in evaluations:
-                self._metrics.evaluated(each, attributes)
+                self._metrics.count_evaluation(each, attributes)
 
     async def _validate_namespace(self, attributes: Attributes) -> None:
         new = self._configuration.policy_of(attributes.obj)
@@ -187,11 +194,11 @@ class PodSecurity(Plugin):
         if name in self._configuration.namespaces:
             self._warn_of_exemption(attributes, new)
         elif old is not None:
-            for text in await self._existing(name, new.enforce):
+            for text in await self._warnings_about_existing_pods(name, new.enforce):
                 attributes.warn(text)
 
     def _warn_of_exemption(self, attributes: Attributes, policy: Policy) -> None:
-        """Tells who labels a namespace that its labels mean nothing."""
+        """Warn that the labels of an exempt namespace have no effect."""
         if policy.fully_privileged or policy.equivalent(self._configuration.defaults):
             return
         labels = attributes.obj.metadata.labels
@@ -202,35 +209,35 @@ class PodSecurity(Plugin):
             f"and the policy ({', '.join(told)}) will be ignored"
         )
 
-    async def _existing(self, namespace: str, enforce: LevelVersion) -> list[str]:
-        """Warnings of the pods that would be refused now. One pod of each controller is looked at first."""
+    async def _warnings_about_existing_pods(self, namespace: str, enforce: LevelVersion) -> list[str]:
+        """Return warnings about existing pods that violate the level. One pod of each controller is checked first."""
         total, pods = self._pods(namespace)
         exempt = self._configuration.runtime_classes
         findings: dict[str, list[str]] = {}
         controllers: set[str] = set()
         others: list[tuple[Pod, bool]] = []
         checked = 0
-        pace = _Pace()
+        pace = _TimeLimit()
 
         async def look(pod: Pod, *, is_large: bool) -> bool:
-            """Whether there is time for another one."""
+            """Check a pod. Return True if more pods may be checked."""
             nonlocal checked
             if found := await offload_if(is_large, violations, enforce, pod.metadata, pod.spec):
                 findings.setdefault(reasons(found), []).append(pod.metadata.name)
             checked += 1
-            return checked < MAX_PODS and await pace.goes_on()
+            return checked < MAX_PODS and await pace.has_time_left()
 
         async for pod, is_large in pods:
             if pod.spec.runtime_class_name in exempt:
                 total -= 1
-                if not await pace.goes_on():
+                if not await pace.has_time_left():
                     break
                 continue
             controller = next((each.uid for each in pod.metadata.owner_references if each.controller), None)
             if controller in controllers:
                 if len(others) < MAX_PODS:
                     others.append((pod, is_large))
-                if not await pace.goes_on():
+                if not await pace.has_time_left():
                     break
                 continue
             if controller is not None:
@@ -252,31 +259,31 @@ class PodSecurity(Plugin):
         return warnings + sorted(f"{_some(names)}: {found}" for found, names in findings.items())
 
 
-class _Pace:
-    """Work in slices, for a second at most."""
+class _TimeLimit:
+    """Time limit of one second for work in time slices."""
 
     def __init__(self) -> None:
-        self._turn = Turn()
+        self._time_slice = TimeSlice()
         self._end = time.monotonic() + MAX_SECONDS
 
-    async def goes_on(self) -> bool:
-        """Lets others have their turn where it is time. False once the second is over."""
-        await self._turn.give()
+    async def has_time_left(self) -> bool:
+        """Yield to the event loop if the time slice is over. Return False once the second is over."""
+        await self._time_slice.pause_if_over()
         return time.monotonic() < self._end
 
 
 def _some(names: list[str]) -> str:
-    """The first name, and how many more."""
+    """Return the first name, and the number of the others."""
     more = len(names) - 1
     if not more:
         return names[0]
     return f"{min(names)} (and {more} other pod{'' if more == 1 else 's'})"
 
 
-def _judge(
+def _evaluate_pod(
     attributes: Attributes, policy: Policy, metadata: ObjectMeta, spec: PodSpec, evaluations: list[Evaluation]
 ) -> None:
-    """Refuses a pod that does not meet what is enforced. Raises StatusError 403."""
+    """Evaluate a pod in all modes. Raises StatusError 403 if it violates the enforced level."""
     found = violations(policy.enforce, metadata, spec)
     evaluations.append((ENFORCE, policy.enforce, not found))
     if attributes.audit is not None:
@@ -290,10 +297,10 @@ def _judge(
         _warn(attributes, policy.warn, metadata, spec, evaluations)
 
 
-def _look_at(
+def _evaluate_template(
     attributes: Attributes, policy: Policy, metadata: ObjectMeta, spec: PodSpec, evaluations: list[Evaluation]
 ) -> None:
-    """Warns of a template, and tells the audit."""
+    """Evaluate a pod template in the modes audit and warn."""
     _audit(attributes, policy, metadata, spec, evaluations)
     if policy.warn.level != PRIVILEGED:
         _warn(attributes, policy.warn, metadata, spec, evaluations)
@@ -307,7 +314,7 @@ def _audit(
     evaluations: list[Evaluation],
     found: list[Violation] | None = None,
 ) -> None:
-    """Tells the audit of what does not meet the level that is audited, which may be `found` already."""
+    """Add an audit annotation if a pod violates the audited level; `found` are known violations of that level."""
     if policy.errors:
         attributes.annotate(_ERROR, f"Failed to parse policy: {aggregate(policy.errors)}")
     if found is None:
@@ -326,8 +333,8 @@ def _warn(
         attributes.warn(f"would violate PodSecurity {quote(str(level))}: {details(found)}")
 
 
-def _runs_something_else(new: PodSpec, old: PodSpec) -> bool:
-    """Whether an update brings containers or images: nothing else that matters can be changed."""
+def _changes_images(new: PodSpec, old: PodSpec) -> bool:
+    """Return True if an update adds containers or changes images. Other relevant fields are immutable."""
     for now, then in ((new.containers or [], old.containers or []), (new.init_containers, old.init_containers)):
         if [each.image for each in now] != [each.image for each in then]:
             return True
@@ -335,12 +342,12 @@ def _runs_something_else(new: PodSpec, old: PodSpec) -> bool:
     return any(images.get(each.name) != each.image for each in new.ephemeral_containers)
 
 
-def _make(server: Surroundings, configuration: Configuration) -> PodSecurity:
-    pods = server.objects("", "pods")
+def _make(dependencies: PluginDependencies, configuration: Configuration) -> PodSecurity:
+    pods = dependencies.objects("", "pods")
     return PodSecurity(
-        server.namespace,
-        lambda namespace: (pods.count(namespace), pods.every(namespace)),
-        PodSecurityMetrics(server.registry),
+        dependencies.namespace,
+        lambda namespace: (pods.count(namespace), pods.iterate_cached(namespace)),
+        PodSecurityMetrics(dependencies.registry),
         configuration,
     )
 

@@ -1,8 +1,8 @@
-"""Admission by policies: expressions that judge and change what is about to be written.
+"""Admission policies: CEL expressions that check or change a write.
 
-Follows k8s.io/apiserver `admission/plugin/policy`. What the expressions say is worked out in `admission_rules`.
+Follows k8s.io/apiserver `admission/plugin/policy`. The expressions themselves are evaluated in `admission_rules`.
 
-- `policies`: the policies and bindings that are stored; `params`: the parameters that bindings name.
-- `dispatch`: which policies are about a request, and with what their expressions are evaluated.
+- `policies`: the stored policies and bindings; `params`: the parameters that bindings refer to.
+- `dispatch`: finds the policies of a request, and the variables of their expressions.
 - `validating`, `mutating`: the two plugins.
 """

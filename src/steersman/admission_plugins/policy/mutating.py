@@ -1,4 +1,4 @@
-"""MutatingAdmissionPolicy: changes what is about to be written by expressions (apiserver `policy/mutating`)."""
+"""MutatingAdmissionPolicy: expressions change an object before it is stored (apiserver `policy/mutating`)."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from steersman.admission.interface import CONNECT, CREATE, UPDATE, Attributes, Reinvocation
 from steersman.admission_plugins.declaration import Declaration
-from steersman.admission_plugins.matching.versions import Form
+from steersman.admission_plugins.matching.versions import VersionConversion
 from steersman.admission_plugins.policy.dispatch import Invocation, Misconfigured, PolicyPlugin
-from steersman.admission_plugins.policy.patched import patched
+from steersman.admission_plugins.policy.patched import decode_patched
 from steersman.admission_plugins.policy.policies import Policy
 from steersman.kinds.kind import Kind
 from steersman.machinery.codec.serializer import encode_in_order
@@ -18,37 +18,40 @@ from steersman.machinery.errors.status import Cause, StatusError
 from steersman.machinery.large_work.sizes import is_large
 from steersman.machinery.managed_fields import Schema
 from steersman.work.offloading import mark_large, offload
-from steersman.work.yielding import Turn
+from steersman.work.yielding import TimeSlice
 
 if TYPE_CHECKING:
-    from steersman.admission_rules.answers import Answers
+    from steersman.admission_rules.answers import AuthorizerAnswers
     from steersman.admission_rules.evaluation import Inputs
     from steersman.admission_rules.mutating import Mutation
 
 _Key = tuple[str, str, str, str]
-"""Policy, binding, and namespace and name of the parameter."""
+"""Names of a policy and a binding, and namespace and name of the parameter."""
 
 
-class _Round:
-    """What is remembered from the first round to the second, in which policies are asked again that want to be where
-    the object was changed after them (apiserver `policyReinvokeContext`)."""
+class _ReinvocationState:
+    """State of a write between both rounds of the chain (apiserver `policyReinvokeContext`).
+
+    In the second round a policy with reinvocation policy IfNeeded is evaluated again, if the object was changed after
+    its first evaluation.
+    """
 
     def __init__(self) -> None:
-        self.asked: set[_Key] = set()
-        """Those of this round that want to be asked again."""
-        self.again: set[_Key] = set()
-        """Those that will be."""
-        self.last: Any = None
-        """The object as the last of them left it, in bytes."""
+        self.reinvocable: set[_Key] = set()
+        """Policies evaluated since the last change of the object that request a second evaluation."""
+        self.to_reinvoke: set[_Key] = set()
+        """Policies to evaluate again, because the object was changed after their evaluation."""
+        self.last_json: Any = None
+        """JSON of the object after the last mutation of the round."""
 
-    def object_changed(self) -> None:
-        """Somebody has changed the object after those that were asked."""
-        self.again |= self.asked
-        self.asked = set()
+    def note_change(self) -> None:
+        """Note that the object has changed: the policies evaluated so far are to be evaluated again."""
+        self.to_reinvoke |= self.reinvocable
+        self.reinvocable = set()
 
 
 class _Failure(Exception):
-    """A mutation could not be made: refuses the request if the policy says so; the text is upstream's."""
+    """A mutation failed. The request is refused if the failure policy is Fail. The text is upstream's."""
 
     def __init__(self, message: str, error_type: str) -> None:
         super().__init__(message)
@@ -56,7 +59,7 @@ class _Failure(Exception):
 
 
 class MutatingAdmissionPolicy(PolicyPlugin):
-    """In the order of their names, each seeing what the ones before have made of the object."""
+    """Evaluates the policies in the order of their names; each gets the object as changed by the ones before."""
 
     name = "MutatingAdmissionPolicy"
     operations = frozenset({CREATE, UPDATE, CONNECT})
@@ -65,15 +68,15 @@ class MutatingAdmissionPolicy(PolicyPlugin):
     bindings_plural = "mutatingadmissionpolicybindings"
 
     async def admit(self, attributes: Attributes) -> None:
-        """Changes `attributes.obj`. Raises StatusError."""
-        if not await self._may_be_about(attributes):
+        """Change `attributes.obj` by all matching policies. Raises StatusError."""
+        if not await self._has_policies(attributes):
             return
         refusals: list[tuple[str, str]] = []
         invocations: list[Invocation] = []
-        async for each in self._about(attributes):
+        async for each in self._invocations(attributes):
             if isinstance(each, Invocation):
                 invocations.append(each)
-            elif each.policy.fails:
+            elif each.policy.fails_closed:
                 refusals.append((_misconfigured(each), ""))
         if invocations:
             await self._mutate(attributes, invocations, refusals)
@@ -88,72 +91,72 @@ class MutatingAdmissionPolicy(PolicyPlugin):
         self, attributes: Attributes, invocations: list[Invocation], refusals: list[tuple[str, str]]
     ) -> None:
         context = attributes.reinvocation
-        kept: _Round = context.kept.setdefault(self.name, _Round())
-        if context.is_second and kept.last != await self._outline(attributes):
-            kept.object_changed()
+        state: _ReinvocationState = context.plugin_states.setdefault(self.name, _ReinvocationState())
+        if context.is_second and state.last_json != await self._object_json(attributes):
+            state.note_change()
         try:
-            mutating = _Mutating(self, attributes, kept, context)
+            mutating = _RequestMutation(self, attributes, state, context)
             for invocation in invocations:
                 for param in invocation.params:
                     plain = None if param is None else await param.plain()
                     for failure in await mutating.mutate(invocation, plain):
-                        if invocation.policy.fails:
+                        if invocation.policy.fails_closed:
                             refusals.append((_denied(invocation, failure), "Invalid"))
-            mutating.end()
+            mutating.finish()
         finally:
-            kept.last = await self._outline(attributes)
+            state.last_json = await self._object_json(attributes)
 
-    async def _outline(self, attributes: Attributes) -> Any:
-        """What tells an object from what it was."""
+    async def _object_json(self, attributes: Attributes) -> Any:
+        """Return the object's JSON in the stored version, to detect changes."""
         obj = attributes.obj
         if obj is None:
             return None
-        return await offload(self._versions.own(attributes).body, obj)
+        return await offload(self._conversions.kind_of_object(attributes).body, obj)
 
-    def form(self, attributes: Attributes, invocation: Invocation) -> Form:
-        """The version in which a policy sees the object. Raises StatusError."""
-        return self._versions.form(attributes, invocation.seen)
+    def conversion(self, attributes: Attributes, invocation: Invocation) -> VersionConversion:
+        """Return the conversion to the version that a policy matched. Raises StatusError."""
+        return self._conversions.find(attributes, invocation.matched)
 
-    async def inputs(self, attributes: Attributes, invocation: Invocation, form: Form) -> Inputs:
-        """What expressions are evaluated with. Raises StatusError."""
-        return await self._inputs(attributes, invocation.seen, form)
+    async def inputs(self, attributes: Attributes, invocation: Invocation, conversion: VersionConversion) -> Inputs:
+        """Return the variables of the expressions, without parameters. Raises StatusError."""
+        return await self._inputs(attributes, invocation.matched, conversion)
 
-    def answers(self, attributes: Attributes) -> Answers:
-        """What the authorizer says of the user of a request."""
+    def answers(self, attributes: Attributes) -> AuthorizerAnswers:
+        """Return the authorizer's verdicts for expressions of a request."""
         return self._answers(attributes)
 
     async def rules(self, policy: Policy) -> Any:
-        """What the expressions of a policy compile to."""
+        """Return the compiled expressions of a policy."""
         return await self._rules(policy)
 
     def count(self, invocation: Invocation, error_type: str, seconds: float) -> None:
-        """Counts a mutation."""
-        self._metrics.mutated(invocation.policy.name, invocation.binding.name, error_type, seconds)
+        """Count a mutation."""
+        self._metrics.count_mutation(invocation.policy.name, invocation.binding.name, error_type, seconds)
 
 
-class _Mutating:
-    """One request as it is changed."""
+class _RequestMutation:
+    """Evaluation of all mutating policies for one request."""
 
     def __init__(
-        self, plugin: MutatingAdmissionPolicy, attributes: Attributes, kept: _Round, context: Reinvocation
+        self, plugin: MutatingAdmissionPolicy, attributes: Attributes, state: _ReinvocationState, context: Reinvocation
     ) -> None:
         self._plugin: Final = plugin
         self._attributes: Final = attributes
-        self._kept: Final = kept
+        self._state: Final = state
         self._context: Final = context
         self._answers: Final = plugin.answers(attributes)
-        self._turn: Final = Turn()
-        self._is_dirty = False
+        self._time_slice: Final = TimeSlice()
+        self._has_changes = False
 
     async def mutate(self, invocation: Invocation, param: Any) -> list[str]:
-        """Lets a policy change the object, with one parameter; what kept it from that. Raises StatusError."""
+        """Change the object by a policy with one parameter. Return the errors of its mutations. Raises StatusError."""
         attributes = self._attributes
-        await self._turn.give()
+        await self._time_slice.pause_if_over()
         rules = await self._plugin.rules(invocation.policy)
-        form = self._plugin.form(attributes, invocation)
-        inputs = (await self._plugin.inputs(attributes, invocation, form)).with_params(param)
+        conversion = self._plugin.conversion(attributes, invocation)
+        inputs = (await self._plugin.inputs(attributes, invocation, conversion)).with_params(param)
         if not rules.conditions.is_empty:
-            # as upstream, match conditions do not see the namespace
+            # As upstream, match conditions have no variable for the namespace.
             began = perf_counter()
             match = await rules.conditions.match(inputs.without_namespace(), self._answers)
             self._plugin.count_match(invocation.policy, attributes, match, perf_counter() - began)
@@ -162,18 +165,18 @@ class _Mutating:
             if not match.matches:
                 return []
         key = _key(invocation, param)
-        if self._context.is_second and key not in self._kept.again:
+        if self._context.is_second and key not in self._state.to_reinvoke:
             return []
         before = inputs.object
         failures: list[str] = []
         for mutation, is_patch in rules.mutations if before is not None else ():
-            await self._turn.give()
+            await self._time_slice.pause_if_over()
             began = perf_counter()
             try:
-                if not is_patch and not _is_typed(attributes, invocation, form):
+                if not is_patch and not _is_typed(attributes, invocation, conversion):
                     text = "error applying patch: failed to convert patch object to typed object: no corresponding type"
-                    raise _Failure(f"{text} for {_gvk(form)}", "invalid_error")
-                await self._change(mutation, form, inputs, is_patch=is_patch)
+                    raise _Failure(f"{text} for {_gvk(conversion)}", "invalid_error")
+                await self._change(mutation, conversion, inputs, is_patch=is_patch)
             except _Failure as error:
                 self._plugin.count(invocation, error.error_type, perf_counter() - began)
                 failures.append(str(error))
@@ -182,71 +185,79 @@ class _Mutating:
                 self._plugin.count(invocation, "invalid_error", perf_counter() - began)
                 raise
             self._plugin.count(invocation, "no_error", perf_counter() - began)
-            self._is_dirty = True
-            inputs = (await self._plugin.inputs(attributes, invocation, form)).with_params(param)
+            self._has_changes = True
+            inputs = (await self._plugin.inputs(attributes, invocation, conversion)).with_params(param)
         if inputs.object != before:
-            self._kept.object_changed()
-            self._context.wanted = True
+            self._state.note_change()
+            self._context.is_requested = True
         if getattr(invocation.policy.spec, "reinvocation_policy", "") == "IfNeeded":
-            self._kept.asked.add(key)
+            self._state.reinvocable.add(key)
         return failures
 
-    async def _change(self, mutation: Mutation, form: Form, inputs: Inputs, *, is_patch: bool) -> None:
-        """Makes one mutation. Raises _Failure, and StatusError where that does not depend on the policy."""
+    async def _change(
+        self, mutation: Mutation, conversion: VersionConversion, inputs: Inputs, *, is_patch: bool
+    ) -> None:
+        """Apply one mutation. Raises _Failure, and StatusError for errors regardless of the failure policy."""
         from steersman.admission_rules.mutating import MutationError  # slow to import
 
-        attributes, kind = self._attributes, form.kind
+        attributes, kind = self._attributes, conversion.kind
         try:
             schema = kind.schema
         except LookupError:
             text = (
-                f"Resource kind {_gvk(form)} not found. There can be a delay between "
+                f"Resource kind {_gvk(conversion)} not found. There can be a delay between "
                 "when CustomResourceDefinitions are created and when they are available."
             )
             raise StatusError(503, "ServiceUnavailable", text, details_present=False) from None
         try:
-            plain, large = await self._answers.settled(_mutated, mutation, inputs, self._answers, schema)
+            plain, large = await self._answers.run(_mutated, mutation, inputs, self._answers, schema)
         except MutationError as error:
             raise _Failure(str(error), error.error_type) from None
         if plain is inputs.object:
             return
         if large:
-            mark_large()  # the object was small until now
+            mark_large()  # the account's work counted as small so far
         made = await offload(_patched if is_patch else _applied, kind, plain)
-        attributes.obj = await form.taken_back(attributes, made)
+        attributes.obj = await conversion.convert_back(attributes, made)
 
-    def end(self) -> None:
-        """All have been asked."""
-        if self._is_dirty:
-            self._kept.object_changed()
-            self._context.wanted = True
-
-
-def _gvk(form: Form) -> str:
-    """A kind as Go prints it."""
-    return f"{form.kind.group}/{form.kind.version}, Kind={form.kind.name}"
+    def finish(self) -> None:
+        """Note a last change of the object, after all policies have been evaluated."""
+        if self._has_changes:
+            self._state.note_change()
+            self._context.is_requested = True
 
 
-def _is_typed(attributes: Attributes, invocation: Invocation, form: Form) -> bool:
-    """Whether upstream finds the type of the object, which it looks for in the OpenAPI document of the object's group
-    version: options of connections are in none, and Scale, Eviction and TokenRequest in those of other groups."""
-    seen = invocation.seen
-    return attributes.operation != CONNECT and (form.kind.group, form.kind.version) == (seen.group, seen.version)
+def _gvk(conversion: VersionConversion) -> str:
+    """Return a kind as Go prints it."""
+    return f"{conversion.kind.group}/{conversion.kind.version}, Kind={conversion.kind.name}"
 
 
-def _mutated(mutation: Mutation, inputs: Inputs, answers: Answers, schema: Schema) -> tuple[Any, bool]:
-    """What a mutation makes, and whether that is large."""
+def _is_typed(attributes: Attributes, invocation: Invocation, conversion: VersionConversion) -> bool:
+    """Return True if upstream finds the type of the object.
+
+    Upstream searches the OpenAPI document of the resource's group version. Options of CONNECT are in no document, and
+    Scale, Eviction and TokenRequest are in documents of other groups.
+    """
+    matched = invocation.matched
+    return attributes.operation != CONNECT and (conversion.kind.group, conversion.kind.version) == (
+        matched.group,
+        matched.version,
+    )
+
+
+def _mutated(mutation: Mutation, inputs: Inputs, answers: AuthorizerAnswers, schema: Schema) -> tuple[Any, bool]:
+    """Return the mutated object as plain data, and True if it is a new, large object."""
     plain = mutation(inputs, answers, schema)
     return plain, plain is not inputs.object and is_large(encode_in_order(plain))
 
 
 def _patched(kind: Kind[Any], plain: Any) -> Any:
-    """The object that a JSON Patch has made. Raises StatusError."""
-    return _without_type(patched(kind, plain))
+    """Return the object that results from a JSON Patch. Raises StatusError."""
+    return _without_type(decode_patched(kind, plain))
 
 
 def _applied(kind: Kind[Any], plain: Any) -> Any:
-    """The object that a configuration was merged into. Raises _Failure."""
+    """Return the object that results from an apply configuration. Raises _Failure."""
     try:
         return _without_type(kind.from_applied(plain).obj)
     except DecodeError as error:

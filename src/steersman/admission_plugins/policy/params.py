@@ -1,4 +1,4 @@
-"""The parameters that bindings name, as plain data (apiserver `policy/generic` CollectParams)."""
+"""Parameters that policy bindings refer to, as plain data (apiserver `policy/generic` CollectParams)."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from steersman.work.bounded_cache import BoundedCache
 from steersman.work.offloading import offload_if
 
 _NOT_FOUND: Final = 404
-_MOST_KEPT: Final = 1_000
-"""Parameters that are kept as plain data."""
-MOST_BYTES_KEPT: Final = 4 << 20
-"""Bytes of JSON that these are made of; as plain data they take up to ten times as much. Any one object is smaller."""
+_MAX_CACHED: Final = 1_000
+"""Most cached parameters."""
+MAX_CACHED_BYTES: Final = 4 << 20
+"""Most JSON bytes of the cached parameters. As plain data they take up to ten times as much. Any single object fits."""
 
 Plain = Mapping[str, Any]
 
 
 class ParamError(Exception):
-    """A policy (`of_policy`), or else its binding, cannot be used as it is; the text is upstream's."""
+    """A policy (with `of_policy`) or one of its bindings cannot be used. The text is upstream's."""
 
     def __init__(self, message: str, *, of_policy: bool = False) -> None:
         super().__init__(message)
@@ -43,7 +43,7 @@ def _shown(gvk: GroupVersionKind) -> str:
 
 
 class Param:
-    """A parameter as it is stored. There may be thousands for a request: each is plain data only while it is used."""
+    """A stored parameter. A request may have thousands, so that each is decoded only while it is used."""
 
     __slots__ = ("_item", "_kind", "_params", "_served")
 
@@ -54,35 +54,38 @@ class Param:
         self._item: Final = item
 
     async def plain(self) -> Plain:
-        """It as plain data, which nobody may change."""
+        """Return the parameter as plain data, which is shared: do not change it."""
         return await self._params.plain(self._served, self._kind, self._item)
 
 
 class Params:
-    """Finds parameters of any kind that is served."""
+    """Finds parameters of any served kind."""
 
     def __init__(self, objects: Callable[[str, str], Objects], mapper: RESTMapper) -> None:
         self._objects: Final = objects
         self._mapper: Final = mapper
-        self._kept: Final[BoundedCache[tuple[int, GroupVersionKind], tuple[bytes, Plain]]] = BoundedCache(
-            _MOST_KEPT, MOST_BYTES_KEPT
+        self._cached: Final[BoundedCache[tuple[int, GroupVersionKind], tuple[bytes, Plain]]] = BoundedCache(
+            _MAX_CACHED, MAX_CACHED_BYTES
         )
-        """By the identity of what an object is made of, and its kind: that, and the object."""
+        """By identity of the stored body and by kind: the body (so that its identity stays unique) and the plain data.
+        """
 
     def check(self, policy: Policy) -> None:
-        """Raises ParamError if the kind of parameters of a policy is not served."""
+        """Raise ParamError if the policy's kind of parameters is not served."""
         kind = policy.param_kind
-        if kind is not None and not self._mapper.of_kind(kind):
+        if kind is not None and not self._mapper.resources_for(kind):
             text = f"failed to find resource referenced by paramKind: '{_shown(kind)}'"
             raise ParamError(text, of_policy=True)
 
-    async def of(self, policy: Policy, binding: Binding, namespace: str) -> Sequence[Param | None]:
-        """The parameters with which a policy is evaluated: None is one that is not given. `namespace` is that of the
-        request. Raises ParamError."""
+    async def collect(self, policy: Policy, binding: Binding, namespace: str) -> Sequence[Param | None]:
+        """Return the parameters to evaluate a policy with, (None,) without parameters.
+
+        `namespace` is the namespace of the request. Raises ParamError.
+        """
         kind, ref = policy.param_kind, binding.spec.param_ref
         if kind is None or ref is None:
             return (None,)
-        (served, *_) = self._mapper.of_kind(kind)
+        (served, *_) = self._mapper.resources_for(kind)
         if served.resource.namespaced:
             namespace = ref.namespace or namespace
             if not namespace:
@@ -93,12 +96,12 @@ class Params:
             raise ParamError("paramRef.namespace must not be provided for a cluster-scoped `paramKind`")
         else:
             namespace = ""
-        found = await self._found(served, kind, ref, namespace)
+        found = await self._find(served, kind, ref, namespace)
         if not found and ref.parameter_not_found_action == "Deny":
             raise ParamError("no params found for policy binding with `Deny` parameterNotFoundAction")
         return found
 
-    async def _found(
+    async def _find(
         self, served: ServedResource, kind: GroupVersionKind, ref: ParamRef, namespace: str
     ) -> Sequence[Param]:
         resource = served.resource
@@ -109,9 +112,11 @@ class Params:
         try:
             objects = self._objects(resource.group, resource.plural)
             if ref.name:
-                items: Sequence[Item] = (await objects.item(ctx, ref.name),)
+                items: Sequence[Item] = (await objects.get_item(ctx, ref.name),)
             else:
-                items = await objects.items(ctx, ListOptions(from_label_selector(ref.selector), resource_version="0"))
+                items = await objects.list_items(
+                    ctx, ListOptions(from_label_selector(ref.selector), resource_version="0")
+                )
             return [Param(self, served, kind, item) for item in items]
         except SelectorError as error:
             raise ParamError(str(error)) from None
@@ -124,18 +129,18 @@ class Params:
             raise ParamError(f"paramKind kind `{shown}` not yet synced to use for admission") from None
 
     async def plain(self, served: ServedResource, kind: GroupVersionKind, item: Item) -> Plain:
-        """An object as plain data, which is kept until it changes."""
+        """Return an object as plain data, cached until the object changes."""
         key = id(item.body), kind
-        kept = self._kept[key]
+        kept = self._cached[key]
         if kept is not None:
             return kept[1]
-        made = await offload_if(is_large(item.body), _made, served, item.body)
+        made = await offload_if(is_large(item.body), _decode, served, item.body)
         size = len(item.body)
-        self._kept.keep(key, (item.body, made), size)
+        self._cached.keep(key, (item.body, made), size)
         return made
 
 
-def _made(served: ServedResource, body: bytes) -> Plain:
+def _decode(served: ServedResource, body: bytes) -> Plain:
     form, other = served.form, served.other
     if other is None or served.resource.conversion is not None:
         plain: Plain = decode_plain(form.prefix + body)

@@ -1,6 +1,7 @@
-"""The object that a JSON Patch of a policy has made, read anew (apiserver `policy/mutating/patch` json_patch.go).
+"""Decoding of an object that a policy's JSON Patch changed (apiserver `policy/mutating/patch` json_patch.go).
 
-As upstream, a patch may name another kind; then the object is read as that, and told to be none of the request.
+As upstream, a patch may change the kind. The object is then decoded as that kind, and an error reports that it cannot
+be converted back.
 """
 
 from __future__ import annotations
@@ -25,32 +26,34 @@ from steersman.machinery.identity.schema import (
 from steersman.machinery.large_work.nesting import is_too_deep
 from steersman.machinery.large_work.sizes import check_count
 
-_UNREADABLE: Final = "couldn't get version/kind; json parse error: json: cannot unmarshal"
+_UNDECODABLE: Final = "couldn't get version/kind; json parse error: json: cannot unmarshal"
 _META: Final = 'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }'
 _JSON_KINDS: Final = {bool: "bool", int: "number", float: "number", list: "array", dict: "object"}
 _SCHEME: Final = "pkg/runtime/scheme.go:111"
 
 
-def patched(kind: Kind[Any], plain: Any) -> Any:
-    """The object of a kind that a patch has made. Raises StatusError 500 for what is none, 422 for a custom resource of
-    another kind."""
+def decode_patched(kind: Kind[Any], plain: Any) -> Any:
+    """Return the object of a kind after a patch.
+
+    Raises StatusError 500 for a result that is no such object, 422 for a custom resource of another kind.
+    """
     data = encode_in_order(plain)
     if is_too_deep(data):
         raise internal("the object that a patch has made is nested too deeply")
     check_count(data)
-    made = _said(plain)
+    made = _stated_kind(plain)
     if kind.is_open:
         _check_custom(kind, made, plain)
     elif (said := _with_defaults(made, kind)) != kind.gvk:
-        raise internal(_not_converted(kind, said, data))
+        raise internal(_conversion_error(kind, said, data))
     try:
-        return _read(kind, data)
+        return _decode(kind, data)
     except DecodeError as error:
         raise internal(error) from None
 
 
-def _read(kind: Kind[Any], data: bytes) -> Any:
-    """Raises DecodeError."""
+def _decode(kind: Kind[Any], data: bytes) -> Any:
+    """Return the object in JSON. Raises DecodeError."""
     read = kind.read_own(data, strict=not kind.is_open)
     if read.warnings:
         raise DecodeError(f"strict decoding error: {', '.join(read.warnings)}")
@@ -59,15 +62,15 @@ def _read(kind: Kind[Any], data: bytes) -> Any:
     return read.obj
 
 
-def _said(plain: Any) -> tuple[GroupVersion, str]:
-    """The version and the kind that an object says, empty where it says none. Raises StatusError 500."""
+def _stated_kind(plain: Any) -> tuple[GroupVersion, str]:
+    """Return the group version and the kind that an object states, empty where it states none. Raises StatusError 500."""
     if not isinstance(plain, dict):
-        raise internal(f"{_UNREADABLE} {_JSON_KINDS.get(type(plain), 'string')} into Go value of type {_META}")
+        raise internal(f"{_UNDECODABLE} {_JSON_KINDS.get(type(plain), 'string')} into Go value of type {_META}")
     texts = []
     for name in ("apiVersion", "kind"):
         value = plain.get(name)
         if not isinstance(value, str | None):
-            raise internal(f"{_UNREADABLE} {_JSON_KINDS[type(value)]} into Go struct field .{name} of type string")
+            raise internal(f"{_UNDECODABLE} {_JSON_KINDS[type(value)]} into Go struct field .{name} of type string")
         texts.append(value or "")
     try:
         return parse_group_version(texts[0]), texts[1]
@@ -76,7 +79,7 @@ def _said(plain: Any) -> tuple[GroupVersion, str]:
 
 
 def _check_custom(kind: Kind[Any], said: tuple[GroupVersion, str], plain: dict[str, Any]) -> None:
-    """Raises StatusError for another kind or version, or none."""
+    """Raise StatusError for a custom resource of another kind or version, or without a kind."""
     version, name = said
     if not name:
         raise internal(f"Object 'Kind' is missing in '{encode_sorted(plain).decode()}'")
@@ -94,18 +97,18 @@ def _check_custom(kind: Kind[Any], said: tuple[GroupVersion, str], plain: dict[s
 
 
 def _with_defaults(said: tuple[GroupVersion, str], kind: Kind[Any]) -> GroupVersionKind:
-    """The kind that an object says it is; what it does not say is as expected."""
+    """Return the stated kind of an object; missing parts are those of `kind`."""
     version, name = said
     return (version if version.version else kind.gvk.group_version).with_kind(name or kind.name)
 
 
-def _not_converted(kind: Kind[Any], said: GroupVersionKind, data: bytes) -> str:
-    """Why an object of another kind than expected is none."""
+def _conversion_error(kind: Kind[Any], said: GroupVersionKind, data: bytes) -> str:
+    """Return the error text for an object whose kind was changed by a patch."""
     other = find(said)
     if other is None:
         return f'no kind "{said.kind}" is registered for version "{said.group_version}" in scheme "{_SCHEME}"'
     try:
-        _read(other, data)
+        _decode(other, data)
     except DecodeError as error:
         return str(error)
     package = MODULES.get((kind.group, kind.version), kind.group).partition(".")[0]

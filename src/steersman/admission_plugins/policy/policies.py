@@ -1,4 +1,4 @@
-"""Policies and their bindings, as they are stored now, by the requests that they are about."""
+"""The stored policies with their bindings, indexed by the requests that they match."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from steersman.admission.interface import Attributes
-from steersman.admission_plugins.matching.rules import Entry, RuleIndex, Seen
-from steersman.admission_plugins.matching.selectors import Compiled, compiled
+from steersman.admission_plugins.matching.rules import Entry, MatchedResource, RuleIndex
+from steersman.admission_plugins.matching.selectors import ParsedSelector, parse_selector
 from steersman.api.admissionregistration.v1 import (
     MatchResources,
     MutatingAdmissionPolicyBindingSpec,
@@ -29,14 +29,23 @@ R = TypeVar("R", "ValidatingRules", "MutatingRules")
 
 
 class Policy:
-    """A policy. What its expressions compile to is kept with it."""
+    """A policy, with its compiled expressions once it has been used."""
 
-    __slots__ = ("_rules", "entry", "fails", "name", "namespace_selector", "object_selector", "param_kind", "spec")
+    __slots__ = (
+        "_rules",
+        "entry",
+        "fails_closed",
+        "name",
+        "namespace_selector",
+        "object_selector",
+        "param_kind",
+        "spec",
+    )
 
     def __init__(self, name: str, spec: Spec) -> None:
         self.name: Final = name
         self.spec: Final = spec
-        self.fails: Final = spec.failure_policy != "Ignore"
+        self.fails_closed: Final = spec.failure_policy != "Ignore"
         self.namespace_selector, self.object_selector = _selectors(spec.match_constraints)
         self.entry: Final = _entry(self, spec.match_constraints, all_without_rules=True)
         self.param_kind: Final = _param_kind(spec)
@@ -44,12 +53,12 @@ class Policy:
 
     @property
     def rules(self) -> Any:
-        """What its expressions compile to; None until `compile`."""
+        """Return the compiled expressions; None before `compile`."""
         return self._rules
 
     def compile(self) -> Any:
-        """Compiles its expressions, some hundred microseconds each: to be done beside the loop."""
-        # slow to import, and most servers have no policies
+        """Compile the expressions and return them. Call it in a worker thread: each takes several hundred microseconds."""
+        # The imports are slow, and most servers have no policies.
         if isinstance(self.spec, ValidatingAdmissionPolicySpec):
             from steersman.admission_rules.validating import ValidatingRules
 
@@ -62,7 +71,7 @@ class Policy:
 
 
 class Binding:
-    """A binding: where a policy counts, and with which parameters."""
+    """A binding: it puts a policy into effect for some requests, with parameters."""
 
     __slots__ = ("entry", "name", "namespace_selector", "object_selector", "policy", "spec")
 
@@ -75,17 +84,17 @@ class Binding:
 
     @property
     def actions(self) -> Sequence[str]:
-        """What becomes of what does not hold."""
+        """Return the actions for failed validations (Deny, Warn, Audit); none for a mutating policy."""
         return self.spec.validation_actions if isinstance(self.spec, ValidatingAdmissionPolicyBindingSpec) else ()
 
 
 E = TypeVar("E", Policy, Binding)
 
 
-def _selectors(match: MatchResources | None) -> tuple[Compiled, Compiled]:
+def _selectors(match: MatchResources | None) -> tuple[ParsedSelector, ParsedSelector]:
     if match is None:
-        return compiled(None), compiled(None)
-    return compiled(match.namespace_selector), compiled(match.object_selector)
+        return parse_selector(None), parse_selector(None)
+    return parse_selector(match.namespace_selector), parse_selector(match.object_selector)
 
 
 def _entry(value: E, match: MatchResources | None, *, all_without_rules: bool) -> Entry[E]:
@@ -116,7 +125,7 @@ _BINDINGS: Final[Reading[Binding]] = Reading(
 )
 
 
-class Bound(Generic[R]):
+class BoundPolicy(Generic[R]):
     """A policy with its bindings."""
 
     __slots__ = ("bindings", "policy")
@@ -127,60 +136,60 @@ class Bound(Generic[R]):
 
 
 class Policies:
-    """Follows the policies and bindings of one of both kinds. A policy without a binding counts nowhere."""
+    """Follows the policies and bindings of one of both kinds. Policies without a binding are left out."""
 
     def __init__(self, policies: Objects, bindings: Objects, mapper: RESTMapper) -> None:
         self._policies: Final = policies
         self._bindings: Final = bindings
-        self._changed_of: Final = policies.changed, bindings.changed
+        self._change_counts: Final = policies.change_count, bindings.change_count
         self._mapper: Final = mapper
-        self._changed = -1, -1
-        self._index: RuleIndex[Bound[Any]] | None = None
+        self._read_at_change = -1, -1
+        self._index: RuleIndex[BoundPolicy[Any]] | None = None
 
     @property
-    def is_behind(self) -> bool:
-        """Whether something has changed since `catch_up`."""
-        policies, bindings = self._changed_of
-        return self._changed != (policies(), bindings())
+    def is_stale(self) -> bool:
+        """Return True if a policy or binding has changed since the last `refresh`."""
+        policies, bindings = self._change_counts
+        return self._read_at_change != (policies(), bindings())
 
     @property
-    def are_none(self) -> bool:
-        """Return True if there are known to be none now that count."""
+    def is_known_to_be_empty(self) -> bool:
+        """Return True if it is certain that no bound policy exists now."""
         if self._index is not None:
             return False
-        policies, bindings = self._changed_of
-        return self._changed == (policies(), bindings())
+        policies, bindings = self._change_counts
+        return self._read_at_change == (policies(), bindings())
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is none that counts."""
+        """Return True if the last `refresh` found no bound policy."""
         return self._index is None
 
-    async def catch_up(self) -> None:
-        """Reads what is stored."""
-        policies_changed, bindings_changed = self._changed_of
-        while self.is_behind:
+    async def refresh(self) -> None:
+        """Read the stored policies and bindings."""
+        policies_changed, bindings_changed = self._change_counts
+        while self.is_stale:
             changed = policies_changed(), bindings_changed()
             policies = await self._policies.read_all("", _POLICIES)
             by_policy: dict[str, list[Entry[Binding]]] = {}
             for binding in await self._bindings.read_all("", _BINDINGS):
                 by_policy.setdefault(binding.policy, []).append(binding.entry)
             if changed != (policies_changed(), bindings_changed()):
-                continue  # it was read while it changed
-            self._changed = changed
-            bound = [self._bound(each, by_policy[each.name]) for each in policies if each.name in by_policy]
+                continue  # a policy or binding changed while all were read
+            self._read_at_change = changed
+            bound = [self._bind(each, by_policy[each.name]) for each in policies if each.name in by_policy]
             self._index = RuleIndex(bound, self._mapper) if bound else None
 
-    def _bound(self, policy: Policy, bindings: list[Entry[Binding]]) -> Entry[Bound[Any]]:
+    def _bind(self, policy: Policy, bindings: list[Entry[Binding]]) -> Entry[BoundPolicy[Any]]:
         entry = policy.entry
         return Entry(
-            Bound(policy, RuleIndex(bindings, self._mapper)),
+            BoundPolicy(policy, RuleIndex(bindings, self._mapper)),
             entry.rules,
             entry.excluded,
             equivalent=entry.equivalent,
             all_without_rules=entry.all_without_rules,
         )
 
-    def about(self, attributes: Attributes) -> Sequence[tuple[Bound[Any], Seen]]:
-        """The policies whose rules a request meets, by name, and as what each sees it. Raises StatusError."""
-        return () if self._index is None else self._index.of(attributes)
+    def matching(self, attributes: Attributes) -> Sequence[tuple[BoundPolicy[Any], MatchedResource]]:
+        """Return the policies whose rules match a request, by name, each with the matched resource. Raises StatusError."""
+        return () if self._index is None else self._index.matching(attributes)

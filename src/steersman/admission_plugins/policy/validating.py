@@ -1,4 +1,4 @@
-"""ValidatingAdmissionPolicy: judges what is about to be written by expressions (apiserver `policy/validating`)."""
+"""ValidatingAdmissionPolicy: expressions check a write (apiserver `policy/validating`)."""
 
 from __future__ import annotations
 
@@ -7,28 +7,28 @@ from typing import TYPE_CHECKING, Any, Final
 
 from steersman.admission.interface import CONNECT, CREATE, DELETE, UPDATE, Attributes
 from steersman.admission_plugins.declaration import Declaration
-from steersman.admission_plugins.matching.rules import Seen
+from steersman.admission_plugins.matching.rules import MatchedResource
 from steersman.admission_plugins.policy.dispatch import Invocation, Misconfigured, PolicyPlugin
 from steersman.machinery.codec.serializer import encode_in_order
 from steersman.machinery.errors.status import Cause
 from steersman.machinery.validation.formats import byte_length
-from steersman.work.yielding import Turn
+from steersman.work.yielding import TimeSlice
 
 if TYPE_CHECKING:
-    from steersman.admission_rules.answers import Answers
+    from steersman.admission_rules.answers import AuthorizerAnswers
     from steersman.admission_rules.evaluation import Inputs
     from steersman.admission_rules.validating import Annotation, Decision
 
 _CODES: Final = {"Forbidden": 403, "Unauthorized": 401, "RequestEntityTooLarge": 413, "Invalid": 422}
-"""By the reason of a refusal."""
+"""HTTP status codes by the reason of a refusal."""
 _INVALID: Final = "Invalid"
 _FAILURE: Final = "validation.policy.admission.k8s.io/validation_failure"
 _LONGEST: Final = 10 << 10
-"""Bytes of an audit annotation."""
+"""Most bytes of an audit annotation's value."""
 
 
 class ValidatingAdmissionPolicy(PolicyPlugin):
-    """The first refusal is told; all validations are evaluated."""
+    """Evaluates all validations of all matching policies. The first refusal is reported."""
 
     name = "ValidatingAdmissionPolicy"
     operations = frozenset({CREATE, UPDATE, DELETE, CONNECT})
@@ -37,51 +37,51 @@ class ValidatingAdmissionPolicy(PolicyPlugin):
     bindings_plural = "validatingadmissionpolicybindings"
 
     async def validate(self, attributes: Attributes) -> None:
-        """Raises StatusError."""
-        if not await self._may_be_about(attributes):
+        """Raise StatusError if a policy refuses the request."""
+        if not await self._has_policies(attributes):
             return
-        judging = _Judging(self, attributes)
-        async for each in self._about(attributes):
+        judging = _RequestEvaluation(self, attributes)
+        async for each in self._invocations(attributes):
             if isinstance(each, Misconfigured):
-                judging.misconfigured(each)
+                judging.refuse_misconfigured(each)
             else:
-                await judging.judge(each)
-        judging.end()
+                await judging.evaluate(each)
+        judging.finish()
 
-    async def inputs(self, attributes: Attributes, seen: Seen) -> Inputs:
-        """What expressions are evaluated with. Raises StatusError."""
-        return await self._inputs(attributes, seen, self._versions.form(attributes, seen))
+    async def inputs(self, attributes: Attributes, matched: MatchedResource) -> Inputs:
+        """Return the variables of the expressions, without parameters. Raises StatusError."""
+        return await self._inputs(attributes, matched, self._conversions.find(attributes, matched))
 
-    def answers(self, attributes: Attributes) -> Answers:
-        """What the authorizer says of the user of a request."""
+    def answers(self, attributes: Attributes) -> AuthorizerAnswers:
+        """Return the authorizer's verdicts for expressions of a request."""
         return self._answers(attributes)
 
     async def rules(self, invocation: Invocation) -> Any:
-        """What the expressions of the policy compile to."""
+        """Return the compiled expressions of the policy."""
         return await self._rules(invocation.policy)
 
     def count(self, invocation: Invocation, error_type: str, action: str, seconds: float) -> None:
-        """Counts what became of a validation."""
-        self._metrics.validated(invocation.policy.name, invocation.binding.name, error_type, action, seconds)
+        """Count a validation with the action that followed."""
+        self._metrics.count_validation(invocation.policy.name, invocation.binding.name, error_type, action, seconds)
 
 
-class _Judging:
-    """One request as it is judged."""
+class _RequestEvaluation:
+    """Evaluation of all validating policies for one request."""
 
     def __init__(self, plugin: ValidatingAdmissionPolicy, attributes: Attributes) -> None:
         self._plugin: Final = plugin
         self._attributes: Final = attributes
-        self._turn: Final = Turn()
+        self._time_slice: Final = TimeSlice()
         self._refusals: Final[list[tuple[str, str]]] = []
-        """Messages and reasons."""
-        self._answers: Answers | None = None
-        self._inputs: tuple[Seen, Inputs] | None = None
+        """Messages and reasons of refusals."""
+        self._answers: AuthorizerAnswers | None = None
+        self._inputs: tuple[MatchedResource, Inputs] | None = None
         self._annotations: dict[str, dict[str, dict[str, None]]] = {}
-        """By policy and key: the values, in their order."""
+        """Values of audit annotations by policy and key, in order."""
 
-    def misconfigured(self, found: Misconfigured) -> None:
-        """A policy that cannot be used."""
-        if found.policy.fails:
+    def refuse_misconfigured(self, found: Misconfigured) -> None:
+        """Refuse the request because of an unusable policy, if its failure policy is Fail."""
+        if found.policy.fails_closed:
             self._refuse(found.policy.name, None if found.binding is None else found.binding.name, found.message, "")
 
     def _refuse(self, policy: str, binding: str | None, message: str, reason: str) -> None:
@@ -89,25 +89,25 @@ class _Judging:
         text = f"ValidatingAdmissionPolicy '{policy}'{where} denied request: {message}"
         self._refusals.append((text, reason or _INVALID))
 
-    async def judge(self, invocation: Invocation) -> None:
-        """Evaluates a policy with each of the parameters. Raises StatusError."""
+    async def evaluate(self, invocation: Invocation) -> None:
+        """Evaluate a policy with each of its parameters. Raises StatusError."""
         plugin, attributes = self._plugin, self._attributes
         rules = await plugin.rules(invocation)
         if self._answers is None:
             self._answers = plugin.answers(attributes)
-        if self._inputs is None or self._inputs[0] != invocation.seen:
-            self._inputs = invocation.seen, await plugin.inputs(attributes, invocation.seen)
+        if self._inputs is None or self._inputs[0] != invocation.matched:
+            self._inputs = invocation.matched, await plugin.inputs(attributes, invocation.matched)
         inputs = self._inputs[1]
         judgements = []
         for param in invocation.params:
-            await self._turn.give()
+            await self._time_slice.pause_if_over()
             given = inputs if param is None else inputs.with_params(await param.plain())
-            judgements.append(await self._answers.settled(rules.judge, given, self._answers))
+            judgements.append(await self._answers.run(rules.evaluate, given, self._answers))
         for judgement in judgements:
             if judgement.match is not None:
                 plugin.count_match(invocation.policy, attributes, judgement.match, judgement.match_seconds)
             for index, decision in enumerate(judgement.decisions):
-                await self._turn.give()
+                await self._time_slice.pause_if_over()
                 if decision.denies:
                     self._enforce(invocation, index, decision)
                 elif decision.is_error:
@@ -141,8 +141,8 @@ class _Judging:
             value = value.encode()[:_LONGEST].decode(errors="ignore")
         self._annotations.setdefault(policy, {}).setdefault(annotation.key, {})[value] = None
 
-    def end(self) -> None:
-        """Publishes the annotations. Raises StatusError if anything refuses the request."""
+    def finish(self) -> None:
+        """Add the collected audit annotations. Raises StatusError if a policy refused the request."""
         for policy, by_key in self._annotations.items():
             for key, values in by_key.items():
                 self._attributes.annotate(f"{policy}/{key}", ", ".join(values))
@@ -161,7 +161,7 @@ def _error_type(message: str) -> str:
 
 
 def _failure(invocation: Invocation, index: int, decision: Decision) -> str:
-    """An audit annotation that tells of a validation that does not hold."""
+    """Return the value of the audit annotation for a failed validation."""
     value: Mapping[str, Any] = {
         "message": decision.message,
         "policy": invocation.policy.name,

@@ -1,1 +1,1 @@
-"""ResourceQuota: the plugin, and what objects of each kind use."""
+"""ResourceQuota: the admission plugin, and evaluators of the usage of objects."""

@@ -1,6 +1,7 @@
-"""Which writes are charged to quotas, and with what: of any resource, of services and of persistent volume claims.
+"""Quota evaluators: they tell which writes are charged, and the usage of an object.
 
-What objects use is measured in `machinery.built_in.quota`. Pods and resource claims have modules of their own.
+This module has the evaluators of services, claims and any other resource. `machinery.built_in.quota` measures the
+usage. Pods and resource claims have modules of their own.
 """
 
 from __future__ import annotations
@@ -17,37 +18,37 @@ from steersman.machinery.built_in.quota.volume_claims import VolumeClaimMeasure
 
 
 class Evaluator:
-    """Says of writes to objects of one resource what they cost."""
+    """Quota evaluator for one resource (upstream `quota.Evaluator`)."""
 
     reads_only_the_object = True
-    """Whether it can do its work beside the event loop: it looks up nothing else."""
+    """True if the evaluator reads nothing but the object, so that it may run in a worker thread."""
 
     def __init__(self, measure: Measure[Any]) -> None:
         self._measure = measure
 
     def handles(self, attributes: Attributes) -> bool:
-        """Whether the write can change what is used."""
+        """Return True if the write can change the usage."""
         return attributes.operation == CREATE and not attributes.action.subresource
 
     def matching(self, names: Iterable[str]) -> set[str]:
-        """Those of a quota's resources that such objects use."""
+        """Return those names of a quota's resources that objects of this resource use."""
         return self._measure.matching(names)
 
     def in_scope(self, selector: ScopedResourceSelectorRequirement, obj: Any) -> bool:
-        """Whether a quota with this scope is about the object. Raises SelectorError."""
+        """Return True if a quota with this scope selector applies to the object. Raises SelectorError."""
         return self._measure.in_scope(selector, obj)
 
-    def missing(self, names: set[str], obj: Any) -> str:
-        """What the object must say as `names` are limited, "" if it says all."""
+    def constraint_error(self, names: set[str], obj: Any) -> str:
+        """Return an error if the object does not specify its usage of the limited `names`, "" if it does."""
         return ""
 
     async def usage(self, obj: Any, namespace: str) -> Amounts:
-        """Return how much of which resources the object uses."""
+        """Return the amounts of resources that the object uses, by name."""
         return self._measure.usage(obj)
 
 
 class ServiceEvaluator(Evaluator):
-    """The type of a service can change."""
+    """Evaluator of services: updates count too, because the type may change."""
 
     def __init__(self) -> None:
         super().__init__(ServiceMeasure())
@@ -57,8 +58,11 @@ class ServiceEvaluator(Evaluator):
 
 
 class VolumeClaimEvaluator(Evaluator):
-    """A status tells of what was allocated and of the volume attributes class in use; it is recorded, but never refused
-    for being too much."""
+    """Evaluator of persistent volume claims.
+
+    Writes of the status count too: it has the allocated size and the current volume attributes class. Their usage is
+    recorded but never refused.
+    """
 
     def __init__(self) -> None:
         super().__init__(VolumeClaimMeasure())

@@ -1,4 +1,4 @@
-"""Which writes of pods are charged to quotas, and what a pod must say where its resources are limited."""
+"""Quota evaluator of pods."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from steersman.machinery.built_in.quota.pods import LIMITS, REQUESTS, PodMeasure
 from steersman.work.offloading import offload
 
 _NEEDED: Final = frozenset({"cpu", "memory", "requests.cpu", "requests.memory", "limits.cpu", "limits.memory"})
-"""Where these are limited, every container must say how much of them it needs."""
+"""Limited resources of which every container must specify its use."""
 
 
 class PodEvaluator(Evaluator):
-    """Pods are charged when they are made and resized, and when they move between scopes."""
+    """Charges pods at their creation and resize, and when they move between scopes."""
 
     def __init__(self) -> None:
         super().__init__(PodMeasure())
@@ -28,7 +28,7 @@ class PodEvaluator(Evaluator):
             return is_terminating(attributes.obj) != is_terminating(attributes.old)
         return attributes.operation == CREATE
 
-    def missing(self, names: set[str], obj: Pod) -> str:
+    def constraint_error(self, names: set[str], obj: Pod) -> str:
         if has_pod_level_resources(obj.spec):
             return ""
         needed = names & _NEEDED

@@ -1,4 +1,4 @@
-"""Which writes of resource claims are charged to quotas, and what is looked up to tell with what."""
+"""Quota evaluator of resource claims."""
 
 from __future__ import annotations
 
@@ -17,15 +17,18 @@ from steersman.machinery.built_in.quota.resource_claims import (
     claim_names,
     claim_usage,
     is_charged,
-    made_for,
+    owning_pod_and_order,
     pod_of,
 )
 from steersman.rest.objects import Objects, Reading
 
 
 class ResourceClaimEvaluator(Evaluator):
-    """Counts claims and the devices that they may be given. The device classes, pods and claims that there are say what
-    is an extended resource, and what a pod was charged for already."""
+    """Counts claims and the devices that they may get.
+
+    It looks up device classes, for extended resources, and pods and other claims, for usage that was charged to a pod
+    already.
+    """
 
     reads_only_the_object = False
 
@@ -44,9 +47,9 @@ class ResourceClaimEvaluator(Evaluator):
         return claim_names(names, self._extended_resources())
 
     def _extended_resources(self) -> ExtendedResources:
-        changed = self._device_classes.changed()
+        changed = self._device_classes.change_count()
         if changed != self._changed:
-            self._extended = dict(self._device_classes.known_all("", _EXTENDED))
+            self._extended = dict(self._device_classes.read_all_cached("", _EXTENDED))
             self._changed = changed
         return self._extended
 
@@ -54,11 +57,11 @@ class ResourceClaimEvaluator(Evaluator):
         return claim_usage(obj, self._extended_resources(), await self._charged_to_pod(obj, namespace))
 
     async def _charged_to_pod(self, claim: ResourceClaim, namespace: str) -> Amounts:
-        """What the pod that the claim was made for has been charged with, if it was made for one."""
+        """Return the usage already charged to the pod that owns the claim, {} without such a pod."""
         owner = pod_of(claim)
         if owner is None:
             return {}
-        pod: Any = await self._pods.find(namespace, owner.name)
+        pod: Any = await self._pods.get_cached(namespace, owner.name)
         if pod is None or pod.metadata.uid != owner.uid:
             return {}
         charged = is_charged(pod, claim)
@@ -67,8 +70,8 @@ class ResourceClaimEvaluator(Evaluator):
         return pod_usage(pod) if charged else {}
 
     async def _is_first(self, claim: ResourceClaim, namespace: str, uid: str) -> bool:
-        """Whether no other claim was made for the same pod before, by time and then by name."""
-        _, mine = made_for(claim)
+        """Return True if the claim is the first of its pod, by time and then by name."""
+        _, mine = owning_pod_and_order(claim)
         others = await self._claims.read_all(namespace, _MADE_FOR)
         return not any(pod == uid and theirs < mine for pod, theirs in others)
 
@@ -79,5 +82,9 @@ def _extended_resource(device_class: DeviceClass) -> tuple[str, str | None]:
 
 _EXTENDED: Final = Reading(_extended_resource, "metadata.name", "spec.extendedResourceName")
 _MADE_FOR: Final = Reading(
-    made_for, "metadata.annotations", "metadata.creationTimestamp", "metadata.name", "metadata.ownerReferences"
+    owning_pod_and_order,
+    "metadata.annotations",
+    "metadata.creationTimestamp",
+    "metadata.name",
+    "metadata.ownerReferences",
 )

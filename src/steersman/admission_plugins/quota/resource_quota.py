@@ -1,9 +1,9 @@
-"""ResourceQuota: what a write uses is charged to the quotas of its namespace, and refused where there is too little.
+"""ResourceQuota: writes are charged to the quotas of their namespace, and refused if too little is left.
 
-Follows k8s.io/apiserver `admission/plugin/resourcequota`. The usage is kept in the quotas' status. All writes of a
-namespace that wait to be judged are judged together, against one view of its quotas, and what they use is written in
-one update of each quota; the next ones wait until that is stored. If another write of a quota came in between, they are
-judged again. So no two writes get the same last place. What a delete gives back, a controller finds out.
+Follows k8s.io/apiserver `admission/plugin/resourcequota`. The usage is kept in the status of the quotas. All waiting
+writes of a namespace are checked together against one snapshot of its quotas. Their usage is stored in one update for
+each quota, and later writes wait until it is stored. After a conflict the writes are checked again. So two writes never
+get the same last free unit. A controller reduces the usage after deletions.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from typing import Any, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from steersman.admission.interface import CREATE, UPDATE, Attributes, Plugin, Writes
-from steersman.admission_plugins.declaration import ConfiguredDeclaration, Surroundings
+from steersman.admission.interface import CREATE, UPDATE, Attributes, Plugin, WriteKind
+from steersman.admission_plugins.declaration import ConfiguredDeclaration, PluginDependencies
 from steersman.admission_plugins.quota.evaluators import Evaluator, ServiceEvaluator, VolumeClaimEvaluator
 from steersman.admission_plugins.quota.pods import PodEvaluator
 from steersman.admission_plugins.quota.resource_claims import ResourceClaimEvaluator
@@ -31,16 +31,16 @@ from steersman.machinery.identity.schema import GroupResource
 from steersman.machinery.selectors.labels import SelectorError
 from steersman.machinery.values.quantity import parse
 from steersman.rest.context import loopback
-from steersman.rest.objects import ByNamespace, Objects, Presence, Reading
+from steersman.rest.objects import NamespaceCache, Objects, Presence, Reading
 from steersman.work.offloading import bound, current, offload_if
 
 _ATTEMPTS: Final = 4
-_PATIENCE: Final = 10.0
-"""Seconds a write waits to be judged."""
+_TIMEOUT: Final = 10.0
+"""Seconds that a write waits for its check."""
 
 
-class Account(Struct, frozen=True):
-    """A quota as it is charged."""
+class QuotaSnapshot(Struct, frozen=True):
+    """Snapshot of a quota, with the usage charged so far."""
 
     name: str
     version: str
@@ -50,10 +50,10 @@ class Account(Struct, frozen=True):
 
 
 class LimitedResource(Wire):
-    """What may only be used where a quota covers it (`limitedResources` of ResourceQuotaConfiguration).
+    """A resource whose use requires a quota that covers it (`limitedResources` of ResourceQuotaConfiguration).
 
-    Of what objects of `resource` use, the resources with one of `match_contains` in their name; and objects in one of
-    the scopes, whatever their resource, as upstream.
+    It concerns the used resources of objects of `resource` whose name contains one of `match_contains`. As upstream, it
+    also concerns objects of any resource in one of the scopes.
     """
 
     api_group: str = ""
@@ -63,34 +63,37 @@ class LimitedResource(Wire):
 
 
 class Configuration(Document):
-    """The ResourceQuotaConfiguration, whose Go type has this name."""
+    """ResourceQuotaConfiguration; the name of the class is that of its Go type."""
 
     limited_resources: list[LimitedResource] = []
 
 
 class _Waiter:
-    """A write that waits to be judged."""
+    """A write that waits for its check."""
 
-    __slots__ = ("account", "attributes", "evaluator", "judged")
+    __slots__ = ("account", "attributes", "checked", "evaluator")
 
     def __init__(self, attributes: Attributes, evaluator: Evaluator) -> None:
         self.attributes = attributes
         self.evaluator = evaluator
         self.account = current()
-        self.judged: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.checked: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     def admit(self) -> None:
-        if not self.judged.done():
-            self.judged.set_result(None)
+        if not self.checked.done():
+            self.checked.set_result(None)
 
     def refuse(self, error: Exception) -> None:
-        if not self.judged.done():
-            self.judged.set_exception(error)
+        if not self.checked.done():
+            self.checked.set_exception(error)
 
 
 class ResourceQuota(Plugin):
-    """`quotas` are all ResourceQuotas there are; `evaluators` measure those resources of which more counts than their
-    number; `limited` is what may not be used without a quota."""
+    """Charges writes to quotas.
+
+    `quotas` are the ResourceQuotas of all namespaces. `evaluators` are those of resources with more usage than their
+    number of objects. `limited` are resources that need a quota.
+    """
 
     name = "ResourceQuota"
     operations = frozenset({CREATE, UPDATE})
@@ -103,26 +106,28 @@ class ResourceQuota(Plugin):
         limited: tuple[LimitedResource, ...] = (),
     ) -> None:
         self._quotas = quotas
-        self._accounts = ByNamespace(quotas, _ACCOUNT, tuple)
+        self._snapshots = NamespaceCache(quotas, _SNAPSHOT, tuple)
         self._evaluators = evaluators
         self._limited = limited
         self._waiting: dict[str, list[_Waiter]] = {}
         self._working: dict[str, asyncio.Task[None]] = {}
-        self._presence = Presence(quotas, self.work_changed)
+        self._presence = Presence(quotas, self.notify_work_changed)
 
-    def has_work(self, writes: Writes, *, mutating: bool) -> bool:
+    def has_work(self, writes: WriteKind, *, mutating: bool) -> bool:
         if GroupResource(writes.group, writes.resource) in IGNORED:
             return False
-        return bool(self._limited) or not self._presence.are_none
+        return bool(self._limited) or not self._presence.is_empty
 
     async def validate(self, attributes: Attributes) -> None:
-        """403 if a quota has too little left, wants to be told more, or is not known yet."""
+        """Charge a write. Raises StatusError 403 if a quota is exceeded, its usage is unknown or the object lacks
+        values.
+        """
         namespace, resource = attributes.action.namespace, attributes.action.group_resource
         if not namespace:
             return
         if (attributes.kind.group, attributes.kind.kind) == ("", "Namespace") and attributes.operation == CREATE:
             return
-        unlimited = not (await self._accounts.of(namespace))[0]
+        unlimited = not (await self._snapshots.get(namespace))[0]
         if unlimited and not self._limited:
             return
         evaluator = self._evaluators.get(resource) or Evaluator(counting(resource))
@@ -134,33 +139,33 @@ class ResourceQuota(Plugin):
         waiter = _Waiter(attributes, evaluator)
         self._waiting.setdefault(namespace, []).append(waiter)
         if namespace not in self._working:
-            work = self._work(namespace)
+            work = self._check_waiting(namespace)
             self._working[namespace] = asyncio.create_task(work, name=f"quotas of {namespace}")
         try:
-            async with asyncio.timeout(_PATIENCE):
-                await waiter.judged
+            async with asyncio.timeout(_TIMEOUT):
+                await waiter.checked
         except TimeoutError:
             raise internal("resource quota evaluation timed out") from None
 
-    async def _work(self, namespace: str) -> None:
-        """Judges the writes of a namespace until none waits."""
+    async def _check_waiting(self, namespace: str) -> None:
+        """Check the writes of a namespace until none is waiting."""
         try:
             while waiters := self._waiting.pop(namespace, None):
                 try:
-                    await self._judge(namespace, waiters)
-                except Exception as error:  # each of them answers for it
+                    await self._check_together(namespace, waiters)
+                except Exception as error:  # each waiting request reports the error
                     for waiter in waiters:
                         waiter.refuse(error)
         finally:
             del self._working[namespace]
 
-    async def _judge(self, namespace: str, waiters: Sequence[_Waiter]) -> None:
-        """Judges the writes one after the other, each on top of those before, and stores what they use together.
+    async def _check_together(self, namespace: str, waiters: Sequence[_Waiter]) -> None:
+        """Check the writes in order, each on top of the ones before, and store their usage together.
 
-        Where that fails for some quotas, those who are charged are judged by these quotas again. What was stored in the
-        others stays, though a write may be refused then: the controller corrects it.
+        If some quotas cannot be stored, the charged writes are checked against these quotas again. The other quotas
+        keep the stored usage even if a write is refused then: the quota controller corrects it.
         """
-        accounts, is_much = await self._accounts.of(namespace)
+        accounts, is_much = await self._snapshots.get(namespace)
         failure: StatusError | None = None
         for _ in range(_ATTEMPTS):
             charged: list[_Waiter] = []
@@ -190,14 +195,14 @@ class ResourceQuota(Plugin):
                     waiter.admit()
                 return
             waiters = charged
-            accounts, is_much = await self._accounts.of(namespace)
+            accounts, is_much = await self._snapshots.get(namespace)
             accounts = tuple(each for each in accounts if each.name in failed)
         assert failure is not None
         for waiter in waiters:
             waiter.refuse(failure)
 
-    async def _store(self, namespace: str, account: Account) -> None:
-        """Writes the usage into the quota's status. Raises StatusError, Conflict if the quota is another by now."""
+    async def _store(self, namespace: str, account: QuotaSnapshot) -> None:
+        """Write the usage into a quota's status. Raises StatusError, such as Conflict if the quota has changed."""
 
         def change(quota: Quota) -> Quota:
             quota.metadata.resource_version = account.version
@@ -207,13 +212,13 @@ class ResourceQuota(Plugin):
         await self._quotas.update(loopback(namespace, account.name), account.name, change, subresource="status")
 
 
-def _account(quota: Quota) -> Account:
+def _snapshot(quota: Quota) -> QuotaSnapshot:
     metadata, status = quota.metadata, quota.status
-    return Account(metadata.name, metadata.resource_version, scopes_of(quota), status.hard, status.used)
+    return QuotaSnapshot(metadata.name, metadata.resource_version, scopes_of(quota), status.hard, status.used)
 
 
-_ACCOUNT: Final = Reading(
-    _account,
+_SNAPSHOT: Final = Reading(
+    _snapshot,
     "metadata.name",
     "metadata.resourceVersion",
     "spec.scopes",
@@ -224,16 +229,17 @@ _ACCOUNT: Final = Reading(
 
 
 async def charge(
-    accounts: tuple[Account, ...],
+    accounts: tuple[QuotaSnapshot, ...],
     attributes: Attributes,
     evaluator: Evaluator,
     limited: tuple[LimitedResource, ...] = (),
     *,
     is_much: bool = False,
-) -> tuple[Account, ...]:
-    """The accounts after a write; the same tuple if it costs nothing. Raises StatusError where it may not be done.
+) -> tuple[QuotaSnapshot, ...]:
+    """Return the quotas after a write; the same tuple if the write costs nothing. Raises StatusError if it is not
+    allowed.
 
-    `is_much`: work with the accounts takes long.
+    `is_much` is True if the quotas are so large that the work is offloaded.
     """
     obj = attributes.obj
     try:
@@ -244,9 +250,9 @@ async def charge(
         each for each in limited if GroupResource(each.api_group, each.resource) == attributes.action.group_resource
     ]
     if evaluator.reads_only_the_object:
-        concerned = await offload_if(is_much, _concerned, accounts, attributes, evaluator)
+        concerned = await offload_if(is_much, _applicable, accounts, attributes, evaluator)
     else:
-        concerned = _concerned(accounts, attributes, evaluator)
+        concerned = _applicable(accounts, attributes, evaluator)
     if not (concerned or scopes or limits):
         return accounts
     usage = await evaluator.usage(obj, attributes.action.namespace)
@@ -271,16 +277,15 @@ async def charge(
 
 
 def _check_covered(
-    accounts: Iterable[Account],
-    concerned: Iterable[Account],
+    accounts: Iterable[QuotaSnapshot],
+    concerned: Iterable[QuotaSnapshot],
     limits: Iterable[LimitedResource],
     scopes: Iterable[ScopedResourceSelectorRequirement],
     usage: Amounts,
     attributes: Attributes,
     evaluator: Evaluator,
 ) -> None:
-    """Raises StatusError if something is used that only a quota could permit, or by an object in a scope in which no
-    quota is."""
+    """Check the resources and scopes that need a quota. Raises StatusError if no quota covers one of them."""
     parts = [part for each in limits for part in each.match_contains]
     needed = {name for name, amount in usage.items() if amount.sign > 0 and any(part in name for part in parts)}
     for account in concerned:
@@ -298,18 +303,21 @@ def _check_covered(
         raise plain_internal(f"insufficient quota to match these scopes: [{' '.join(uncovered)}]")
 
 
-def _concerned(accounts: Sequence[Account], attributes: Attributes, evaluator: Evaluator) -> list[int]:
-    """The places of the quotas that are about the object."""
-    return [index for index, account in enumerate(accounts) if _is_concerned(account, attributes, evaluator)]
+def _applicable(accounts: Sequence[QuotaSnapshot], attributes: Attributes, evaluator: Evaluator) -> list[int]:
+    """Return the indexes of the quotas that apply to the object."""
+    return [index for index, account in enumerate(accounts) if _applies(account, attributes, evaluator)]
 
 
-def _is_concerned(account: Account, attributes: Attributes, evaluator: Evaluator) -> bool:
-    """Whether the quota is about the object. Raises StatusError if it cannot tell how much it may use."""
+def _applies(account: QuotaSnapshot, attributes: Attributes, evaluator: Evaluator) -> bool:
+    """Return True if the quota applies to the object.
+
+    Raises StatusError if the object lacks values, or the quota's usage is not known yet.
+    """
     obj = attributes.obj
     if not _matches(account, obj, evaluator):
         return False
     names = evaluator.matching(account.hard)
-    if missing := evaluator.missing(names, obj):
+    if missing := evaluator.constraint_error(names, obj):
         raise attributes.forbid(f"failed quota: {account.name}: {missing}")
     if not names <= account.used.keys():
         resources = ",".join(sorted(names))
@@ -317,8 +325,8 @@ def _is_concerned(account: Account, attributes: Attributes, evaluator: Evaluator
     return True
 
 
-def _matches(account: Account, obj: Any, evaluator: Evaluator) -> bool:
-    """Whether the object is in all scopes of the quota and uses anything that it limits."""
+def _matches(account: QuotaSnapshot, obj: Any, evaluator: Evaluator) -> bool:
+    """Return True if the object is in all scopes of the quota and uses a resource that the quota limits."""
     in_scope = True
     for selector in account.selectors:
         try:
@@ -336,13 +344,13 @@ def _shown_scope(selector: ScopedResourceSelectorRequirement) -> str:
 
 
 def _subtract(usage: Amounts, before: Amounts) -> Amounts:
-    """By how much each amount has grown."""
+    """Return the increase of each amount, without amounts that have not grown."""
     grown = {name: amount - before[name] if name in before else amount for name, amount in usage.items()}
     return {name: amount for name, amount in grown.items() if amount.sign > 0}
 
 
-def _charged(account: Account, requested: Amounts, attributes: Attributes) -> Account:
-    """The account after that. Raises StatusError if it is too much; what a status reports cannot be refused."""
+def _charged(account: QuotaSnapshot, requested: Amounts, attributes: Attributes) -> QuotaSnapshot:
+    """Return the quota after the charge. Raises StatusError if it is exceeded, except for writes of a status."""
     hard, used = account.hard, account.used
     sums = {name: parse(used.get(name, "0")) + amount for name, amount in requested.items()}
     if attributes.action.subresource != "status":
@@ -359,17 +367,17 @@ def _shown(amounts: Amounts | dict[str, str], names: Iterable[str]) -> str:
     return ",".join(f"{name}={amounts[name]}" for name in names if name in amounts)
 
 
-def _make(server: Surroundings, limited: tuple[LimitedResource, ...]) -> ResourceQuota:
-    claims = server.objects("resource.k8s.io", "resourceclaims")
-    classes = server.objects("resource.k8s.io", "deviceclasses")
+def _make(dependencies: PluginDependencies, limited: tuple[LimitedResource, ...]) -> ResourceQuota:
+    claims = dependencies.objects("resource.k8s.io", "resourceclaims")
+    classes = dependencies.objects("resource.k8s.io", "deviceclasses")
     return ResourceQuota(
-        server.objects("", "resourcequotas"),
+        dependencies.objects("", "resourcequotas"),
         {
             GroupResource("", "pods"): PodEvaluator(),
             GroupResource("", "services"): ServiceEvaluator(),
             GroupResource("", "persistentvolumeclaims"): VolumeClaimEvaluator(),
             GroupResource("resource.k8s.io", "resourceclaims"): ResourceClaimEvaluator(
-                classes, server.objects("", "pods"), claims
+                classes, dependencies.objects("", "pods"), claims
             ),
         },
         limited,

@@ -1,8 +1,8 @@
-"""Admission webhooks: other servers that are asked to change or to judge what is written.
+"""Admission webhooks: other servers that may change or refuse a write.
 
 Follows k8s.io/apiserver `admission/plugin/webhook`.
 
-- `configurations.py` follows what is configured, `hooks.py` is what is kept of one webhook
-- `dispatch.py` finds the webhooks of a request; `mutating.py` and `validating.py` ask them
-- `review.py` is what they are asked and what is taken of their answers; `calling.py` asks, through `clients.py`
+- `configurations.py` follows the webhook configurations; `hooks.py` has one configured webhook
+- `dispatch.py` finds the webhooks of a request; `mutating.py` and `validating.py` are the two plugins
+- `review.py` encodes reviews and decodes responses; `calling.py` calls a webhook, through `clients.py`
 """

@@ -1,4 +1,4 @@
-"""One call of one webhook, and how it may end."""
+"""Call of one webhook, and its possible outcomes."""
 
 from __future__ import annotations
 
@@ -7,11 +7,17 @@ from time import perf_counter
 from typing import Final, Literal
 
 from steersman.admission.interface import Attributes
-from steersman.admission_plugins.matching.rules import Seen
+from steersman.admission_plugins.matching.rules import MatchedResource
 from steersman.admission_plugins.metrics import WebhookMetrics
 from steersman.admission_plugins.webhook.clients import Clients
 from steersman.admission_plugins.webhook.hooks import Hook
-from steersman.admission_plugins.webhook.review import InvalidAnswer, Verdict, denial, review_of, verdict_of
+from steersman.admission_plugins.webhook.review import (
+    InvalidAnswer,
+    Verdict,
+    decode_verdict,
+    denial_error,
+    encode_review,
+)
 from steersman.audit.latencies import MUTATING, VALIDATING
 from steersman.audit.trail import timed
 from steersman.machinery.codec.strict import DecodeError
@@ -27,12 +33,15 @@ from steersman.work.offloading import offload, offload_if
 _UNAVAILABLE: Final = 503
 _BAD_REQUEST: Final = 400
 _INTERNAL: Final = 500
-_UNREADABLE: Final = "its answer cannot be read"
+_UNDECODABLE: Final = "its answer cannot be read"
 
 
 class CallFailed(Exception):
-    """A webhook could not be asked, or has not answered as it should. `code` is what metrics say of it; `logged` is the
-    reason for the log, which has nothing of the answer: that may repeat the object, a Secret perhaps."""
+    """A webhook could not be called, or its response cannot be used.
+
+    `code` is the status code for metrics. `logged` is the reason for the log, which has nothing of the response,
+    because a response may repeat the object, which may be a Secret.
+    """
 
     def __init__(self, hook: Hook, why: str, code: int, *, logged: str = "") -> None:
         super().__init__(f"failed calling webhook {quote(hook.name)}: {why}")
@@ -41,7 +50,7 @@ class CallFailed(Exception):
 
 
 class Denied(Exception):
-    """A webhook has refused the request."""
+    """A webhook denied the request."""
 
     def __init__(self, error: StatusError) -> None:
         super().__init__(error.message)
@@ -49,7 +58,7 @@ class Denied(Exception):
 
 
 class Caller:
-    """Asks webhooks of one kind; `type` is what metrics call it."""
+    """Calls webhooks of one kind; `type` is the kind's name in metrics."""
 
     def __init__(self, clients: Clients, metrics: WebhookMetrics, *, mutating: bool) -> None:
         self._clients: Final = clients
@@ -59,13 +68,13 @@ class Caller:
         self.type: Final[Literal["admit", "validating"]] = "admit" if mutating else "validating"
 
     async def call(
-        self, hook: Hook, attributes: Attributes, seen: Seen, obj: bytes | None, old: bytes | None
+        self, hook: Hook, attributes: Attributes, matched: MatchedResource, obj: bytes | None, old: bytes | None
     ) -> Verdict:
-        """What a webhook says of a request that it does not refuse.
+        """Call a webhook and return its verdict if it allows the request.
 
-        Raises CallFailed, Denied, and StatusError 400 for a dry run that it does not take.
+        Raises CallFailed, Denied, and StatusError 400 for a dry run that the webhook does not support.
         """
-        if attributes.dry_run and not hook.takes_dry_runs:
+        if attributes.dry_run and not hook.supports_dry_run:
             if not hook.side_effects_given:
                 raise CallFailed(hook, "Webhook SideEffects is nil", _BAD_REQUEST)
             raise bad_request(f"admission webhook {quote(hook.name)} does not support dry run")
@@ -76,39 +85,41 @@ class Caller:
             why = f"failed calling webhook {quote(hook.name)}: webhook configuration must have either service or URL"
             raise CallFailed(hook, f"could not get REST client: {why}", _INTERNAL)
         uid = new_uid()
-        review = await offload(review_of, hook.review_version, uid, attributes, seen, obj, old)
+        review = await offload(encode_review, hook.review_version, uid, attributes, matched, obj, old)
         try:
-            client = await self._clients.of(hook.client)
+            client = await self._clients.client_for(hook.client)
         except KubeconfigError as error:
             raise CallFailed(hook, f"could not get REST client: {error}", _INTERNAL) from None
         try:
             layer = MUTATING if self._mutating else VALIDATING
-            answer = await timed(attributes.audit, layer, client.post_within(review, hook.timeout))
-            # a webhook may have much to say of a small object
-            verdict = await offload_if(is_large_review(answer), _read, answer, hook, uid, self._mutating)
+            answer = await timed(attributes.audit, layer, client.post_with_timeout(review, hook.timeout))
+            # A response may be large even for a small object.
+            verdict = await offload_if(is_large_review(answer), _decode, answer, hook, uid, self._mutating)
         except StatusError as error:
             logged = f"it has answered with {error.code}"
             raise CallFailed(hook, f"failed to call webhook: {error.message}", error.code, logged=logged) from None
         except WebhookError as error:
             raise CallFailed(hook, f"failed to call webhook: {error}", _UNAVAILABLE) from None
         except DecodeError as error:
-            raise CallFailed(hook, f"failed to call webhook: {error}", _UNAVAILABLE, logged=_UNREADABLE) from None
+            raise CallFailed(hook, f"failed to call webhook: {error}", _UNAVAILABLE, logged=_UNDECODABLE) from None
         except InvalidAnswer as error:
             why = f"received invalid webhook response: {error}"
-            raise CallFailed(hook, why, _UNAVAILABLE, logged=_UNREADABLE) from None
+            raise CallFailed(hook, why, _UNAVAILABLE, logged=_UNDECODABLE) from None
         if attributes.audit is not None:
             for key, value in verdict.audit_annotations.items():
                 attributes.annotate(f"{hook.name}/{key}", value)
         attributes.warn(*verdict.warnings)
         if not verdict.allowed:
-            raise Denied(denial(hook.name, verdict.status))
+            raise Denied(denial_error(hook.name, verdict.status))
         return verdict
 
-    def judge(
+    def record_outcome(
         self, hook: Hook, attributes: Attributes, failed: CallFailed | Denied | StatusError | None, began: float
     ) -> bool:
-        """Counts a call that began at this time (perf_counter); whether the request goes on though it failed. Raises
-        StatusError where it does not."""
+        """Count a call that began at the time `began` (perf_counter) and ended with `failed`, None for a success.
+
+        Return True if the call failed and the failure is ignored. Raises StatusError if the request is refused.
+        """
         took = perf_counter() - began
         operation = attributes.operation
         if failed is None:
@@ -120,17 +131,17 @@ class Caller:
             self._log.warning(hook.name, "Failed calling webhook, failing %s %s: %s", how, hook.name, failed.logged)
             self._metrics.observe(hook.name, self.type, operation, took, failed.code, rejected=not goes_on)
             if goes_on:
-                self._metrics.failed_open(hook.name, self.type)
+                self._metrics.count_fail_open(hook.name, self.type)
                 return True
-            self._metrics.rejected(hook.name, self.type, operation, "calling_webhook_error", failed.code)
+            self._metrics.count_rejection(hook.name, self.type, operation, "calling_webhook_error", failed.code)
             raise internal(failed)
         error = failed.error if isinstance(failed, Denied) else failed
         assert isinstance(error, StatusError)
         what, code = ("no_error", error.code) if isinstance(failed, Denied) else ("apiserver_internal_error", 0)
-        self._metrics.rejected(hook.name, self.type, operation, what, code)
+        self._metrics.count_rejection(hook.name, self.type, operation, what, code)
         self._metrics.observe(hook.name, self.type, operation, took, code, rejected=True)
         raise error
 
 
-def _read(answer: bytes, hook: Hook, uid: str, mutating: bool) -> Verdict:
-    return verdict_of(answer, hook.review_version, uid, mutating=mutating)
+def _decode(answer: bytes, hook: Hook, uid: str, mutating: bool) -> Verdict:
+    return decode_verdict(answer, hook.review_version, uid, mutating=mutating)

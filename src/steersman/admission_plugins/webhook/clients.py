@@ -1,5 +1,6 @@
-"""The clients of all admission webhooks: one for each place, made when it is first asked, closed when no configuration
-names it any more."""
+"""Clients of all admission webhooks: one for each endpoint, created at its first call, closed when no configuration
+names the endpoint any more.
+"""
 
 from __future__ import annotations
 
@@ -16,14 +17,14 @@ from steersman.work.offloading import offload_if
 from steersman.work.single_flight import Flight
 
 _AGENT: Final = "kube-apiserver-admission"
-_AT_ONCE: Final = 256
-"""Requests that may be under way to one webhook."""
-_MOST: Final = 512
-"""Places that a client is kept for; the one that was asked least recently is closed."""
+_MAX_CONCURRENT: Final = 256
+"""Most concurrent requests to one webhook."""
+_MAX_CLIENTS: Final = 512
+"""Most clients that are kept. Beyond that the least recently used client is closed."""
 
 
 class Clients:
-    """`login` says who this server is to a host ("name:port")."""
+    """Cache of webhook clients. `login` returns this server's credentials for a host ("name:port")."""
 
     def __init__(
         self,
@@ -38,28 +39,28 @@ class Clients:
         self._login: Final = login
         self._clients: dict[ClientConfig, Flight[WebhookClient]] = {}
 
-    async def of(self, config: ClientConfig) -> WebhookClient:
-        """The client of a webhook. Raises KubeconfigError."""
+    async def client_for(self, config: ClientConfig) -> WebhookClient:
+        """Return the client of a webhook. Raises KubeconfigError."""
         flight = self._clients.pop(config, None)
         if flight is None or flight.has_failed:
-            flight = Flight(partial(self._made, config))
-        self._clients[config] = flight  # the last
-        if len(self._clients) > _MOST:
+            flight = Flight(partial(self._create, config))
+        self._clients[config] = flight  # at the end: the most recently used
+        if len(self._clients) > _MAX_CLIENTS:
             self._clients.pop(next(iter(self._clients))).on_result(WebhookClient.close)
         return await flight
 
-    async def _made(self, config: ClientConfig) -> WebhookClient:
-        # beside the loop: reading authorities takes a while
+    async def _create(self, config: ClientConfig) -> WebhookClient:
+        # In a worker thread, because parsing the CA bundle takes milliseconds.
         endpoint = await offload_if(True, endpoint_of, config, self._locate, self._login, self._itself, self._egress)
-        return WebhookClient(endpoint, None, at_once=_AT_ONCE, user_agent=_AGENT)
+        return WebhookClient(endpoint, None, at_once=_MAX_CONCURRENT, user_agent=_AGENT)
 
-    def keep(self, named: frozenset[ClientConfig]) -> None:
-        """Says which webhooks there are now; the clients of all others are closed."""
+    def retain(self, named: frozenset[ClientConfig]) -> None:
+        """Close the clients of all webhooks that are not in `named`."""
         for config in self._clients.keys() - named:
             self._clients.pop(config).on_result(WebhookClient.close)
 
     def close(self) -> None:
-        """Closes all."""
+        """Close all clients."""
         for flight in self._clients.values():
             flight.on_result(WebhookClient.close)
         self._clients.clear()

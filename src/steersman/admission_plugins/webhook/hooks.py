@@ -1,4 +1,4 @@
-"""What is kept of one configured webhook, ready to be asked."""
+"""One configured webhook, in the form that calls use."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import Struct
 
 from steersman.admission_plugins.matching.rules import Entry, Rule
-from steersman.admission_plugins.matching.selectors import Compiled, compiled
+from steersman.admission_plugins.matching.selectors import ParsedSelector, parse_selector
 from steersman.admission_plugins.webhook.review import KNOWN_VERSIONS
 from steersman.api.admissionregistration.v1 import MatchCondition, MutatingWebhook, ValidatingWebhook
 from steersman.rest.objects import Reading
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from steersman.admission_rules.match_conditions import MatchConditions
 
 _TIMEOUT: Final = 10.0
-"""Seconds, where nothing is said."""
+"""Default timeout in seconds."""
 _WITHOUT_SIDE_EFFECTS: Final = frozenset({"None", "NoneOnDryRun"})
 
 
 class Conditions:
-    """The matchConditions of a webhook, compiled when they are first asked."""
+    """The matchConditions of a webhook, compiled at their first evaluation."""
 
     __slots__ = ("_given", "_ignores_failures", "compiled")
 
@@ -33,9 +33,11 @@ class Conditions:
         self.compiled: MatchConditions | None = None
 
     def compile(self) -> MatchConditions:
-        """Takes some hundred microseconds for each, and longer where no other has been before: to be done beside the
-        loop."""
-        from steersman.admission_rules.match_conditions import MatchConditions  # which most servers never need
+        """Compile the conditions, and return them. Call it in a worker thread.
+
+        It takes several hundred microseconds for each condition, and longer for the first one of the process.
+        """
+        from steersman.admission_rules.match_conditions import MatchConditions  # most servers never need this import
 
         policy = "Ignore" if self._ignores_failures else "Fail"
         found = self.compiled = MatchConditions(self._given, failure_policy=policy)
@@ -43,27 +45,27 @@ class Conditions:
 
 
 class Hook(Struct, frozen=True, eq=False):
-    """One webhook of a configuration; two of the same content are two."""
+    """One webhook of a configuration. Webhooks are compared by identity."""
 
     name: str
     configuration: str
     uid: str
-    """Its configuration, its name and its number among those of that name."""
+    """The configuration's name, the webhook's name, and its number among webhooks of the same name."""
     review_version: str
-    """In which version it is asked, "" for none that this server knows."""
+    """Version of its AdmissionReviews, "" if this server supports none of its versions."""
     client: ClientConfig | None
-    """Where it is; None if nothing says that."""
+    """Endpoint; None if the configuration has neither a service nor a URL."""
     timeout: float
-    """Seconds."""
+    """Timeout of a call in seconds."""
     ignores_failures: bool
-    takes_dry_runs: bool
+    supports_dry_run: bool
     side_effects_given: bool
-    reinvoked: bool
-    """Whether it is asked again when the object was changed after it."""
-    namespace_selector: Compiled
-    object_selector: Compiled
+    is_reinvocable: bool
+    """True if the webhook is called again when the object was changed after its first call."""
+    namespace_selector: ParsedSelector
+    object_selector: ParsedSelector
     conditions: Conditions | None
-    """None where there are none."""
+    """Match conditions, None if there are none."""
 
 
 def _hooks_of(configuration: Any) -> tuple[Entry[Hook], ...]:
@@ -85,11 +87,11 @@ def _entry(configuration: str, number: int, webhook: MutatingWebhook | Validatin
         client=_client(webhook),
         timeout=_TIMEOUT if webhook.timeout_seconds is None else float(webhook.timeout_seconds),
         ignores_failures=webhook.failure_policy == "Ignore",
-        takes_dry_runs=effects in _WITHOUT_SIDE_EFFECTS,
+        supports_dry_run=effects in _WITHOUT_SIDE_EFFECTS,
         side_effects_given=effects is not None,
-        reinvoked=isinstance(webhook, MutatingWebhook) and webhook.reinvocation_policy == "IfNeeded",
-        namespace_selector=compiled(webhook.namespace_selector),
-        object_selector=compiled(webhook.object_selector),
+        is_reinvocable=isinstance(webhook, MutatingWebhook) and webhook.reinvocation_policy == "IfNeeded",
+        namespace_selector=parse_selector(webhook.namespace_selector),
+        object_selector=parse_selector(webhook.object_selector),
         conditions=_conditions(webhook),
     )
     rules: tuple[Rule, ...] = tuple(webhook.rules)
@@ -107,4 +109,4 @@ def _client(webhook: MutatingWebhook | ValidatingWebhook) -> ClientConfig | None
 
 
 HOOKS: Final[Reading[tuple[Entry[Hook], ...]]] = Reading(_hooks_of, "metadata.name", "webhooks")
-"""The webhooks of a configuration."""
+"""Parser of the webhooks in a configuration."""

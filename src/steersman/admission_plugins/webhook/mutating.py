@@ -1,4 +1,4 @@
-"""MutatingAdmissionWebhook: lets other servers change what is about to be written, one after the other."""
+"""MutatingAdmissionWebhook: other servers change an object before it is stored, one after the other."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from msgspec import Struct
 
 from steersman.admission.interface import Attributes, Reinvocation
 from steersman.admission_plugins.declaration import ConfiguredDeclaration
-from steersman.admission_plugins.matching.rules import Seen
-from steersman.admission_plugins.matching.versions import Versions
+from steersman.admission_plugins.matching.rules import MatchedResource
+from steersman.admission_plugins.matching.versions import Conversions
 from steersman.admission_plugins.webhook.calling import CallFailed, Denied
-from steersman.admission_plugins.webhook.dispatch import Shown, WebhookPlugin
+from steersman.admission_plugins.webhook.dispatch import VersionedObjects, WebhookPlugin
 from steersman.admission_plugins.webhook.hooks import Hook
-from steersman.admission_plugins.webhook.review import Verdict, denial
+from steersman.admission_plugins.webhook.review import Verdict, denial_error
 from steersman.audit.documents import as_go_escapes
 from steersman.audit.policy import Level
 from steersman.kinds.built_in import find
@@ -38,146 +38,163 @@ _UNAVAILABLE: Final = 503
 _OPERATIONS: Final = msgspec.json.Decoder(list[dict[str, msgspec.Raw]])
 
 
-class _Round:
-    """What is remembered from the first round to the second, in which webhooks are asked again that want to be where
-    the object was changed after them (apiserver `webhookReinvokeContext`)."""
+class _ReinvocationState:
+    """State of a write between both rounds of the chain (apiserver `webhookReinvokeContext`).
+
+    In the second round a webhook with reinvocation policy IfNeeded is called again, if the object was changed after its
+    first call.
+    """
 
     def __init__(self) -> None:
-        self.asked: set[str] = set()
-        """Those of this round that want to be asked again."""
-        self.again: set[str] = set()
-        """Those that will be."""
+        self.reinvocable: set[str] = set()
+        """Webhooks called since the last change of the object that request a second call."""
+        self.to_reinvoke: set[str] = set()
+        """Webhooks to call again, because the object was changed after their call."""
         self.is_patched = False
-        """Whether the object has been sent as JSON and come back."""
-        self.last: Any = None
-        """The object as the last of them left it: as it is stored, in bytes, so that nobody can change it."""
+        """True if a patch has been applied, so that the object has been encoded to JSON and decoded again."""
+        self.last_json: Any = None
+        """JSON of the object in the stored version after the last call of the round. Bytes cannot be changed by later
+        plugins.
+        """
 
-    def object_changed(self) -> None:
-        """Somebody has changed the object after those that were asked."""
-        self.again |= self.asked
-        self.asked = set()
+    def note_change(self) -> None:
+        """Note that the object has changed: the webhooks called so far are to be called again."""
+        self.to_reinvoke |= self.reinvocable
+        self.reinvocable = set()
 
 
 class MutatingAdmissionWebhook(WebhookPlugin):
-    """In the order of their configurations, each seeing what the ones before have made of the object."""
+    """Calls the webhooks in the order of their configurations; each gets the object as changed by the ones before."""
 
     name = "MutatingAdmissionWebhook"
     mutates = True
     plural = "mutatingwebhookconfigurations"
 
     async def admit(self, attributes: Attributes) -> None:
-        """Changes `attributes.obj`. Raises StatusError."""
-        about = await self._about(attributes)
-        if not about:
+        """Change `attributes.obj` by the patches of all matching webhooks. Raises StatusError."""
+        hooks = await self._matching_hooks(attributes)
+        if not hooks:
             return
         context = attributes.reinvocation
-        kept: _Round = context.kept.setdefault(self.name, _Round())
-        if context.is_second and kept.last != await self._outline(attributes):
-            kept.object_changed()
+        state: _ReinvocationState = context.plugin_states.setdefault(self.name, _ReinvocationState())
+        if context.is_second and state.last_json != await self._object_json(attributes):
+            state.note_change()
         try:
-            shown: tuple[Seen, Shown] | None = None
-            lost: StatusError | None = None
-            for hook, seen in about:
+            objects: tuple[MatchedResource, VersionedObjects] | None = None
+            conversion_error: StatusError | None = None
+            for hook, matched in hooks:
                 if not self._is_selected(hook, attributes):
                     continue
-                if shown is None or shown[0] != seen:
-                    if lost is not None:
+                if objects is None or objects[0] != matched:
+                    if conversion_error is not None:
                         break
-                    shown = seen, await self._shown(attributes, seen)
+                    objects = matched, await self._versioned_objects(attributes, matched)
                 conditions = hook.conditions
-                if conditions is not None and not await self._is_met(conditions, hook, attributes, seen, shown[1]):
+                if conditions is not None and not await self._conditions_hold(
+                    conditions, hook, attributes, matched, objects[1]
+                ):
                     continue
-                if context.is_second and hook.uid not in kept.again:
-                    continue  # even if it would want to be asked now: it was not before
-                patched = await self._ask(hook, attributes, seen, shown[1], kept, context)
+                if context.is_second and hook.uid not in state.to_reinvoke:
+                    continue  # a webhook that was not called in the first round is not called in the second either
+                patched = await self._call(hook, attributes, matched, objects[1], state, context)
                 if patched is None:
                     continue
-                lost = patched.lost
-                if lost is not None:  # the others are shown what it has become, and then it cannot be stored
-                    shown = seen, shown[1].become(patched.obj, patched.document)
+                conversion_error = patched.conversion_error
+                if conversion_error is not None:  # the other webhooks still get the new object, but it cannot be stored
+                    objects = matched, objects[1].with_object(patched.obj, patched.document)
                 else:
-                    shown = await self._taken_back(attributes, seen, shown[1], patched)
-            if lost is not None:
-                raise lost
+                    objects = await self._store_patched(attributes, matched, objects[1], patched)
+            if conversion_error is not None:
+                raise conversion_error
         finally:
-            if any(hook.reinvoked for hook, _ in about):
-                kept.last = await self._outline(attributes)
+            if any(hook.is_reinvocable for hook, _ in hooks):
+                state.last_json = await self._object_json(attributes)
 
-    async def _taken_back(
-        self, attributes: Attributes, seen: Seen, shown: Shown, patched: _Patched
-    ) -> tuple[Seen, Shown] | None:
-        """Takes what a patch has made into `attributes`. What is of another version is shown to those that see the same
-        as it is now: conversion, there and back, might add to it. Raises StatusError."""
-        form = shown.form
-        again = None
-        if form.converts:
-            document = await offload(_defaulted, form.kind, patched.obj)
-            again = seen, shown.become(await offload(_decoded, document, form.kind), document)
-        attributes.obj = await form.taken_back(attributes, patched.obj)
-        return again
+    async def _store_patched(
+        self, attributes: Attributes, matched: MatchedResource, objects: VersionedObjects, patched: _PatchResult
+    ) -> tuple[MatchedResource, VersionedObjects] | None:
+        """Put a patched object into `attributes`. Return it for webhooks that match the same version, None without
+        conversion.
 
-    async def _outline(self, attributes: Attributes) -> Any:
-        """What tells an object from what it was."""
+        Those webhooks get the patched object itself, because a conversion there and back might add to it. Raises
+        StatusError.
+        """
+        conversion = objects.conversion
+        converted = None
+        if conversion.converts:
+            document = await offload(_encode_with_defaults, conversion.kind, patched.obj)
+            converted = matched, objects.with_object(await offload(_decode, document, conversion.kind), document)
+        attributes.obj = await conversion.convert_back(attributes, patched.obj)
+        return converted
+
+    async def _object_json(self, attributes: Attributes) -> Any:
+        """Return the object's JSON in the stored version, to detect changes."""
         obj = attributes.obj
         if obj is None:
             return None
-        return await offload(self._versions.own(attributes).body, obj)
+        return await offload(self._conversions.kind_of_object(attributes).body, obj)
 
-    async def _ask(
-        self, hook: Hook, attributes: Attributes, seen: Seen, shown: Shown, kept: _Round, context: Reinvocation
-    ) -> _Patched | None:
-        """Asks one webhook; what its patch makes of the object, if it sends one. Raises StatusError."""
+    async def _call(
+        self,
+        hook: Hook,
+        attributes: Attributes,
+        matched: MatchedResource,
+        objects: VersionedObjects,
+        state: _ReinvocationState,
+        context: Reinvocation,
+    ) -> _PatchResult | None:
+        """Call one webhook. Return the object that its patch results in, None without a patch. Raises StatusError."""
         began = perf_counter()
         failed: CallFailed | Denied | StatusError | None = None
-        patched: _Patched | None = None
+        patched: _PatchResult | None = None
         is_changed = False
         try:
-            verdict = await self._caller.call(hook, attributes, seen, shown.obj_json, shown.old_json)
+            verdict = await self._caller.call(hook, attributes, matched, objects.obj_json, objects.old_json)
             if verdict.patch:
-                patched = await self._patched(hook, verdict, shown)
+                patched = await self._apply_patch(hook, verdict, objects)
         except (CallFailed, Denied, StatusError) as error:
             failed = error
         if patched is not None:
-            # as upstream: fields that the request itself gives a new owner have a time of nanoseconds until then
-            is_changed = patched.is_changed or (not kept.is_patched and shown.is_change)
+            # As upstream: times of new managedFields entries have nanoseconds until the first encoding to JSON.
+            is_changed = patched.is_changed or (not state.is_patched and objects.changes_ownership)
             if is_changed:
-                kept.object_changed()
-                context.wanted = True
-            kept.is_patched = True
-        if hook.reinvoked:
-            kept.asked.add(hook.uid)
-        told = None if attributes.audit is None else self._told(hook, context)
-        if told is not None:
-            told.asked(attributes, is_changed=is_changed)
+                state.note_change()
+                context.is_requested = True
+            state.is_patched = True
+        if hook.is_reinvocable:
+            state.reinvocable.add(hook.uid)
+        annotations = None if attributes.audit is None else self._annotations(hook, context)
+        if annotations is not None:
+            annotations.annotate_call(attributes, is_changed=is_changed)
             if patched is not None:
-                await offload(told.patched, attributes, verdict.patch)
-        if self._caller.judge(hook, attributes, failed, began) and told is not None:
-            told.failed_open(attributes)
+                await offload(annotations.annotate_patch, attributes, verdict.patch)
+        if self._caller.record_outcome(hook, attributes, failed, began) and annotations is not None:
+            annotations.annotate_failure(attributes)
         return patched
 
-    def _told(self, hook: Hook, context: Reinvocation) -> _Told:
-        return _Told(hook, f"round_{int(context.is_second)}_index_{self._configurations.number(hook)}")
+    def _annotations(self, hook: Hook, context: Reinvocation) -> _Annotations:
+        return _Annotations(hook, f"round_{int(context.is_second)}_index_{self._configurations.index_of(hook)}")
 
-    async def _patched(self, hook: Hook, verdict: Verdict, shown: Shown) -> _Patched | None:
-        """What a patch makes of the object, which may be large from now on. Raises as `_patched`."""
+    async def _apply_patch(self, hook: Hook, verdict: Verdict, objects: VersionedObjects) -> _PatchResult | None:
+        """Apply a webhook's patch, offloaded if it is large. Raises the same exceptions as the function `_patch_object`."""
         if is_large(verdict.patch):
             mark_large()
-        return await offload(_patched, hook, verdict, shown, self._versions)
+        return await offload(_patch_object, hook, verdict, objects, self._conversions)
 
 
-class _Told(Struct, frozen=True):
-    """What the audit is told of a webhook that was asked in a round; `which` is the round and its number."""
+class _Annotations(Struct, frozen=True):
+    """Audit annotations of one call of a webhook; `which` names the round and the index of the webhook."""
 
     hook: Hook
     which: str
 
-    def asked(self, attributes: Attributes, *, is_changed: bool) -> None:
-        """Whether it has changed the object."""
+    def annotate_call(self, attributes: Attributes, *, is_changed: bool) -> None:
+        """Annotate that the webhook was called, and if it changed the object."""
         value = {"configuration": self.hook.configuration, "webhook": self.hook.name, "mutated": is_changed}
         attributes.annotate(f"mutation.webhook.admission.k8s.io/{self.which}", encode_in_order(value).decode())
 
-    def patched(self, attributes: Attributes, patch: bytes) -> None:
-        """What it has changed, where so much is recorded."""
+    def annotate_patch(self, attributes: Attributes, patch: bytes) -> None:
+        """Annotate the patch, recorded from the audit level Request on."""
         try:
             operations = _OPERATIONS.decode(msgspec.json.format(patch, indent=-1))
         except (msgspec.MsgspecError, UnicodeDecodeError) as error:
@@ -192,61 +209,65 @@ class _Told(Struct, frozen=True):
         text = as_go_escapes(msgspec.json.encode(value)).decode()
         attributes.annotate(f"patch.webhook.admission.k8s.io/{self.which}", text, Level.REQUEST)
 
-    def failed_open(self, attributes: Attributes) -> None:
-        """That the request goes on though it has failed."""
+    def annotate_failure(self, attributes: Attributes) -> None:
+        """Annotate that the webhook failed and the failure was ignored."""
         attributes.annotate(f"failed-open.mutation.webhook.admission.k8s.io/{self.which}", self.hook.name)
 
 
 @dataclass(frozen=True)
-class _Patched:
-    """An object that a patch has made."""
+class _PatchResult:
+    """Result of a patch."""
 
     obj: Any
     is_changed: bool
-    """Whether it is another than it was."""
-    lost: StatusError | None = None
-    """What is told in the end of an object of another kind than the request's."""
+    """True if the patch changed the object."""
+    conversion_error: StatusError | None = None
+    """Error of an object whose kind was changed by the patch; it is raised after all webhooks have been called."""
     document: bytes = b""
-    """The JSON of such an object."""
+    """JSON of an object whose kind was changed."""
 
 
-def _patched(hook: Hook, verdict: Verdict, shown: Shown, versions: Versions) -> _Patched | None:
-    """What a patch makes of the object, None where it is empty. Raises CallFailed, and StatusError 500 for a patch that
-    does not fit."""
+def _patch_object(
+    hook: Hook, verdict: Verdict, objects: VersionedObjects, versions: Conversions
+) -> _PatchResult | None:
+    """Apply a webhook's patch to the object. Return None for an empty patch.
+
+    Raises CallFailed for a patch that cannot be decoded, and StatusError 500 for a patch that does not apply.
+    """
     try:
         operations, _ = json_patch.decode(decode_untyped(verdict.patch), strict=False)
     except (DecodeError, StatusError) as error:
         raise CallFailed(hook, f"received undecodable patch in webhook response: {error}", _UNAVAILABLE) from None
     if not operations:
         return None
-    if shown.obj_json is None:
+    if objects.obj_json is None:
         why = "attempted to modify the object, which is not supported for this operation"
         raise internal(f"admission webhook {quote(hook.name)} {why}")
     if verdict.patch_type != "JSONPatch":
-        code = denial(hook.name, verdict.status).code
+        code = denial_error(hook.name, verdict.status).code
         raise CallFailed(hook, f"unsupported patch type {quote(verdict.patch_type)}", code)
     try:
-        patched = json_patch.apply(decode_plain(shown.obj_json), operations)
+        patched = json_patch.apply(decode_plain(objects.obj_json), operations)
     except json_patch.PatchError as error:
         raise internal(error) from None
-    own = shown.form.kind
+    own = objects.conversion.kind
     kind = _kind_of(patched, own, versions)
-    obj = _read(patched, kind)
+    obj = _decode_patched(patched, kind)
     if kind is own:
-        return _Patched(obj, obj != shown.obj)
+        return _PatchResult(obj, obj != objects.obj)
     target = f"{own.group.partition('.')[0] or 'core'}.{own.name}"
-    lost = plain_internal(f"converting ({kind.version}.{kind.name}) to ({target}): unknown conversion")
-    return _Patched(obj, True, lost, _defaulted(kind, obj))
+    conversion_error = plain_internal(f"converting ({kind.version}.{kind.name}) to ({target}): unknown conversion")
+    return _PatchResult(obj, True, conversion_error, _encode_with_defaults(kind, obj))
 
 
-def _defaulted(kind: Kind[Any], obj: Any) -> bytes:
-    """The JSON of an object once it is defaulted."""
+def _encode_with_defaults(kind: Kind[Any], obj: Any) -> bytes:
+    """Return the JSON of an object after setting its defaults."""
     kind.default(obj)
     return kind.prefix + kind.body(obj)
 
 
-def _kind_of(patched: Any, own: Kind[Any], versions: Versions) -> Kind[Any]:
-    """The kind that a document says to be of. Raises StatusError 500 where nothing has it."""
+def _kind_of(patched: Any, own: Kind[Any], versions: Conversions) -> Kind[Any]:
+    """Return the kind that a document states, `own` if it states none. Raises StatusError 500 for an unknown kind."""
     if not isinstance(patched, dict) or (patched.get("apiVersion"), patched.get("kind")) == (own.api_version, own.name):
         return own
     said = patched.get("apiVersion"), patched.get("kind")
@@ -256,20 +277,20 @@ def _kind_of(patched: Any, own: Kind[Any], versions: Versions) -> Kind[Any]:
     found = None if own.is_open else find(gvk)
     if found is None:
         raise internal(no_kind_registered(name, api_version))
-    return versions.of_kind(gvk) or found
+    return versions.served_kind(gvk) or found
 
 
-def _read(patched: Any, kind: Kind[Any]) -> Any:
-    """The object in a document. Raises StatusError 500."""
+def _decode_patched(patched: Any, kind: Kind[Any]) -> Any:
+    """Return the object in a document. Raises StatusError 500."""
     data = encode_in_order(patched)
     if is_too_deep(data):
         raise internal("the object that a patch has made is nested too deeply")
     check_count(data)
-    return _decoded(data, kind)
+    return _decode(data, kind)
 
 
-def _decoded(data: bytes, kind: Kind[Any]) -> Any:
-    """Raises StatusError 500."""
+def _decode(data: bytes, kind: Kind[Any]) -> Any:
+    """Return the object in JSON, with empty kind and apiVersion. Raises StatusError 500."""
     try:
         found = kind.read_own(data, strict=False).obj
         if why := kind.internal_error(found):

@@ -1,4 +1,4 @@
-"""AdmissionReviews: what a webhook is asked, and what of its answer counts (apiserver `webhook/request`)."""
+"""AdmissionReviews: encoding of requests to webhooks, decoding of their responses (apiserver `webhook/request`)."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from msgspec import Struct
 
 from steersman.admission.interface import Attributes
 from steersman.admission_plugins.matching.request import admission_request
-from steersman.admission_plugins.matching.rules import Seen
+from steersman.admission_plugins.matching.rules import MatchedResource
 from steersman.api.admission.v1 import AdmissionResponse, AdmissionReview
 from steersman.api.meta.v1 import Status
 from steersman.machinery.errors.field import quote
 from steersman.machinery.errors.status import Cause, StatusError
-from steersman.webhooks.reviews import check_values, read_review
+from steersman.webhooks.reviews import check_value_count, decode_review
 
 KNOWN_VERSIONS: Final = ("v1", "v1beta1")
 
@@ -25,17 +25,17 @@ _REGISTERED: Final = frozenset({(f"{_GROUP}/{version}", _KIND) for version in KN
 _NULL: Final = msgspec.Raw(b"null")
 _BAD_REQUEST: Final = 400
 _MAX_VALUES: Final = 1 << 17
-"""Values in one answer, without those of a patch: twice those of the largest object."""
+"""Most values in one response apart from its patch: twice as many as in the largest object."""
 _MOST: Final = 999
-"""The highest code that a response of HTTP can have."""
+"""Highest possible HTTP status code."""
 
 
 class InvalidAnswer(Exception):
-    """An answer that is no answer to what was asked; the text is upstream's."""
+    """A response that does not match its review. The text is upstream's."""
 
 
 class Verdict(Struct, frozen=True):
-    """What a webhook has said."""
+    """Verdict of a webhook."""
 
     allowed: bool
     patch: bytes
@@ -45,21 +45,21 @@ class Verdict(Struct, frozen=True):
     audit_annotations: Mapping[str, str]
 
 
-def review_of(
-    version: str, uid: str, attributes: Attributes, seen: Seen, obj: bytes | None, old: bytes | None
+def encode_review(
+    version: str, uid: str, attributes: Attributes, matched: MatchedResource, obj: bytes | None, old: bytes | None
 ) -> bytes:
-    """The review that asks about a request as a rule has seen it, with the objects as JSON of that kind."""
-    request = admission_request(attributes, seen, uid)
+    """Return the JSON of a review of a request. The objects are JSON of the matched kind, None for no object."""
+    request = admission_request(attributes, matched, uid)
     request["object"] = _NULL if obj is None else msgspec.Raw(obj)
     request["oldObject"] = _NULL if old is None else msgspec.Raw(old)
     head = {"kind": _KIND, "apiVersion": f"{_GROUP}/{version}"}
     return msgspec.json.encode({**head, "request": request}) + b"\n"
 
 
-def verdict_of(data: bytes, version: str, uid: str, *, mutating: bool) -> Verdict:
-    """What the answer to a review says. Raises DecodeError for what cannot be read, InvalidAnswer."""
-    check_values(data, _MAX_VALUES)
-    review = read_review(AdmissionReview, data, _GROUP, version, _KIND, _REGISTERED)
+def decode_verdict(data: bytes, version: str, uid: str, *, mutating: bool) -> Verdict:
+    """Return the verdict in a response. Raises DecodeError for an undecodable response, InvalidAnswer for a wrong one."""
+    check_value_count(data, _MAX_VALUES)
+    review = decode_review(AdmissionReview, data, _GROUP, version, _KIND, _REGISTERED)
     response = review.response
     if response is None:
         raise InvalidAnswer("webhook response was absent")
@@ -67,7 +67,7 @@ def verdict_of(data: bytes, version: str, uid: str, *, mutating: bool) -> Verdic
     if version == "v1":
         _check(review, response, uid, mutating=mutating)
     elif patch:
-        patch_type = "JSONPatch"  # of this version nothing else is looked at
+        patch_type = "JSONPatch"  # v1beta1 has no other patch type
     return Verdict(
         response.allowed,
         patch if mutating else b"",
@@ -79,7 +79,7 @@ def verdict_of(data: bytes, version: str, uid: str, *, mutating: bool) -> Verdic
 
 
 def _check(review: AdmissionReview, response: AdmissionResponse, uid: str, *, mutating: bool) -> None:
-    """Raises InvalidAnswer."""
+    """Check a v1 response against its review. Raises InvalidAnswer."""
     if response.uid != uid:
         raise InvalidAnswer(f"expected response.uid={quote(uid)}, got {quote(response.uid)}")
     found = f"{review.api_version or '/'}, Kind={review.kind}"
@@ -100,8 +100,8 @@ def _check(review: AdmissionReview, response: AdmissionResponse, uid: str, *, mu
         raise InvalidAnswer('webhook returned invalid response.patchType of ""')
 
 
-def denial(name: str, status: Status | None) -> StatusError:
-    """The refusal of a webhook: its own Status, with its name before the message."""
+def denial_error(name: str, status: Status | None) -> StatusError:
+    """Return the error of a denied request: the webhook's own Status, with the webhook's name before the message."""
     given = status or Status()
     denied = f"admission webhook {quote(name)} denied the request"
     why = given.message or given.reason

@@ -1,4 +1,4 @@
-"""ValidatingAdmissionWebhook: asks other servers, all at the same time, whether something may be written."""
+"""ValidatingAdmissionWebhook: other servers check a write, all at the same time."""
 
 from __future__ import annotations
 
@@ -8,71 +8,80 @@ from typing import Final
 
 from steersman.admission.interface import Attributes
 from steersman.admission_plugins.declaration import ConfiguredDeclaration
-from steersman.admission_plugins.matching.rules import Seen
+from steersman.admission_plugins.matching.rules import MatchedResource
 from steersman.admission_plugins.webhook.calling import CallFailed, Denied
-from steersman.admission_plugins.webhook.dispatch import Shown, WebhookPlugin
+from steersman.admission_plugins.webhook.dispatch import VersionedObjects, WebhookPlugin
 from steersman.admission_plugins.webhook.hooks import Hook
 from steersman.machinery.errors.status import StatusError
 
 _FAILED_OPEN: Final = "failed-open.validating.webhook.admission.k8s.io/"
-_AT_ONCE: Final = 64
-"""Webhooks that are asked about one request at a time: each takes a connection."""
+_MAX_CONCURRENT: Final = 64
+"""Most webhooks that are called for one request at the same time, because each needs a connection."""
 
 
 class ValidatingAdmissionWebhook(WebhookPlugin):
-    """The first refusal is told, in the order in which they come."""
+    """Calls all matching webhooks. The first refusal to arrive is reported."""
 
     name = "ValidatingAdmissionWebhook"
     validates = True
     plural = "validatingwebhookconfigurations"
 
     async def validate(self, attributes: Attributes) -> None:
-        """Raises StatusError."""
-        about = await self._about(attributes)
-        if not about:
+        """Raise StatusError if a webhook refuses the request."""
+        hooks = await self._matching_hooks(attributes)
+        if not hooks:
             return
-        shown: dict[Seen, Shown] = {}
-        asked: list[tuple[Hook, Seen]] = []
-        for hook, seen in about:
+        objects: dict[MatchedResource, VersionedObjects] = {}
+        to_call: list[tuple[Hook, MatchedResource]] = []
+        for hook, matched in hooks:
             if not self._is_selected(hook, attributes):
                 continue
-            if seen not in shown:
-                shown[seen] = await self._shown(attributes, seen)
+            if matched not in objects:
+                objects[matched] = await self._versioned_objects(attributes, matched)
             conditions = hook.conditions
-            if conditions is None or await self._is_met(conditions, hook, attributes, seen, shown[seen]):
-                asked.append((hook, seen))
-        if len(asked) == 1:
-            hook, seen = asked[0]
-            await self._ask(hook, attributes, seen, shown[seen], 0)
-        elif asked:
-            await self._ask_all(asked, attributes, shown)
+            if conditions is None or await self._conditions_hold(
+                conditions, hook, attributes, matched, objects[matched]
+            ):
+                to_call.append((hook, matched))
+        if len(to_call) == 1:
+            hook, matched = to_call[0]
+            await self._call(hook, attributes, matched, objects[matched], 0)
+        elif to_call:
+            await self._call_all(to_call, attributes, objects)
 
-    async def _ask_all(self, asked: list[tuple[Hook, Seen]], attributes: Attributes, shown: dict[Seen, Shown]) -> None:
+    async def _call_all(
+        self,
+        to_call: list[tuple[Hook, MatchedResource]],
+        attributes: Attributes,
+        objects: dict[MatchedResource, VersionedObjects],
+    ) -> None:
         refusals: list[StatusError] = []
-        room = asyncio.Semaphore(_AT_ONCE)
+        permits = asyncio.Semaphore(_MAX_CONCURRENT)
 
-        async def ask(hook: Hook, seen: Seen, number: int) -> None:
+        async def call(hook: Hook, matched: MatchedResource, number: int) -> None:
             try:
-                async with room:
-                    await self._ask(hook, attributes, seen, shown[seen], number)
+                async with permits:
+                    await self._call(hook, attributes, matched, objects[matched], number)
             except StatusError as error:
                 refusals.append(error)
 
         async with asyncio.TaskGroup() as group:
-            for number, (hook, seen) in enumerate(asked):
-                group.create_task(ask(hook, seen, number))
+            for number, (hook, matched) in enumerate(to_call):
+                group.create_task(call(hook, matched, number))
         if refusals:
             raise refusals[0]
 
-    async def _ask(self, hook: Hook, attributes: Attributes, seen: Seen, shown: Shown, number: int) -> None:
-        """Asks one webhook, which is the one of this number among those that are asked. Raises StatusError."""
+    async def _call(
+        self, hook: Hook, attributes: Attributes, matched: MatchedResource, objects: VersionedObjects, number: int
+    ) -> None:
+        """Call one webhook; `number` is its index among the called webhooks. Raises StatusError."""
         began = perf_counter()
         failed: CallFailed | Denied | StatusError | None = None
         try:
-            await self._caller.call(hook, attributes, seen, shown.obj_json, shown.old_json)
+            await self._caller.call(hook, attributes, matched, objects.obj_json, objects.old_json)
         except (CallFailed, Denied, StatusError) as error:
             failed = error
-        if self._caller.judge(hook, attributes, failed, began):
+        if self._caller.record_outcome(hook, attributes, failed, began):
             attributes.annotate(f"{_FAILED_OPEN}round_0_index_{number}", hook.name)
 
 

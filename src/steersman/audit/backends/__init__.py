@@ -1,1 +1,3 @@
-"""Where events go: a log file, a webhook; in batches, cut to a size (k8s.io/apiserver `plugin/pkg/audit`)."""
+"""Audit backends (log file, webhook) and wrappers that buffer or truncate events (k8s.io/apiserver
+`plugin/pkg/audit`).
+"""

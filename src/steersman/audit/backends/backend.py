@@ -1,4 +1,4 @@
-"""The contract of what takes events, and what is built of several."""
+"""Interface of audit backends, and combinations of backends."""
 
 from __future__ import annotations
 
@@ -8,15 +8,17 @@ from collections.abc import Awaitable, Callable, Generator, Sequence
 from typing import Any, Final, Protocol
 
 Records = Sequence[bytes]
-"""Events, each as the JSON of its members behind kind and apiVersion, up to its end: `"level":"Metadata",...}`."""
+"""Events as JSON after kind and apiVersion, up to the end: `"level":"Metadata",...}`."""
 
 CLOSE_SECONDS: Final = 10.0
-"""For which a server that ends waits until events are taken. Upstream tries as often as always, which takes minutes
-where nobody answers."""
+"""Seconds that a stopping server waits for pending events.
+
+Upstream retries as often as at other times, which takes minutes if the other server does not answer.
+"""
 
 
 class Written(ABC):
-    """Events that are on their way: waited for, it is whether they are kept."""
+    """Awaitable result of a write: True if the events were recorded."""
 
     __slots__ = ()
 
@@ -25,33 +27,35 @@ class Written(ABC):
 
     @abstractmethod
     def then(self, callback: Callable[[], None]) -> None:
-        """Calls back once that is known: at once if it is."""
+        """Call `callback` when the result is known, or at once if it is known already."""
 
 
 class Backend(Protocol):
-    """Takes events.
+    """A destination of audit events.
 
-    Of one that is `deferred` nobody looks at what becomes of events, and they are done with in the order in which they
-    came: a request goes on at once, and its answer waits for its last event only, which is Written.
+    If a backend is `deferred`, it completes events in the order of `process` calls, and the results of early events are
+    ignored: a request continues at once, and only its response waits for its last event. That result is a Written.
     """
 
     deferred: bool
 
     def process(self, records: Records) -> Awaitable[bool] | None:
-        """Takes events; whether they are kept. None: they are, as far as anybody is told. Called on the loop, without
-        waiting; must not raise."""
+        """Accept events, and return an awaitable that is True if they were recorded; None means they count as recorded.
+
+        Called on the event loop. Must neither block nor raise.
+        """
         ...
 
     async def close(self) -> None:
-        """Returns when all that was taken is done with. Nothing is taken any more."""
+        """Wait until all accepted events are completed. `process` must not be called afterwards."""
         ...
 
 
 class IgnoringErrors:
-    """A backend that is waited for, but whose errors refuse no request (mode blocking)."""
+    """Wrapper that waits for a backend but ignores its failures (mode `blocking`)."""
 
     def __init__(self, backend: Backend, *, in_order: bool) -> None:
-        """`in_order` says that the backend keeps the order of events."""
+        """Create the wrapper; `in_order` is True if the backend completes events in order."""
         self._backend: Final = backend
         self.deferred = in_order
 
@@ -71,7 +75,7 @@ async def _ignored(waiting: Awaitable[bool]) -> bool:
 
 
 class Union:
-    """Several backends, each of which takes every event; a request waits for all of them."""
+    """Several backends that each receive every event; a request waits for all of them."""
 
     deferred = False
 
@@ -88,7 +92,7 @@ class Union:
 
 
 def together(waiting: Sequence[Awaitable[bool]]) -> Awaitable[bool] | None:
-    """Whether all are true, None where there are none."""
+    """Return an awaitable that is True if all of `waiting` are True; None if `waiting` is empty."""
     if len(waiting) < 2:
         return waiting[0] if waiting else None
     return _all(waiting)

@@ -1,4 +1,4 @@
-"""Events that nobody waits for: kept in a buffer of a bounded length, and handed on in batches (mode batch)."""
+"""Buffering of events without waiting for them (mode `batch`): a bounded buffer, emptied in batches."""
 
 from __future__ import annotations
 
@@ -17,19 +17,22 @@ from steersman.work.shielding import shielded
 
 _PLUGIN: Final = "buffered"
 MOST_BYTES: Final = 128 << 20
-"""Of events that wait, and twice of those under way, which are in a request's body too: where objects are recorded, one
-may have megabytes. Upstream counts events alone, and batches that are under way not at all."""
+"""Limit of the bytes in the buffer and in batches under way, which count twice as they are in a request body too.
+
+A single event may have megabytes if objects are recorded. Upstream limits only the number of buffered events.
+"""
 LARGEST_BATCH: Final = 8 << 20
-"""Bytes after which a batch takes no further event."""
+"""Size in bytes at which a batch is full."""
 MOST_UNDER_WAY: Final = 16 << 20
-"""Bytes of batches that are handed on at a time: each is there several times over until it has been sent."""
+"""Limit of the bytes in concurrent batches. Until a batch is sent, several copies of it are in memory."""
 
 
 class Batching(Struct, frozen=True, kw_only=True):
-    """`buffer_size` events wait at most; a batch has `max_size` of them, or what there is after `max_wait` seconds.
+    """Settings of a Buffered backend.
 
-    With a throttle `qps` batches a second are handed on, `burst` of them at once. `side_by_side` hands one on while
-    others are under way.
+    At most `buffer_size` events wait. A batch is sent with `max_size` events, or with fewer after `max_wait` seconds.
+    With `throttle`, `qps` batches per second are sent, and `burst` at once. With `side_by_side` batches are sent
+    concurrently.
     """
 
     buffer_size: int = 10_000
@@ -42,7 +45,9 @@ class Batching(Struct, frozen=True, kw_only=True):
 
 
 class Buffered:
-    """Hands events on to another backend. One that finds the buffer full is lost, and counted."""
+    """Wrapper that sends events to another backend in batches. If the buffer is full, an event is dropped and
+    counted.
+    """
 
     deferred = False
 
@@ -52,16 +57,16 @@ class Buffered:
         self._errors: Final = errors
         self._buffer: Final[deque[bytes]] = deque()
         self._batch: list[bytes] | None = None
-        """The one that is being collected."""
+        """The batch that is being collected, or None."""
         self._batch_bytes = 0
         self._ready: Final = asyncio.Event()
-        """Whether that is full, or the end has come."""
+        """Set when that batch is full, or at the end."""
         self._collecting: Records = ()
-        """The batch that is being handed on."""
+        """The batch that the sending task has taken but not yet passed on."""
         self._bytes = 0
-        """Of events that are not handed on yet, or not done with."""
+        """Bytes of events that are buffered or being sent."""
         self._under_way = 0
-        """Bytes of events that are under way to the backend."""
+        """Bytes of the batches that are being sent concurrently."""
         self._closed = False
         self._sending: Final[dict[asyncio.Future[bool], Records]] = {}
         self._throttle: Final = _Throttle(batching.qps, batching.burst) if batching.throttle else None
@@ -93,7 +98,7 @@ class Buffered:
         return len(batch) >= self._batching.max_size or self._batch_bytes >= LARGEST_BATCH
 
     async def close(self) -> None:
-        """See Backend: what is in the buffer is handed on, for a while; what is left then is lost, and counted."""
+        """Send the buffered events for up to CLOSE_SECONDS; drop and count the rest. See Backend."""
         self._closed = True
         self._ready.set()
         try:
@@ -106,7 +111,7 @@ class Buffered:
         await self._backend.close()
 
     async def _give_up(self) -> None:
-        """Loses what nobody has taken yet."""
+        """Stop sending, and count all unsent events as lost."""
         under_way = dict(self._sending)
         tasks: list[asyncio.Future[bool] | asyncio.Task[None]] = [self._task, *under_way]
         for each in tasks:
@@ -143,7 +148,7 @@ class Buffered:
         self._under_way -= size
 
     async def _collected(self) -> list[bytes]:
-        """The next batch; an empty one at the end."""
+        """Return the next batch, or an empty one at the end."""
         batching, buffer = self._batching, self._buffer
         while True:
             batch: list[bytes] = []
@@ -152,21 +157,21 @@ class Buffered:
                 batch.append(buffer.popleft())
                 self._batch_bytes += len(batch[-1])
             if self._is_full(batch) or self._closed:
-                return batch  # an empty one when all has been handed on at the end
+                return batch  # empty at the end, after everything was sent
             self._batch = batch
             self._ready.clear()
             try:
                 async with asyncio.timeout(batching.max_wait if batching.max_size > 1 else None):
                     await self._ready.wait()
             except TimeoutError:
-                pass  # what there is is handed on
+                pass  # send an incomplete batch
             self._batch = None
             if batch:
                 return batch
 
 
 class _Throttle:
-    """A bucket of `burst` tokens, which fills by `qps` a second."""
+    """Token bucket with `burst` tokens, refilled with `qps` tokens per second."""
 
     def __init__(self, qps: float, burst: int) -> None:
         self._qps: Final = qps
@@ -175,7 +180,7 @@ class _Throttle:
         self._seen = monotonic()
 
     async def accept(self) -> None:
-        """Returns when there is a token, which it takes."""
+        """Wait for a token and take it."""
         now = monotonic()
         self._tokens = min(self._burst, self._tokens + (now - self._seen) * self._qps) - 1
         self._seen = now
@@ -184,7 +189,9 @@ class _Throttle:
 
 
 class Queued:
-    """The same before a log, which writes what there is at once: batches would change nothing there."""
+    """Bounded queue in front of a log, in place of Buffered: the log writes available events at once, without
+    batches.
+    """
 
     deferred = False
 

@@ -1,4 +1,4 @@
-"""Events in a file, a line each. A thread writes; what comes in one turn of the loop is written at once."""
+"""Audit log: one line per event, written by a thread. Events of one event loop iteration are written together."""
 
 from __future__ import annotations
 
@@ -24,32 +24,32 @@ Render = Callable[[bytes], bytes]
 
 
 def as_json(record: bytes) -> bytes:
-    """An event as a line of JSON."""
+    """Format an event as a line of JSON."""
     return _HEAD + record + b"\n"
 
 
 def as_text(record: bytes) -> bytes:
-    """An event as a line of text (`legacy`)."""
+    """Format an event as a line of text (format `legacy`)."""
     return event_line(record).encode() + b"\n"
 
 
 class Lines(Protocol):
-    """What lines are written to, by the thread of a backend."""
+    """A destination of lines, used by a backend's thread."""
 
     def write(self, lines: Sequence[bytes]) -> Iterable[tuple[int, OSError]]:
-        """Writes lines, which takes its time; the numbers of those that could not be written, and why."""
+        """Write lines. Yields (index, error) of lines that could not be written. Blocks."""
         ...
 
     def close(self) -> None:
-        """Lets go of the file."""
+        """Close the file."""
         ...
 
 
 class StandardOutput:
-    """Lines for the standard output of this process."""
+    """The standard output of this process as a destination of lines."""
 
     def write(self, lines: Sequence[bytes]) -> Iterable[tuple[int, OSError]]:
-        """See Lines."""
+        """Write lines, see Lines."""
         for number, line in enumerate(lines):
             try:
                 rest = memoryview(line)
@@ -59,11 +59,11 @@ class StandardOutput:
                 yield number, error
 
     def close(self) -> None:
-        """It stays open."""
+        """Do nothing: the standard output stays open."""
 
 
 class LogBackend:
-    """Writes events to `lines`, in the order in which they come."""
+    """Backend that writes events to `lines` in their order."""
 
     deferred = False
 
@@ -74,7 +74,7 @@ class LogBackend:
         self._loop: Final = asyncio.get_running_loop()
         self._batch = _Batch(self._loop)
         self.bytes = 0
-        """Of events that are not written yet."""
+        """Bytes of events that are not written yet."""
         self._busy = False
         self._idle: Final = asyncio.Event()
         self._jobs: Final[SimpleQueue[_Batch | None]] = SimpleQueue()
@@ -82,7 +82,7 @@ class LogBackend:
         self._thread.start()
 
     def process(self, records: Records) -> Written:
-        """See Backend: true once they are in the file."""
+        """Accept events; the result is True once they are in the file. See Backend."""
         batch = self._batch
         first = len(batch.records)
         batch.records += records
@@ -94,7 +94,7 @@ class LogBackend:
 
     @property
     def waiting(self) -> int:
-        """How many events are not given to the thread yet."""
+        """Number of events that were not passed to the thread yet."""
         return len(self._batch.records)
 
     async def close(self) -> None:
@@ -125,20 +125,20 @@ class LogBackend:
     def _work(self) -> None:
         while (batch := self._jobs.get()) is not None:
             failed = self._tried(batch.records)
-            with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
+            with contextlib.suppress(RuntimeError):  # the event loop is closed, so nobody waits
                 self._loop.call_soon_threadsafe(self._written, batch, failed)
 
     def _tried(self, records: Sequence[bytes]) -> dict[int, OSError]:
-        """Writes events; the numbers of those that could not be, and why."""
+        """Write events, and return the errors by index."""
         try:
             return dict(self._lines.write(list(map(self._render, records))))
-        except Exception as error:  # requests wait for this thread, which must not end
-            logger.exception("events cannot be written")
+        except Exception as error:  # requests wait for this thread, so it must not end
+            logger.exception("writing audit events failed")
             return dict.fromkeys(range(len(records)), OSError(str(error)))
 
 
 class _Batch:
-    """Events that are written together, and who waits for that."""
+    """Events that are written together, and the callbacks that wait for the result."""
 
     __slots__ = ("_loop", "_waiting", "failed", "records")
 
@@ -147,35 +147,36 @@ class _Batch:
         self._waiting: list[Callable[[], None]] = []
         self.records: list[bytes] = []
         self.failed: dict[int, OSError] | None = None
-        """The numbers of those that could not be written; None until that was tried."""
+        """Errors by index of the event; None until the write attempt has ended."""
 
     def then(self, callback: Callable[[], None]) -> None:
-        """Calls back once that was tried."""
+        """Call `callback` after the write attempt, or at once if it has ended."""
         if self.failed is None:
             self._waiting.append(callback)
         else:
             callback()
 
     async def tried(self) -> None:
-        """Returns once that was tried."""
+        """Wait until the write attempt has ended."""
         if self.failed is None:
             future: asyncio.Future[None] = self._loop.create_future()
             self._waiting.append(lambda: None if future.done() else future.set_result(None))
             await future
 
     def end(self, failed: dict[int, OSError]) -> None:
-        """That was tried."""
+        """Set the result, and call the callbacks."""
         self.failed = failed
-        waiting, self._waiting = self._waiting, []  # they know requests, which know this
+        # breaks a reference cycle: callbacks refer to requests, which refer to this batch
+        waiting, self._waiting = self._waiting, []
         for callback in waiting:
             try:
                 callback()
-            except Exception:  # one answer that cannot be sent does not keep the others back
-                logger.exception("an answer that has waited for the log failed")
+            except Exception:  # a response that cannot be sent must not delay the others
+                logger.exception("sending a response after writing its audit event failed")
 
 
 class _Written(Written):
-    """Some events of a batch, see Written; nothing is made for who does not wait for them."""
+    """Result of some events of a batch, see Written. Creates no future unless it is awaited."""
 
     __slots__ = ("_batch", "_numbers")
 

@@ -1,6 +1,6 @@
-"""The file of a log: it is moved aside when it is full, and old ones are removed or compressed.
+"""Log file with rotation: a full file is renamed, and old files are removed or compressed.
 
-Names, order and limits are those of gopkg.in/natefinch/lumberjack, which upstream writes with. All of it blocks.
+Names, order and limits are those of gopkg.in/natefinch/lumberjack, which upstream uses. All functions block.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Final
 from msgspec import Struct
 
 from steersman.machinery.private_files import make_folders
-from steersman.machinery.values.times import moment
+from steersman.machinery.values.times import unix_now
 
 _MEGABYTE: Final = 1 << 20
 _STAMP: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d\.\d{3}", re.ASCII)
@@ -30,7 +30,7 @@ _PERMISSIONS: Final = 0o777
 
 
 class Limits(Struct, frozen=True, kw_only=True):
-    """`size` in MiB, 0 for any; `age` of old files in days and `backups`, their number, 0 for any."""
+    """Limits of a log file: `size` in MiB, `age` of old files in days, and number of `backups`; 0 means no limit."""
 
     size: int = 100
     age: int = 366
@@ -39,10 +39,10 @@ class Limits(Struct, frozen=True, kw_only=True):
 
 
 class LogFile:
-    """A file that lines are appended to. Used by one thread."""
+    """A rotated log file, used by one thread."""
 
     def __init__(self, path: Path, limits: Limits, later: Callable[[Callable[[], None]], object]) -> None:
-        """`later` runs what may take long, beside the writing. Raises OSError where no file can be made."""
+        """Create the file if it does not exist; `later` runs slow work in another thread. Raises OSError."""
         self._path: Final = path
         self._limits: Final = limits
         self._later: Final = later
@@ -55,9 +55,9 @@ class LogFile:
         self._file = -1
 
     def write(self, lines: Sequence[bytes]) -> Iterator[tuple[int, OSError]]:
-        """Appends lines, as many at once as fit; the numbers of those that could not be written, and why.
+        """Append lines, as many as possible per system call. Yields (index, error) of lines that could not be written.
 
-        Of a line that could be written in part only nothing stays.
+        A partly written line is removed again.
         """
         at = 0
         while at < len(lines):
@@ -68,7 +68,9 @@ class LogFile:
                 at += 1
 
     def _end(self, lines: Sequence[bytes], at: int) -> int:
-        """Up to which of the lines from this one on the file has room, for which it makes room. Raises OSError."""
+        """Return the index after the last line that fits into the file; rotates the file first if necessary. Raises
+        OSError.
+        """
         size = len(lines[at])
         if self._most and size > self._most:
             raise OSError(f"write length {size} exceeds maximum file size {self._most}")
@@ -83,7 +85,7 @@ class LogFile:
         return end
 
     def close(self) -> None:
-        """Closes the file."""
+        """Close the file."""
         if self._file >= 0:
             os.close(self._file)
             self._file = -1
@@ -92,7 +94,7 @@ class LogFile:
         return not self._most or self._size + size <= self._most
 
     def _append(self, lines: Sequence[bytes]) -> int:
-        """How many lines were written, 1 at least. Raises OSError, and then none was."""
+        """Return the number of written lines, at least 1. Raises OSError if no line was written."""
         data = b"".join(lines)
         written = os.write(self._file, data)
         self._size += written
@@ -102,7 +104,7 @@ class LogFile:
         while whole + len(lines[done]) <= written:
             whole += len(lines[done])
             done += 1
-        with contextlib.suppress(OSError):  # a device cannot be cut
+        with contextlib.suppress(OSError):  # a device cannot be truncated
             os.ftruncate(self._file, self._size - written + whole)
             self._size += whole - written
         if not done:
@@ -110,7 +112,7 @@ class LogFile:
         return done
 
     def _open(self, size: int) -> None:
-        """Opens the file there is, or a new one where it is full. Raises OSError."""
+        """Open the existing file, or a new one if the existing file is full. Raises OSError."""
         self._clean()
         try:
             found = self._path.stat()
@@ -135,7 +137,7 @@ class LogFile:
         self._clean()
 
     def _open_new(self) -> None:
-        """Opens a new file, of the mode of the one that was there, which is moved aside. Raises OSError."""
+        """Rename the existing file, and open a new one with the same mode. Raises OSError."""
         mode = 0o600
         make_folders(self._path.parent, 0o755)
         with contextlib.suppress(FileNotFoundError):
@@ -146,8 +148,8 @@ class LogFile:
         self._size = 0
 
     def _aside(self) -> Path:
-        """A name that nothing has yet: the file may be full twice in a millisecond, and clocks are set back."""
-        path, when = self._path, datetime.fromtimestamp(moment(), UTC)
+        """Return an unused name; two rotations may fall into one millisecond, and clocks may be set back."""
+        path, when = self._path, datetime.fromtimestamp(unix_now(), UTC)
         while True:
             target = path.with_name(f"{path.stem}-{when.strftime(_LAYOUT)[:-3]}{path.suffix}")
             if not (target.exists() or target.with_name(target.name + _COMPRESSED).exists()):
@@ -161,32 +163,34 @@ class LogFile:
             self._later(self._clean_up)
 
     def _clean_up(self) -> None:
-        """Looks after old files, one at a time: two that compress the same file would lose it."""
+        """Clean up old files, one clean-up at a time: two that compress the same file would lose it."""
         with self._cleaning:
             self._to_clean = False
             clean(self._path, self._limits)
 
 
 def _ends_in_a_line(path: Path, size: int) -> bool:
-    """Whether whoever wrote the file was killed within a line, which the next one must not go on with."""
+    """Return True if the file's last line is incomplete, since its writer was killed; the next line must not continue
+    it.
+    """
     if not size:
         return False
     try:
         with path.open("rb") as file:
             file.seek(-1, os.SEEK_END)
             return file.read(1) != b"\n"
-    except OSError:  # it is no file, or may be written only
+    except OSError:  # not a regular file, or not readable
         return False
 
 
 def clean(path: Path, limits: Limits) -> None:
-    """Removes files that were moved aside from `path` and are too many or too old, and compresses the others."""
+    """Remove renamed files of `path` that are too many or too old, and compress the others."""
     old = _moved_aside(path)
     too_many = {}
     if limits.backups:
         names = sorted({_plain(each) for each in old}, key=lambda name: old_stamp(path, name) or _NEVER, reverse=True)
         too_many = dict.fromkeys(names[limits.backups :])
-    oldest = datetime.fromtimestamp(moment(), UTC) - timedelta(days=limits.age) if limits.age else None
+    oldest = datetime.fromtimestamp(unix_now(), UTC) - timedelta(days=limits.age) if limits.age else None
     for each in old:
         stamp = old_stamp(path, _plain(each))
         is_old = oldest is not None and stamp is not None and stamp < oldest
@@ -211,7 +215,7 @@ def _plain(each: Path) -> str:
 
 
 def old_stamp(path: Path, name: str) -> datetime | None:
-    """When the file of this name was moved aside from `path`; None if it was not."""
+    """Return the time at which the file `name` was renamed from `path`; None for other files."""
     before, after = f"{path.stem}-", path.suffix
     if not (name.startswith(before) and name.endswith(after)):
         return None
@@ -225,7 +229,7 @@ def old_stamp(path: Path, name: str) -> datetime | None:
 
 
 def _compress(path: Path) -> None:
-    """Puts a compressed file in the place of one. Raises OSError."""
+    """Replace a file by a compressed one. Raises OSError."""
     target = path.with_name(path.name + _COMPRESSED)
     mode = path.stat().st_mode & _PERMISSIONS
     try:

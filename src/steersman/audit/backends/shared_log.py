@@ -1,4 +1,4 @@
-"""The file of a log that several processes write to. All of it blocks."""
+"""Log file that several processes write to. All functions block."""
 
 from __future__ import annotations
 
@@ -13,16 +13,19 @@ from steersman.audit.backends.rotation import Limits, LogFile
 
 _WRITING: Final = 0
 _CLEANING: Final = 1
-"""Which byte of the lock's file is held by whom; that may take long, and does not keep others from writing."""
+"""Locked bytes of the lock file: one for writing, and one for clean-up, which takes long and must not block writers."""
 
 
 class SharedLogFile(LogFile):
-    """A LogFile of which each process has its own. One writes at a time, so that one moves the file aside, and lines
-    of two processes stand behind each other."""
+    """A LogFile for several processes, each with its own instance.
+
+    One process writes at a time, so that only one rotates the file and lines are never mixed.
+    """
 
     def __init__(self, path: Path, limits: Limits, later: Callable[[Callable[[], None]], object], lock: int) -> None:
-        """`lock` is the descriptor of a file that all processes have, and that none of them locks otherwise. Raises
-        OSError where no file can be made."""
+        """Open the file; `lock` is the descriptor of a lock file that all processes use only for this. Raises
+        OSError.
+        """
         super().__init__(path, limits, later)
         self._lock: Final = lock
 
@@ -33,7 +36,7 @@ class SharedLogFile(LogFile):
             yield from super().write(lines)
 
     def _look(self) -> None:
-        """Finds out whether another process has moved the file aside, or made it longer."""
+        """Detect that another process has rotated the file or appended to it."""
         if self._file < 0:
             return
         try:
@@ -47,7 +50,7 @@ class SharedLogFile(LogFile):
             self.close()
 
     def _clean_up(self) -> None:
-        """Two that compress the same file would lose it."""
+        """Clean up old files, one process at a time: two that compress the same file would lose it."""
         with self._held(_CLEANING):
             super()._clean_up()
 

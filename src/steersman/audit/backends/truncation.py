@@ -1,4 +1,4 @@
-"""Events cut to a size: of one that is too large the objects are left out (`--audit-*-truncate-*`)."""
+"""Truncation of large audit events: objects are removed from them (`--audit-*-truncate-*`)."""
 
 from __future__ import annotations
 
@@ -18,25 +18,25 @@ from steersman.machinery.codec.serializer import decode_json
 _PLUGIN: Final = "truncate"
 _HEAD: Final = len(b'{"kind":"Event","apiVersion":"audit.k8s.io/v1",\n')
 _LONGEST: Final = 1024
-"""As for User-Agent."""
+"""Limit of shortened texts in characters, the same as for User-Agent."""
 _ENCODER: Final = msgspec.json.Encoder(order="deterministic")
 
 
 class _Rest(msgspec.Struct, rename="camel"):
-    """What is looked at of an event that is too large."""
+    """Member of a large event that is needed to truncate it."""
 
     level: str = ""
 
 
 class Sizes(Struct, frozen=True):
-    """Of an event and of a batch, in bytes."""
+    """Limits of an event and of a batch, in bytes."""
 
     event: int = 100 * 1024
     batch: int = 10 * 1024 * 1024
 
 
 class Truncating:
-    """Hands events on in batches that are not larger than they may be. What stays too large is lost, and counted."""
+    """Wrapper that truncates events and splits batches. Events that remain too large are dropped and counted."""
 
     def __init__(self, backend: Backend, sizes: Sizes, errors: Errors) -> None:
         self._backend: Final = backend
@@ -78,7 +78,7 @@ class Truncating:
 
 
 def truncated(record: bytes) -> bytes:
-    """A record without the objects of its request and response; one that records none stays as it is."""
+    """Return a record without its request and response objects; unchanged below level Request."""
     document = b"{" + record
     if LEVELS[msgspec.json.decode(document, type=_Rest).level] < Level.REQUEST:
         return record
@@ -88,8 +88,11 @@ def truncated(record: bytes) -> bytes:
 
 
 def shortened(record: bytes) -> bytes:
-    """A record with the texts that whoever sends a request makes as long as they like cut to some characters: nobody
-    is to keep a request out of the log by parameters that mean nothing. Upstream loses such an event."""
+    """Return a record with the client's URI and audit ID cut to `_LONGEST` characters.
+
+    Otherwise a client could keep a request out of the log by long, meaningless parameters. Upstream drops such an
+    event.
+    """
     event = decode_json(Event, b"{" + record)
     event.request_uri = _cut(event.request_uri)
     event.audit_id = _cut(event.audit_id)

@@ -1,4 +1,4 @@
-"""Events posted to another server, as an EventList."""
+"""Audit webhook: posts events to another server as an EventList."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _LARGE: Final = 1 << 20
 
 
 class WebhookBackend:
-    """Posts events; `client` tries again what fails."""
+    """Backend that posts events; `client` retries failed requests."""
 
     deferred = False
 
@@ -28,7 +28,7 @@ class WebhookBackend:
         self._errors: Final = errors
 
     def process(self, records: Records) -> Awaitable[bool]:
-        """See Backend: true once the other server has them."""
+        """Post events; the result is True once the other server has accepted them. See Backend."""
         return self._post(records)
 
     async def _post(self, records: Records) -> bool:

@@ -1,1 +1,3 @@
-"""Users by the JSON Web Tokens of other issuers (OpenID Connect), as AuthenticationConfigurations describe them."""
+"""Authentication by JSON Web Tokens of other issuers (OpenID Connect), as AuthenticationConfigurations describe
+them.
+"""

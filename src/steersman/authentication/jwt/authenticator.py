@@ -1,4 +1,4 @@
-"""Users by tokens of OpenID providers (apiserver `plugin/pkg/authenticator/token/oidc`)."""
+"""Authenticators of OpenID providers' tokens (apiserver `plugin/pkg/authenticator/token/oidc`)."""
 
 from __future__ import annotations
 
@@ -33,15 +33,15 @@ from steersman.work.shielding import shielded
 logger = logging.getLogger(__name__)
 
 RETRY: Final = 10.0
-"""Seconds between attempts to find an issuer's keys."""
+"""Seconds between attempts to discover an issuer."""
 _LONGEST_NAME: Final = 256
-"""Characters of the name by which turns in the worker threads are shared before a token's user is known."""
+"""Limit of characters of the account for work on a token whose user is not known yet."""
 
 
 class ProviderTokens:
-    """Verifies the tokens of one issuer as soon as it has been discovered, which is tried until it succeeds.
+    """Verifier of one issuer's tokens. Discovery of the issuer starts at once, and is retried until it succeeds.
 
-    `clock` gives seconds since the epoch.
+    `clock` returns seconds since the epoch.
     """
 
     def __init__(
@@ -50,7 +50,7 @@ class ProviderTokens:
         discovery_url: str,
         fetch: Fetch,
         metrics: IssuerMetrics,
-        clock: Callable[[], float] = times.moment,
+        clock: Callable[[], float] = times.unix_now,
     ) -> None:
         self._expected = expected
         self._discovery_url = discovery_url
@@ -59,23 +59,23 @@ class ProviderTokens:
         self._clock = clock
         self._keys: RemoteKeys | None = None
         self.fault = f"oidc: authenticator for issuer {quote(expected.issuer)} is not initialized"
-        """Why no token can be verified yet, "" if that is not so."""
+        """Reason why tokens cannot be verified yet, "" once they can."""
         self._discovering = asyncio.create_task(self._discover())
 
     async def close(self) -> None:
-        """Asks nothing any more."""
+        """Stop discovery and fetching of keys."""
         self._discovering.cancel()
         await asyncio.gather(self._discovering, return_exceptions=True)
         if self._keys is not None:
             self._keys.close()
 
     async def discovered(self) -> None:
-        """Returns once tokens can be verified."""
+        """Return once tokens can be verified."""
         await shielded(self._discovering)
 
     @property
     def is_ready(self) -> bool:
-        """Whether tokens can be verified."""
+        """True once tokens can be verified."""
         return self._keys is not None
 
     async def _discover(self) -> None:
@@ -92,7 +92,7 @@ class ProviderTokens:
             await asyncio.sleep(RETRY)
 
     def claims(self, token: str) -> dict[str, Any] | Awaitable[dict[str, Any]]:
-        """What a token says, at once if the keys that are known suffice. Raises AuthenticationError."""
+        """Return the claims of a token, at once if the known keys suffice. Raises AuthenticationError."""
         if self._keys is None:
             raise AuthenticationError("oidc: authenticator not initialized")
         try:
@@ -114,15 +114,15 @@ class ProviderTokens:
         return claims_of(payload)
 
     async def verified_claims(self, token: str) -> dict[str, Any]:
-        """See distributed_claims.Verifier."""
+        """Return the claims of a token. See distributed_claims.Verifier."""
         found = self.claims(token)
         return found if isinstance(found, dict) else await found
 
 
 class IssuerAuthenticator:
-    """Knows users by the tokens of one issuer, as a configuration without faults says. Must be made on the loop.
+    """Authenticator of one issuer's tokens by a validated configuration. The constructor needs a running event loop.
 
-    `fetcher` asks the issuer; expressions that take long are evaluated in the worker threads.
+    `fetcher` fetches the issuer's documents; expressions are evaluated in worker threads.
     """
 
     def __init__(
@@ -140,24 +140,24 @@ class IssuerAuthenticator:
         self._distributed = DistributedClaims(claim, fetcher.fetch, self._verifier) if claim else None
 
     async def close(self) -> None:
-        """Asks nothing any more."""
+        """Stop all requests to issuers."""
         await asyncio.gather(self._tokens.close(), *(each.close() for each in self._others.values()))
         self._fetcher.close()
 
     async def discovered(self) -> None:
-        """Returns once tokens can be judged."""
+        """Return once tokens can be verified."""
         await self._tokens.discovered()
 
     @property
     def fault(self) -> str:
-        """Why no token can be judged yet, "" if that is not so."""
+        """Reason why tokens cannot be verified yet, "" once they can."""
         fault = self._tokens.fault
         return f"oidc: authenticator for issuer {quote(self.issuer)} is not healthy: {fault}" if fault else ""
 
     def authenticate_token(
         self, token: str, audiences: tuple[str, ...]
     ) -> TokenIdentity | Awaitable[TokenIdentity | None] | None:
-        """See TokenAuthenticator; the audiences have been judged."""
+        """Authenticate a token. See TokenAuthenticator; the caller has checked the audiences."""
         if untrusted_issuer(token) != self.issuer:
             return None
         began = times.monotonic()
@@ -186,16 +186,16 @@ class IssuerAuthenticator:
             raise
 
     async def _user(self, claims: dict[str, Any]) -> UserInfo:
-        """Return the user of claims. Raises AuthenticationError."""
-        whose = f"{self.issuer}#{claims.get('sub')}"[:_LONGEST_NAME]  # nobody is anybody yet
-        return await current().of(whose).offload(self._mapper.user, claims)
+        """Return the user of claims, evaluated in a worker thread. Raises AuthenticationError."""
+        whose = f"{self.issuer}#{claims.get('sub')}"[:_LONGEST_NAME]  # the user is not known yet
+        return await current().for_user(whose).offload(self._mapper.user, claims)
 
     def _identity(self, user: UserInfo, audiences: tuple[str, ...], began: float) -> TokenIdentity:
         self._metrics.judged(times.monotonic() - began, is_good=True)
         return TokenIdentity(authenticated(user), audiences)
 
     def _verifier(self, issuer: str) -> Verifier | None:
-        """See DistributedClaims."""
+        """Return the verifier of another issuer, None until it is ready. See DistributedClaims."""
         found = self._others.get(issuer)
         if found is None:
             expected = Expectations(issuer, self._expected.audiences, self._expected.algorithms)
@@ -205,9 +205,9 @@ class IssuerAuthenticator:
 
 
 class JWTAuthenticators:
-    """The issuers of one configuration: who has issued a token judges it alone. Must be made on the loop.
+    """Authenticators of all issuers of one configuration; the issuer in a token selects the authenticator.
 
-    Raises FetchError for authorities that cannot be used.
+    The constructor needs a running event loop. Raises FetchError for unusable CAs.
     """
 
     def __init__(
@@ -230,27 +230,29 @@ class JWTAuthenticators:
         }
 
     async def close(self) -> None:
-        """Asks nobody any more."""
+        """Stop all requests to issuers."""
         await asyncio.gather(*(each.close() for each in self._by_issuer.values()))
 
     @property
     def issuers(self) -> frozenset[str]:
-        """The URLs of all."""
+        """The URLs of all issuers."""
         return frozenset(self._by_issuer)
 
     async def discovered(self) -> None:
-        """Returns once the tokens of all can be judged."""
+        """Return once the tokens of all issuers can be verified."""
         await asyncio.gather(*(each.discovered() for each in self._by_issuer.values()))
 
     @property
     def faults(self) -> tuple[str, ...]:
-        """Why tokens of some cannot be judged yet."""
+        """Reasons why tokens of some issuers cannot be verified yet."""
         return tuple(each.fault for each in self._by_issuer.values() if each.fault)
 
     def authenticate_token(
         self, token: str, audiences: tuple[str, ...]
     ) -> TokenIdentity | Awaitable[TokenIdentity | None] | None:
-        """See TokenAuthenticator. A user's token is for the API, whatever its own audiences."""
+        """Authenticate a token. See TokenAuthenticator. A user's token is valid for the API's audiences, not for its
+        own.
+        """
         if not self._by_issuer:
             return None
         common = tuple(each for each in self._api_audiences if each in audiences) if audiences else ()
@@ -261,7 +263,9 @@ class JWTAuthenticators:
 
 
 def _way_of(name: str, egress: Egress) -> Dial | None:
-    """How requests to an issuer leave; None for as usual. Raises FetchError where nobody has said how."""
+    """Return the dialer for requests to an issuer; None for the usual one. Raises FetchError if it is not
+    configured.
+    """
     if not name:
         return None
     if not egress.is_given:

@@ -15,7 +15,7 @@ _KINDS: Final = {
 
 
 def read_configuration(data: bytes) -> AuthenticationConfiguration:
-    """Return the configuration in a file, not validated. Raises DecodeError in upstream's words."""
+    """Return the configuration in a file, not validated. Raises DecodeError with upstream's text."""
     if not data:
         raise DecodeError("empty config data")
     return read_document(data, _KINDS)

@@ -1,6 +1,6 @@
-"""Claims that a token does not have itself but says where they are (OpenID Connect Core 1.0, section 5.6.2).
+"""Distributed claims: claims that a token refers to instead of containing them (OpenID Connect Core 1.0, 5.6.2).
 
-Of them only that of groups is looked up, as upstream does.
+As upstream, only the claim of groups is resolved.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from steersman.authentication.interface import AuthenticationError
 from steersman.authentication.jwt.fetching import Fetch, FetchError
 from steersman.authentication.jwt.id_token import untrusted_issuer
 from steersman.machinery.errors.field import quote
-from steersman.machinery.go.urls import shown_url
+from steersman.machinery.go.urls import redacted_url
 
 _NAMES: Final = "_claim_names"
 _SOURCES: Final = "_claim_sources"
 _WHERE: Final = "oidc: could not expand distributed claims: "
 MOST_ISSUERS: Final = 64
-"""Issuers of such claims that are remembered for one issuer of tokens."""
+"""Limit of issuers of distributed claims that are remembered per issuer of tokens."""
 
 
 class _Endpoint(msgspec.Struct, frozen=True):
@@ -29,17 +29,17 @@ class _Endpoint(msgspec.Struct, frozen=True):
 
 
 class Verifier(Protocol):
-    """Knows an issuer's keys."""
+    """A verifier of one issuer's tokens."""
 
     async def verified_claims(self, token: str) -> dict[str, Any]:
-        """What a token of the issuer says. Raises AuthenticationError."""
+        """Return the claims of a token of the issuer. Raises AuthenticationError."""
         ...
 
 
 class DistributedClaims:
-    """Looks one claim up where tokens say that it is.
+    """Resolver of one distributed claim.
 
-    `verifier` gives that of an issuer, None until its keys are known, which the first who asks has looked for.
+    `verifier` returns the verifier of an issuer; None until its keys are known, whose discovery the first call starts.
     """
 
     def __init__(self, claim: str, fetch: Fetch, verifier: Callable[[str], Verifier | None]) -> None:
@@ -49,11 +49,11 @@ class DistributedClaims:
         self._issuers: set[str] = set()
 
     def has_to_ask(self, claims: dict[str, Any]) -> bool:
-        """Whether something may have to be fetched for these claims."""
+        """Return True if a document may have to be fetched for these claims."""
         return self._claim not in claims and _NAMES in claims
 
     async def expand(self, claims: dict[str, Any]) -> None:
-        """Puts the claim into `claims` if they say where it is. Raises AuthenticationError."""
+        """Resolve the claim and add it to `claims` if they refer to it. Raises AuthenticationError."""
         endpoint = self._endpoint(claims)
         if endpoint is None or not endpoint.endpoint:
             return
@@ -92,7 +92,7 @@ class DistributedClaims:
         issuer = untrusted_issuer(token)
         if not issuer:
             raise AuthenticationError(
-                f"getting untrusted issuer from endpoint {shown_url(url)} failed for claim {quote(claim)}: "
+                f"getting untrusted issuer from endpoint {redacted_url(url)} failed for claim {quote(claim)}: "
                 "malformed token"
             )
         if issuer not in self._issuers and len(self._issuers) >= MOST_ISSUERS:
@@ -109,6 +109,6 @@ class DistributedClaims:
             raise AuthenticationError(f"verify distributed claim token: {error}") from None
         if claim not in found:
             raise AuthenticationError(
-                f"jwt returned by distributed claim endpoint {quote(shown_url(url))} did not contain claim: {claim}"
+                f"jwt returned by distributed claim endpoint {quote(redacted_url(url))} did not contain claim: {claim}"
             )
         return found[claim]

@@ -1,4 +1,4 @@
-"""Expressions over the claims of tokens and over users (apiserver `authentication/cel`)."""
+"""CEL expressions over the claims of tokens and over users (apiserver `authentication/cel`)."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from steersman.cel.names import unescape
 from steersman.cel.steps import ProgramError
 from steersman.cel.values import CostLimitExceeded, EvaluationError, LazyMap
 from steersman.machinery.errors.field import FieldError, Path, internal, invalid
-from steersman.work.offloading import takes_long
+from steersman.work.offloading import ensure_offloaded
 
 CLAIMS: Final = "claims"
 USER: Final = "user"
 LIMIT: Final = 100_000
-"""Cost of an expression for one token, at most: some hundred milliseconds. Upstream has no such limit."""
+"""Limit of an expression's cost for one token: some hundred milliseconds. Upstream has no such limit."""
 _ALLOWANCE: Final = 5_000
-"""Cost of an expression on the loop, at most: some milliseconds."""
+"""Limit of an expression's cost before it is moved to a worker thread: some milliseconds."""
 
 _UNLIMITED: Final = -1
 _TEXTS: Final = declared_list(declared.STRING, _UNLIMITED)
@@ -43,7 +43,7 @@ _USER_TYPE: Final = declared_object(
 
 
 class ExpressionError(Exception):
-    """An expression has no value, or none of the kind that it must have; the text is upstream's."""
+    """An expression that fails, or whose value has the wrong type; the text is upstream's."""
 
 
 @cache
@@ -56,7 +56,7 @@ def _environment(variable: str) -> Environment:
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """An expression over a variable with its program, or with what is wrong with it."""
+    """An expression over a variable, with its program or with the error of its compilation."""
 
     text: str
     variable: str
@@ -66,34 +66,31 @@ class Compiled:
     is_internal: bool = False
 
     def field_error(self, path: Path) -> FieldError | None:
-        """What is said of it where it stands in a configuration; None if it is right."""
+        """Return the error at its path in a configuration; None if the expression is valid."""
         if not self.error:
             return None
         return internal(path, self.error) if self.is_internal else invalid(path, self.text, self.error)
 
     def evaluate(self, value: Any) -> Any:
-        """Return what the expression makes of `value`, its variable.
-
-        Raises ExpressionError.
-        """
+        """Return the value of the expression for `value`, its variable. Raises ExpressionError."""
         if self.program is None:
             raise ExpressionError(self.error)
         outcome, _ = self.program.outcome({self.variable: value}, _ALLOWANCE)
         if isinstance(outcome, CostLimitExceeded):
-            takes_long()
+            ensure_offloaded()
             outcome, _ = self.program.outcome({self.variable: value}, LIMIT)
         if isinstance(outcome, EvaluationError | CostLimitExceeded):
             raise ExpressionError(f"expression '{self.text}' resulted in error: {outcome}")
         return outcome
 
     def selects(self, name: str) -> bool:
-        """Whether it names this member of its variable: `claims.name`, or `claims.?name`."""
+        """Return True if the expression selects a member of its variable: `claims.name`, or `claims.?name`."""
         return self.tree is not None and any(_selects(each, self.variable, name) for each in descendants(self.tree))
 
 
 @lru_cache(maxsize=1024)
 def compiled(text: str, variable: str, *, is_rule: bool) -> Compiled:
-    """Compiles an expression over `claims` or `user`, in some milliseconds; a rule must come to a boolean."""
+    """Compile an expression over `claims` or `user`, in some milliseconds; a rule must have a boolean value."""
     try:
         expression = compile_expression(text, _environment(variable))
     except CompileError as error:
@@ -121,10 +118,10 @@ def _is_variable(node: Expr, variable: str) -> bool:
 
 
 class Plain(LazyMap):
-    """An object as JSON has it.
+    """A JSON object as a CEL value.
 
-    Its members may be named as expressions write names (`acme__dot__com`), too; numbers are doubles, as Go reads them
-    where it does not know more.
+    Expressions may use escaped names (`acme__dot__com`) for its members too. Numbers are doubles, as Go decodes numbers
+    of unknown type.
     """
 
     __slots__ = ("_members",)
@@ -152,7 +149,7 @@ class Plain(LazyMap):
 
 
 def plain(value: Any) -> Any:
-    """What an expression sees of a value as JSON has it."""
+    """Return a JSON value as a CEL value."""
     if isinstance(value, dict):
         return Plain(value)
     if isinstance(value, list | tuple):
@@ -161,7 +158,9 @@ def plain(value: Any) -> Any:
 
 
 def texts_of(value: Any) -> tuple[str, ...]:
-    """The texts that an expression came to, without empty ones. Raises ExpressionError for anything else."""
+    """Return the texts in an expression's value, without empty ones. Raises ExpressionError for a value of another
+    type.
+    """
     if value is None:
         return ()
     if isinstance(value, str):

@@ -1,4 +1,4 @@
-"""Documents of issuers over HTTPS: how they are asked for, and how long they are good for."""
+"""Fetching of issuers' documents over HTTPS, and their lifetime in caches."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Final
 from urllib.parse import urljoin, urlsplit
 
 from steersman.machinery.errors.field import quote
-from steersman.machinery.go.urls import shown_url
+from steersman.machinery.go.urls import redacted_url
 from steersman.net.ascii import SPACE, is_digits, lower
 from steersman.net.client.answer import BadAnswer
 from steersman.net.client.dial import DialError
@@ -24,25 +24,25 @@ from steersman.webhooks.client import LONGEST_LOCATION
 from steersman.webhooks.kubeconfig import KubeconfigError, client_tls
 
 TIMEOUT: Final = 30.0
-"""Seconds for a document with all redirects."""
+"""Seconds allowed for a document with all redirects."""
 MAX_DOCUMENT: Final = 1 << 20
-"""Bytes."""
+"""Limit of a document in bytes."""
 _MOST_REDIRECTS: Final = 10
 _REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
 _PORTS: Final = {"https": 443, "http": 80}
 _USER_AGENT: Final = "Go-http-client/1.1"
 _DAY: Final = 86400.0
 _OF_AGE: Final = 0.1
-"""How much longer a document is good that says nothing but since when it is as it is."""
+"""Fraction of a document's age by which it stays valid if the answer has only a modification time."""
 
 
 class FetchError(Exception):
-    """There is no document; the text is Go's, as far as it has one."""
+    """A document could not be fetched; the text is Go's where Go has one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """What was answered with 200; `good_for` is in seconds, 0 if the answer does not say."""
+    """A document from an answer with status 200; `good_for` is its lifetime in seconds, 0 if the answer has none."""
 
     body: bytes
     content_type: str
@@ -50,13 +50,13 @@ class Document:
 
 
 Fetch = Callable[[str, str], Awaitable[Document]]
-"""(URL, bearer token or "") -> the document there. Raises FetchError."""
+"""Function (URL, bearer token or "") -> the document. Raises FetchError."""
 
 
 class Fetcher:
-    """Fetches documents from servers that authorities in PEM vouch for, those of the system if none are given.
+    """Fetcher of documents from servers that the PEM `authorities` vouch for; the system's CAs if it is empty.
 
-    Raises FetchError if they cannot be used; takes milliseconds.
+    Takes milliseconds to construct. Raises FetchError for unusable CAs.
     """
 
     def __init__(self, authorities: str, sender: Sender | None = None, *, leave: Dial | None = None) -> None:
@@ -69,28 +69,28 @@ class Fetcher:
         self._sender = sender
 
     def close(self) -> None:
-        """Closes the connections that are kept."""
+        """Close pooled connections."""
         self._sender.close()
 
     async def fetch(self, url: str, token: str = "") -> Document:
-        """See Fetch."""
+        """Fetch a document. See Fetch."""
         try:
             async with asyncio.timeout(TIMEOUT):
                 return await self._followed(url, token)
         except TimeoutError:
             why = "context deadline exceeded (Client.Timeout exceeded while awaiting headers)"
-            raise FetchError(f"Get {quote(shown_url(url))}: {why}") from None
+            raise FetchError(f"Get {quote(redacted_url(url))}: {why}") from None
         except BodyAborted as error:
             raise FetchError(f"unable to read response body: {error}") from None
         except (DialError, BadAnswer, OSError, ValueError) as error:
-            raise FetchError(f"Get {quote(shown_url(url))}: {error}") from None
+            raise FetchError(f"Get {quote(redacted_url(url))}: {error}") from None
 
     async def _followed(self, url: str, token: str) -> Document:
         first = _origin(url)
         for _ in range(_MOST_REDIRECTS):
             address, target = _place(url)
             headers = [("Host", urlsplit(url).netloc.rpartition("@")[2]), ("User-Agent", _USER_AGENT)]
-            if token and _origin(url) == first:  # a redirect does not choose who is shown it
+            if token and _origin(url) == first:  # a redirect must not send the token to another server
                 headers.append(("Authorization", f"Bearer {token}"))
             answer = await self._sender.send(address, "GET", target, headers)
             try:
@@ -129,7 +129,7 @@ def _origin(url: str) -> tuple[str, str]:
 
 
 def _place(url: str) -> tuple[Address, str]:
-    """Raises ValueError for what is no URL of HTTP."""
+    """Return the address and the request target of a URL. Raises ValueError if it is no HTTP URL."""
     parts = urlsplit(url)
     if parts.scheme not in _PORTS:
         raise ValueError(f"unsupported protocol scheme {quote(parts.scheme)}")
@@ -140,7 +140,7 @@ def _place(url: str) -> tuple[Address, str]:
 
 
 def lifetime(headers: dict[str, str]) -> float:
-    """For how many seconds an answer may be kept by a cache that many share (RFC 9111, section 4.2)."""
+    """Return the seconds for which a shared cache may keep an answer (RFC 9111, section 4.2)."""
     directives: dict[str, str] = {}
     for part in headers.get("cache-control", "").split(","):
         name, _, value = part.strip(SPACE).partition("=")

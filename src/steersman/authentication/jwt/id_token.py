@@ -1,6 +1,6 @@
-"""Tokens of OpenID providers: their parts, and what is checked of them (OpenID Connect Core 1.0, 3.1.3.7).
+"""ID tokens of OpenID providers: parsing and checks (OpenID Connect Core 1.0, 3.1.3.7).
 
-Follows the library that kube-apiserver uses (go-oidc `IDTokenVerifier`) with its texts, as TokenReviews show them.
+Follows kube-apiserver's library (go-oidc `IDTokenVerifier`) with its texts, which TokenReviews show.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from steersman.machinery.codec.strict import DecodeError
 from steersman.machinery.errors.field import quote
 
 MAX_TOKEN: Final = 64 * 1024
-"""Characters of a token that is looked at."""
+"""Limit of characters of a token."""
 ALGORITHMS: Final = ("ES256", "ES384", "ES512", "PS256", "PS384", "PS512", "RS256", "RS384", "RS512")
-"""Those that may be configured at all: no secret is shared with an issuer."""
+"""Algorithms that may be configured; none uses a secret shared with the issuer."""
 _GOOGLE: Final = "https://accounts.google.com"
 _GOOGLE_TOO: Final = "accounts.google.com"
 _ILLEGAL: Final = re.compile("[^A-Za-z0-9_-]")
@@ -33,7 +33,7 @@ _LONGEST_AGE: Final = 1 << 62
 
 
 class CompactToken(NamedTuple):
-    """A token as it came, and the header that tells with which key it was signed."""
+    """A token in compact form, with the fields of its header that select the key."""
 
     text: str
     algorithm: str
@@ -49,7 +49,7 @@ class _Header(msgspec.Struct, frozen=True):
 
 
 class _Source(msgspec.Struct, frozen=True):
-    """Where a distributed claim is to be had."""
+    """The location of a distributed claim."""
 
     endpoint: str = ""
     access_token: str = ""
@@ -60,7 +60,7 @@ class _Issued(msgspec.Struct, frozen=True):
 
 
 class IdToken(msgspec.Struct, frozen=True):
-    """What every token says."""
+    """The claims of every ID token."""
 
     iss: str = ""
     sub: str = ""
@@ -75,13 +75,13 @@ class IdToken(msgspec.Struct, frozen=True):
 
     @property
     def audiences(self) -> tuple[str, ...]:
-        """Whom it is for."""
+        """The audiences of the token."""
         return (self.aud,) if isinstance(self.aud, str) else self.aud or ()
 
 
 @dataclass(frozen=True, slots=True)
 class Expectations:
-    """What a token must be: of this issuer, for one of these audiences, signed by one of these algorithms."""
+    """Requirements for a token: its issuer, one of these audiences, and one of these signature algorithms."""
 
     issuer: str
     audiences: tuple[str, ...]
@@ -113,7 +113,7 @@ _TEXTS: Final = GoType("list", "[]string", element=STRING, pointer=True)
 
 
 def untrusted_issuer(token: str) -> str:
-    """Who a token says has issued it, "" if it says nothing or is no token. Nobody has looked at its signature."""
+    """Return the issuer that an unverified token claims, "" if there is none or the text is no token."""
     if len(token) > MAX_TOKEN or token.count(".") != 2:
         return ""
     try:
@@ -124,7 +124,7 @@ def untrusted_issuer(token: str) -> str:
 
 
 def parse_token(token: str, expected: Expectations) -> CompactToken:
-    """A token in compact form. Raises AuthenticationError."""
+    """Parse a token in compact form. Raises AuthenticationError."""
     parts = token.split(".")
     if len(parts) != 3:
         raise AuthenticationError("oidc: malformed jwt")
@@ -140,17 +140,17 @@ def parse_token(token: str, expected: Expectations) -> CompactToken:
         raise AuthenticationError(
             f"oidc: id token signed with unsupported algorithm, expected [{wanted}] got {quote(header.alg)}"
         )
-    if header.crit:  # what must be understood, and is not
+    if header.crit:  # critical extensions, none of which is supported
         raise AuthenticationError("failed to verify signature: failed to verify id token signature")
     return CompactToken(token, header.alg, header.kid)
 
 
 class _Base64Error(ValueError):
-    """A text that is no base64url."""
+    """A text that is not base64url."""
 
 
 def _decoded(text: str) -> bytes:
-    """The bytes of base64url without padding (RFC 7515, section 2). Raises ValueError."""
+    """Decode base64url without padding (RFC 7515, section 2). Raises ValueError."""
     if "=" in text:
         raise _Base64Error(f"illegal base64 data at input byte {text.index('=')}")
     try:
@@ -165,7 +165,7 @@ def _first_illegal(text: str) -> int:
 
 
 def read_token(payload: bytes) -> IdToken:
-    """What a token with this payload says. Raises AuthenticationError."""
+    """Return the claims of a token's payload. Raises AuthenticationError."""
     try:
         return _read_token(payload)
     except (ValueError, RecursionError):
@@ -186,7 +186,7 @@ def _wrong_with(payload: bytes) -> str:
 
 
 def check_token(token: IdToken, expected: Expectations, now: float) -> None:
-    """Raises AuthenticationError unless a token with a good signature is what was expected at `now` (seconds)."""
+    """Raise AuthenticationError unless a token with a valid signature meets the requirements at `now` (seconds)."""
     for source in (token.claim_names or {}).values():
         if not source:
             raise AuthenticationError("oidc: failed to obtain source from claim name")
@@ -221,7 +221,7 @@ def _seconds(moment: float) -> int:
 
 
 def _moment(seconds: float) -> str:
-    """A moment as Go prints it, in UTC."""
+    """Return a time as Go prints it, in UTC."""
     try:
         return f"{datetime.fromtimestamp(int(seconds), UTC):%Y-%m-%d %H:%M:%S} +0000 UTC"
     except (ValueError, OverflowError, OSError):
@@ -229,7 +229,7 @@ def _moment(seconds: float) -> str:
 
 
 def claims_of(payload: bytes) -> dict[str, Any]:
-    """All that a token says. Raises AuthenticationError."""
+    """Return all claims of a payload. Raises AuthenticationError."""
     try:
         return msgspec.json.decode(payload, type=dict[str, Any])
     except (ValueError, RecursionError):

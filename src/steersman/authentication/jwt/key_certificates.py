@@ -1,6 +1,7 @@
-"""The certificate of a JSON Web Key: whether it is the key's, and has the digests that are given (RFC 7517, 4.7).
+"""Certificates of JSON Web Keys: checks that a certificate belongs to the key and has the given digests (RFC 7517,
+4.7).
 
-Follows go-jose v2, with its words.
+Follows go-jose v2, error texts included.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
     from cryptography.x509 import Certificate
 
 MOST_CERTIFICATES: Final = 16
-"""Of the chain of a key; kube-apiserver has no such bound."""
+"""Limit of certificates in the chain of a key; kube-apiserver has no such limit."""
 _INVALID: Final = "go-jose/go-jose: invalid JWK, "
 _SIZES: Final = {"x5t": 20, "x5t#S256": 32}
 
@@ -23,8 +24,10 @@ class KeyCertificateError(ValueError):
 
 
 def check_certificates(chain: tuple[str, ...], digests: dict[str, str], public_key: object | None) -> None:
-    """Raises KeyCertificateError unless the first of the chain (x5c) is for this key of `cryptography`, where there is
-    one, and has the `digests` by their names, of which each may be empty."""
+    """Raise KeyCertificateError unless the first certificate of the chain (x5c) matches the key and the digests.
+
+    `public_key` is a key of `cryptography`, or None; `digests` are by name, and may be empty.
+    """
     if len(chain) > MOST_CERTIFICATES:
         raise KeyCertificateError(f"{_INVALID}more than {MOST_CERTIFICATES} certificates")
     leaf = _leaf(chain)
@@ -44,20 +47,20 @@ def check_certificates(chain: tuple[str, ...], digests: dict[str, str], public_k
 
 
 def _leaf(chain: tuple[str, ...]) -> Certificate | None:
-    """The first certificate, once all can be read."""
+    """Return the first certificate, None without one; all certificates must be valid. Raises KeyCertificateError."""
     from cryptography.x509 import load_der_x509_certificate
 
     try:
         found = [load_der_x509_certificate(base64.b64decode(each, validate=True)) for each in chain]
         if found:
-            found[0].public_key()  # read only when it is asked for
+            found[0].public_key()  # cryptography parses parts lazily
     except ValueError as error:
         raise KeyCertificateError(f"go-jose/go-jose: failed to unmarshal x5c field: {error}") from None
     return found[0] if found else None
 
 
 def _digest(name: str, text: str) -> bytes:
-    """What is given in base64; some give the digest's hexadecimal form in it."""
+    """Return a digest given in base64url; some keys have its hexadecimal form inside. Raises KeyCertificateError."""
     try:
         if "=" in text:
             raise ValueError

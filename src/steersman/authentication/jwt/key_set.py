@@ -1,4 +1,4 @@
-"""The public keys of an issuer (RFC 7517), and whether one of them has signed a token (RFC 7515)."""
+"""The public keys of an issuer (RFC 7517), and verification of token signatures with them (RFC 7515)."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ _MAX_SIGNATURE: Final = 4 * 1024
 _RSA: Final = ("n", "e")
 _EC: Final = ("crv", "x", "y")
 _LARGEST_EXPONENT: Final = (1 << 31) - 1
-"""Go verifies nothing with a larger one (crypto/rsa); with one as long as the key it would take 50 times as long."""
+"""Largest exponent that Go accepts (crypto/rsa); one as long as the key would take 50 times as long."""
 
 
 class KeySetError(ValueError):
-    """A document that is no set of keys, or has one that cannot be used."""
+    """A document that is no key set, or has an unusable key."""
 
 
 class _Key(msgspec.Struct, frozen=True):
-    """A JSON Web Key, as far as it matters here."""
+    """The used members of a JSON Web Key."""
 
     kty: str = ""
     kid: str = ""
@@ -48,17 +48,17 @@ class _KeySet(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class PublicKey:
-    """A key with its id; None in the place of a key that no algorithm here uses."""
+    """A key with its id; `key` is None for a key that no supported algorithm uses."""
 
     key_id: str
     key: RSAKey | ECKey | None
 
 
 def read_keys(data: bytes) -> tuple[PublicKey, ...]:
-    """The keys in a JSON Web Key Set; takes 0.1 s where cryptography is not loaded yet. Raises KeySetError.
+    """Return the keys in a JSON Web Key Set; takes 0.1 s if cryptography is not imported yet. Raises KeySetError.
 
-    As upstream's library, a key of an unknown kind makes the whole set unusable, and so does one whose certificate is
-    another key's.
+    As in upstream's library, a key of an unknown kind makes the whole set unusable, and so does a key with the
+    certificate of another key.
     """
     try:
         found = msgspec.json.decode(data, type=_KeySet)
@@ -70,7 +70,7 @@ def read_keys(data: bytes) -> tuple[PublicKey, ...]:
 
 
 def _checked(key: _Key) -> RSAKey | ECKey | None:
-    """The key, which its certificate is for if it has one."""
+    """Return the key after checking its certificate, if it has one. Raises KeySetError."""
     if not (key.x5c or key.x5t or key.x5t_sha256):
         return _public(key)
     from steersman.authentication.jwt.key_certificates import KeyCertificateError, check_certificates
@@ -113,7 +113,7 @@ def _members(key: _Key, names: tuple[str, ...]) -> Any:
 
 
 def candidates(token: CompactToken, keys: tuple[PublicKey, ...]) -> int:
-    """How many of the keys may have signed a token."""
+    """Return the number of keys that may have signed a token."""
     return sum(1 for each in keys if _may_be(token, each))
 
 
@@ -122,7 +122,7 @@ def _may_be(token: CompactToken, key: PublicKey) -> bool:
 
 
 def verified(token: CompactToken, keys: tuple[PublicKey, ...]) -> bytes | None:
-    """The payload of a token that one of the keys has signed: that which it names, if it names one; else None."""
+    """Return the payload of a token signed with one of the keys, or None. A key id in the token selects the key."""
     from joserfc import jws
     from joserfc.errors import JoseError
 

@@ -1,4 +1,4 @@
-"""From the claims of a token to its user (apiserver `token/oidc`): pure decisions, with upstream's texts."""
+"""Mapping of a token's claims to a user (apiserver `token/oidc`): pure functions, with upstream's texts."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ _CLAIM_RULE: Final = "oidc: error evaluating claim validation expression: "
 _USER_RULE: Final = "oidc: error evaluating user info validation rule: "
 
 Claims = Mapping[str, Any]
-"""All that a token says, as plain data."""
+"""All claims of a token, as plain data."""
 
 
 class ClaimMapper:
-    """What one configuration makes of claims; its expressions are compiled when this is made."""
+    """Mapper of claims by one configuration, whose expressions are compiled in the constructor."""
 
     def __init__(self, configuration: JWTAuthenticator) -> None:
         self._mappings: Final[ClaimMappings] = configuration.claim_mappings
@@ -47,10 +47,10 @@ class ClaimMapper:
         self._user_rules = list(_rules(configuration.user_validation_rules, USER))
         evaluated = (self._username, self._groups, self._uid, *self._extra, *self._claim_rules, *self._user_rules)
         self.has_expressions: Final = any(each is not None for each in evaluated)
-        """True if expressions are evaluated for each token, so that `user` is for `work.offloading.offload`."""
+        """True if expressions are evaluated for each token, so that calls of `user` have to be offloaded."""
 
     def user(self, claims: dict[str, Any]) -> UserInfo:
-        """The user that a token with these claims is of. Raises AuthenticationError."""
+        """Return the user of a token with these claims. Raises AuthenticationError."""
         shown = Plain(claims)
         name = self._name(claims, shown)
         groups = self._group_names(claims, shown)
@@ -145,7 +145,9 @@ def _shown(user: UserInfo) -> Plain:
 
 
 def _check(rules: list[tuple[Compiled, str]], value: Plain, what: str) -> None:
-    """Raises AuthenticationError unless all hold; as upstream, all are evaluated before any of them counts."""
+    """Raise AuthenticationError unless all rules hold; as upstream, all are evaluated before the first result
+    counts.
+    """
     try:
         outcomes = [(rule.text, message, rule.evaluate(value)) for rule, message in rules]
     except ExpressionError as error:
@@ -158,7 +160,7 @@ def _check(rules: list[tuple[Compiled, str]], value: Plain, what: str) -> None:
 
 
 def _text(expression: Compiled, value: Plain, what: str, otherwise: str) -> str:
-    """The text that an expression comes to. Raises AuthenticationError."""
+    """Return the text that is the value of an expression. Raises AuthenticationError."""
     try:
         found = expression.evaluate(value)
     except ExpressionError as error:
@@ -169,7 +171,7 @@ def _text(expression: Compiled, value: Plain, what: str, otherwise: str) -> str:
 
 
 def _claim(claims: Claims, name: str, what: str) -> str:
-    """A claim that is a text. Raises AuthenticationError."""
+    """Return a text claim. Raises AuthenticationError."""
     if name not in claims:
         raise AuthenticationError(f"{what}claim not present")
     value = claims[name]
@@ -181,7 +183,7 @@ def _claim(claims: Claims, name: str, what: str) -> str:
 
 
 def _texts(value: Any, claim: str) -> tuple[str, ...]:
-    """A claim that is a text or a list of texts. Raises AuthenticationError."""
+    """Return a claim that is a text or a list of texts. Raises AuthenticationError."""
     if isinstance(value, str):
         return (value,)
     if value is None:
@@ -192,7 +194,7 @@ def _texts(value: Any, claim: str) -> tuple[str, ...]:
 
 
 def _mismatch(value: Any, wanted: GoType) -> str:
-    """What Go says of a value that is none of the type."""
+    """Return Go's error text for a value of a wrong type."""
     try:
         unmarshal(wanted, msgspec.json.encode(value))
     except DecodeError as error:

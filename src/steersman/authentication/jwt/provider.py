@@ -1,6 +1,6 @@
-"""An issuer as its discovery document describes it, and its keys, which are fetched when a token needs others.
+"""Discovery of an issuer, and its keys, which are fetched when a token needs unknown ones.
 
-Follows the library that kube-apiserver uses (go-oidc `NewProvider`, `RemoteKeySet`) with its texts.
+Follows kube-apiserver's library (go-oidc `NewProvider`, `RemoteKeySet`) with its texts.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from steersman.work.single_flight import SingleFlight
 
 WELL_KNOWN: Final = "/.well-known/openid-configuration"
 _DELTA: Final = 30.0
-"""Keys that are good for less than so many seconds are fetched again."""
+"""Remaining seconds of validity below which keys are fetched again."""
 _SHOWN: Final = 1024
-"""Characters of what an issuer says that errors tell, which are logged every time."""
+"""Limit of characters of an issuer's answer that errors quote, as each error is logged."""
 _FEW: Final = 4
-"""Keys that are tried on the loop: an issuer may have many, each of which takes milliseconds."""
+"""Number of keys up to which a signature is verified on the event loop: each key takes milliseconds."""
 _NOT_SIGNED: Final = "failed to verify signature: failed to verify id token signature"
 
 
@@ -38,16 +38,16 @@ class ProviderError(Exception):
 
 
 class _Discovery(msgspec.Struct, frozen=True):
-    """OpenID Connect Discovery 1.0, section 3."""
+    """The used members of a discovery document (OpenID Connect Discovery 1.0, section 3)."""
 
     issuer: str = ""
     jwks_uri: str = ""
 
 
 async def discover(issuer: str, discovery_url: str, fetch: Fetch) -> str:
-    """Where an issuer's keys are. `discovery_url` is where its document is, if that is not below its URL.
+    """Return the URL of an issuer's keys.
 
-    Raises ProviderError.
+    `discovery_url` is the URL of the discovery document if it is not below the issuer's URL. Raises ProviderError.
     """
     try:
         document = await fetch(discovery_url or issuer.removesuffix("/") + WELL_KNOWN, "")
@@ -77,14 +77,14 @@ def _undecoded(document: Document) -> str:
 class RemoteKeys:
     """The keys at a URL.
 
-    Those that are known are tried first, however old; others are fetched by one request at a time, however many tokens
-    wait for them.
+    Known keys are tried first, regardless of their age. Unknown ones are fetched by one request at a time, shared by
+    all tokens that wait for them.
     """
 
     def __init__(
         self, url: str, fetch: Fetch, metrics: IssuerMetrics, clock: Callable[[], float] = times.monotonic
     ) -> None:
-        """`clock` gives seconds, and is not set."""
+        """`clock` is monotonic, in seconds."""
         self._url = url
         self._fetch = fetch
         self._metrics = metrics
@@ -95,11 +95,11 @@ class RemoteKeys:
         self._room = asyncio.Semaphore(1)
 
     def close(self) -> None:
-        """Ends a request that is under way."""
+        """Cancel a request in progress."""
         self._fetching.cancel()
 
     def verify(self, token: CompactToken) -> bytes | Awaitable[bytes]:
-        """The payload of a token, at once if a known key has signed it. Raises AuthenticationError."""
+        """Return the payload of a token, at once if a known key has signed it. Raises AuthenticationError."""
         if candidates(token, self._keys) > _FEW:
             return self._verify_with_many(token)
         payload = verified(token, self._keys)
@@ -109,7 +109,7 @@ class RemoteKeys:
         return self._verify_with_others(token)
 
     def _check_age(self) -> None:
-        """Raises AuthenticationError while no other keys are asked for."""
+        """Raise AuthenticationError while the known keys are fresh."""
         if self._clock() + _DELTA <= self._good_until:
             raise AuthenticationError(_NOT_SIGNED)
 
@@ -121,7 +121,10 @@ class RemoteKeys:
         return await self._verify_with_others(token)
 
     async def _tried(self, token: CompactToken, keys: tuple[PublicKey, ...]) -> bytes | None:
-        """The payload if one of the keys has signed it; many are tried beside the loop, for one token at a time."""
+        """Return the payload if one of the keys has signed it, or None.
+
+        Many keys are tried in a worker thread, for one token at a time.
+        """
         if candidates(token, keys) <= _FEW:
             return verified(token, keys)
         async with self._room:

@@ -1,4 +1,4 @@
-"""What is wrong with an AuthenticationConfiguration (apiserver `apis/apiserver/validation`)."""
+"""Validation of an AuthenticationConfiguration (apiserver `apis/apiserver/validation`)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from steersman.machinery.validation.domains import is_domain_prefixed_path
 
 _MATCH_ANY: Final = "MatchAny"
 MOST: Final = 64
-"""Issuers that may be configured."""
+"""Limit of configured issuers."""
 _BOTH: Final = "claim and expression can't both be set"
 _RESERVED: Final = ("kubernetes.io", "k8s.io")
 
@@ -32,7 +32,7 @@ _RESERVED: Final = ("kubernetes.io", "k8s.io")
 def configuration_errors(
     configuration: AuthenticationConfiguration, service_account_issuers: Sequence[str]
 ) -> Iterator[FieldError]:
-    """All that is wrong; no issuer may be one of this server's own service accounts."""
+    """Yield all errors of a configuration; no issuer may be an issuer of this server's service account tokens."""
     root = Path("jwt")
     authenticators = configuration.jwt or ()
     if len(authenticators) > MOST:
@@ -56,7 +56,7 @@ def configuration_errors(
 def authenticator_errors(
     authenticator: JWTAuthenticator, path: Path, service_account_issuers: Sequence[str]
 ) -> Iterator[FieldError]:
-    """What is wrong with one issuer's configuration."""
+    """Yield the errors of one issuer's configuration."""
     yield from _issuer_errors(authenticator.issuer, path / "issuer", service_account_issuers)
     yield from _claim_rule_errors(authenticator.claim_validation_rules, path / "claimValidationRules")
     yield from _mapping_errors(authenticator, path / "claimMappings")
@@ -127,7 +127,7 @@ def _audience_errors(issuer: Issuer, path: Path) -> Iterator[FieldError]:
 
 
 def fault_of_authority(pem: str) -> str:
-    """Why there are no certificates in a text, as client-go says it; "" if there are some."""
+    """Return client-go's text about a PEM text without valid certificates, "" if it has valid ones."""
     from cryptography.x509 import load_der_x509_certificate
 
     found = [each.content for each in blocks(pem.encode()) if each.type == "CERTIFICATE"]
@@ -240,7 +240,7 @@ def _extra_errors(mapping: ExtraMapping, seen: set[str], path: Path) -> Iterator
 
 
 def _trusts_unverified_email(mappings: ClaimMappings, rules: Iterable[ClaimValidationRule]) -> bool:
-    """Whether the user name is made of an address that nobody says was verified."""
+    """Return True if the user name is an email address whose verification nothing checks."""
     username = mappings.username
     if not username.expression or username.prefix is not None or username.claim:
         return False

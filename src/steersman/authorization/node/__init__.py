@@ -1,1 +1,1 @@
-"""What nodes may do: that of the pods that are bound to them, found by a graph which events keep up."""
+"""Authorization of nodes, by a graph of pods and the objects they refer to, kept current by watch events."""

@@ -1,6 +1,6 @@
-"""The Node authorizer: a kubelet sees what the pods on its node need, and nothing else of the kind.
+"""Node authorizer: a kubelet may read the objects that the pods on its node need, and no others of these kinds.
 
-Follows kubernetes `plugin/pkg/auth/authorizer/node`. What a node writes is judged further by NodeRestriction.
+Follows kubernetes `plugin/pkg/auth/authorizer/node`. NodeRestriction further restricts what a node may write.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ _NO_RULES: Final = ResolvedRules()
 _UNKNOWN_RULES: Final = ResolvedRules(incomplete=True, error="node authorizer does not support user rule resolution")
 
 _Related = Callable[[str, str, str], bool]
-"""(node, namespace, name) -> whether the node has to do with the object."""
+"""Function (node, namespace, name) that returns True if the object is related to the node."""
 
 
 class NodeAuthorizer:
-    """Judges requests of nodes by the graph, and by `rules` what is the same for all of them."""
+    """Authorizes requests of nodes by a graph, and by `rules`, which are the same for all nodes."""
 
     def __init__(self, graph: Graph, rules: Iterable[PolicyRule]) -> None:
         self._rules = RuleIndex(rules)
@@ -55,8 +55,8 @@ class NodeAuthorizer:
         }
 
     def authorize(self, attributes: Attributes) -> Verdict:
-        """Follows the Authorizer contract."""
-        if not attributes.user.name.startswith(PREFIX):  # as of nearly all requests that are not of nodes
+        """Decide about an action, see Authorizer."""
+        if not attributes.user.name.startswith(PREFIX):  # fast rejection of most requests by other users
             return _NO_OPINION
         node = node_name(attributes.user)
         if node is None:
@@ -72,7 +72,7 @@ class NodeAuthorizer:
         return _ALLOWED if any(True for _ in self._rules.on_url(action.verb, attributes.path)) else _NO_OPINION
 
     async def rules_for(self, user: UserInfo, namespace: str) -> ResolvedRules:
-        """Follows the RuleResolver contract: what a node may do is not told."""
+        """Return no rules; for nodes the result is marked as incomplete."""
         return _NO_RULES if node_name(user) is None else _UNKNOWN_RULES
 
     def _rule_allows(self, attributes: Attributes) -> bool:
@@ -83,7 +83,7 @@ class NodeAuthorizer:
         return None in self._rules.on_resource(action.verb, action.group, resource, pattern)
 
     def _related_to(self, node: str, attributes: Attributes) -> Verdict:
-        """Allows what is related to the node."""
+        """Allow an object that is related to the node."""
         action = attributes.action
         if not action.name:
             return _undecided("No Object name found")
@@ -131,7 +131,7 @@ class NodeAuthorizer:
         if action.subresource:
             return _undecided("cannot authorize ResourceSlice subresources")
         if action.verb == "create":
-            return _ALLOWED  # NodeRestriction looks at the object
+            return _ALLOWED  # NodeRestriction checks the object
         if action.verb in ("get", "update", "patch", "delete"):
             return self._related_to(node, attributes)
         if action.verb in ("watch", "list", "deletecollection"):
@@ -156,11 +156,14 @@ class NodeAuthorizer:
                     return self._related_to(node, attributes)
                 return _undecided("can only list/watch pods with spec.nodeName field selector")
         allowed = {"": ("create", "delete"), "status": ("update", "patch"), "eviction": ("create",)}
-        return _ALLOWED if verb in allowed.get(subresource, ()) else _NO_OPINION  # NodeRestriction looks further
+        return _ALLOWED if verb in allowed.get(subresource, ()) else _NO_OPINION  # NodeRestriction checks the rest
 
 
 def _relations(graph: Graph) -> Mapping[str, _Related]:
-    """By resource whether a node has to do with an object. What is in no namespace is not found in one."""
+    """Return a function per resource that returns True if a node is related to an object.
+
+    The functions of cluster-scoped resources return False if a namespace is given.
+    """
 
     def of_kind(kind: str) -> _Related:
         return lambda node, namespace, name: graph.names(node, kind, namespace, name)
@@ -185,7 +188,7 @@ def _node(node: str, attributes: Attributes) -> Verdict:
     action = attributes.action
     if not action.subresource:
         if action.verb in ("create", "update", "patch"):
-            return _ALLOWED  # NodeRestriction looks further
+            return _ALLOWED  # NodeRestriction checks the rest
         if action.verb in _READ:
             if action.name == node:
                 return _ALLOWED
@@ -219,7 +222,7 @@ def _csi_node(node: str, attributes: Attributes) -> Verdict:
 
 
 def _selects(attributes: Attributes, field: str, node: str) -> bool:
-    """Whether the field selector lets nothing through but what is about the node."""
+    """Return True if the field selector has the requirement `field` = `node`."""
     return any(
         each.field == field and each.operator == EQUALS and each.value == node for each in attributes.selectors.fields
     )

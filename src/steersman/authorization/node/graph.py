@@ -1,8 +1,8 @@
-"""Which nodes have to do with which objects: the pods bound to a node, what these name, and what that leads to.
+"""Graph of nodes and objects: the pods bound to each node, the objects these refer to, and the objects behind those.
 
-Follows kubernetes `plugin/pkg/auth/authorizer/node` graph.go. Every question takes one look, whatever there is: of each
-object it is counted how many pods on each node name it, and of each secret of volumes how many volumes of claims that
-pods on the node use need it.
+Follows kubernetes `plugin/pkg/auth/authorizer/node` graph.go. Every query is one dictionary look-up, however many pods
+there are. For this the graph counts, for each object, the pods on each node that refer to it; and for each secret of
+volumes, the volumes that need it among those whose claims are used on the node.
 """
 
 from __future__ import annotations
@@ -13,38 +13,38 @@ from steersman.authorization.node.references import CLAIM, SECRET, PodReferences
 from steersman.work.bounded_cache import BoundedCache
 
 _SHARED: Final = 4_096
-"""Lists of references that are remembered, so that pods of one template share theirs."""
+"""Limit of cached reference lists. Pods of the same template share one list."""
 _LONGEST_SHARED: Final = 64
 
 Key = tuple[str, str]
 """Namespace and name."""
 _Counts = dict[str, int]
-"""By node."""
+"""Counts by node."""
 
 _NO_PODS: Final[dict[str, PodReferences]] = {}
 
 
 class Graph:
-    """Kept up by the `put_` methods (None: deleted); asked by the others whether a node may see an object."""
+    """The graph of nodes and objects. The `put_` methods update it (None: deleted); the other methods query it."""
 
     def __init__(self) -> None:
         self._pods: dict[str, dict[str, PodReferences]] = {}
-        """By namespace and name."""
+        """Pods by namespace and name."""
         self._users: dict[str, dict[Reference, _Counts]] = {}
-        """By namespace, then kind and name, how many pods of each node name an object."""
+        """Per namespace, by (kind, name) of an object: the number of pods that refer to it on each node."""
         self._volumes: dict[str, VolumeReferences] = {}
         self._volumes_of: dict[Key, dict[str, None]] = {}
-        """The volumes for each claim; an orderly set."""
+        """Names of the volumes of each claim; a dict used as an ordered set."""
         self._through_volumes: dict[Key, _Counts] = {}
-        """Of secrets, how many volumes that a node uses need them."""
+        """For each secret, the number of volumes in use on each node that need it."""
         self._attachments: dict[str, str] = {}
         self._slices: dict[str, str] = {}
         self._shared: BoundedCache[tuple[Reference, ...], tuple[Reference, ...]] = BoundedCache(_SHARED)
 
-    # What there is
+    # Updates
 
     def put_pod(self, namespace: str, name: str, pod: PodReferences | None) -> None:
-        """Sets what a pod leads to; one without a node leads to nothing."""
+        """Set the references of a pod. A pod without a node has no references."""
         pods = self._pods.get(namespace, _NO_PODS)
         before = pods.get(name)
         if pod is not None and not pod.node:
@@ -59,12 +59,13 @@ class Graph:
             pod = pod._replace(references=self._as_others(pod.references))
             self._pods.setdefault(namespace, {})[name] = pod
             if pod.references:
-                self._use(namespace, pod)  # first, so that what stays is not let go of in between
+                # before the old pod is removed, so that common references do not drop to zero in between
+                self._use(namespace, pod)
         if before is not None and before.references:
             self._let_go(namespace, before)
 
     def put_volume(self, name: str, volume: VolumeReferences | None) -> None:
-        """Sets what a PersistentVolume leads to; one without a claim leads to nothing."""
+        """Set the references of a PersistentVolume. A volume without a claim has no references."""
         before = self._volumes.get(name)
         if volume is not None and volume.claim is None:
             volume = None
@@ -87,15 +88,15 @@ class Graph:
                 self._need(volume, node, 1)
 
     def put_attachment(self, name: str, node: str) -> None:
-        """Sets which node a volume is attached to; "" for none."""
+        """Set the node of a VolumeAttachment; "" for none."""
         _put(self._attachments, name, node)
 
     def put_slice(self, name: str, node: str) -> None:
-        """Sets which node the devices of a ResourceSlice are on; "" for none."""
+        """Set the node of a ResourceSlice's devices; "" for none."""
         _put(self._slices, name, node)
 
     def _as_others(self, references: tuple[Reference, ...]) -> tuple[Reference, ...]:
-        """The same, shared with pods that are alike."""
+        """Return an equal tuple that pods with the same references share."""
         if len(references) > _LONGEST_SHARED:
             return references
         known = self._shared[references]
@@ -154,35 +155,35 @@ class Graph:
         namespace, name = claim
         return self._users.get(namespace, {}).get((CLAIM, name), {})
 
-    # Questions
+    # Queries
 
     def pod(self, namespace: str, name: str) -> PodReferences | None:
-        """What a pod leads to; None for nothing."""
+        """Return the references of a pod, or None."""
         return self._pods.get(namespace, _NO_PODS).get(name)
 
     def names(self, node: str, kind: str, namespace: str, name: str) -> bool:
-        """Whether a pod on the node names an object, or a secret is needed for a volume of one."""
+        """Return True if a pod on the node refers to the object, or if a volume of such a pod needs the secret."""
         counts = self._users.get(namespace, {}).get((kind, name))
         if counts is not None and node in counts:
             return True
         return kind == SECRET and node in self._through_volumes.get((namespace, name), ())
 
     def runs(self, node: str, namespace: str, name: str) -> bool:
-        """Whether a pod is bound to the node."""
+        """Return True if the pod is bound to the node."""
         pod = self.pod(namespace, name)
         return pod is not None and pod.node == node
 
     def uses_volume(self, node: str, name: str) -> bool:
-        """Whether a pod on the node uses the claim that a volume is for."""
+        """Return True if a pod on the node uses the claim of the volume."""
         volume = self._volumes.get(name)
         return volume is not None and volume.claim is not None and node in self._nodes_with(volume.claim)
 
     def is_attached(self, node: str, name: str) -> bool:
-        """Whether a VolumeAttachment is about the node."""
+        """Return True if the VolumeAttachment is for the node."""
         return self._attachments.get(name) == node
 
     def has_slice(self, node: str, name: str) -> bool:
-        """Whether a ResourceSlice is about the node."""
+        """Return True if the ResourceSlice is for the node."""
         return self._slices.get(name) == node
 
 

@@ -1,4 +1,4 @@
-"""What pods and volumes lead to, read out of what is stored of them: only the members that name other objects.
+"""References of stored pods and volumes to other objects. Decodes only the members that hold references.
 
 Follows kubernetes `pkg/api/v1/pod` (VisitPodSecretNames, VisitPodConfigmapNames) and `pkg/api/v1/persistentvolume`.
 """
@@ -20,27 +20,27 @@ RESOURCE_CLAIM: Final = "resourceclaim"
 _MIRROR: Final = "kubernetes.io/config.mirror"
 
 Reference = tuple[str, str]
-"""Kind and name of an object in the namespace of a pod."""
+"""Kind and name of an object in the pod's namespace."""
 
 
 class PodReferences(NamedTuple):
-    """The node of a pod, "" for none, and what the pod lets that node see, each once."""
+    """The node of a pod ("" for none), and the distinct objects that this node may read because of the pod."""
 
     node: str
     references: tuple[Reference, ...]
     settled: str = ""
-    """The uid of a pod that leads to the same as long as it lives; "" for one that may lead to more."""
+    """The pod's uid if its references can no longer change; otherwise ""."""
 
 
 class VolumeReferences(NamedTuple):
-    """The claim that a volume is for, and the secrets that nodes need for it: each by namespace and name."""
+    """The claim of a volume, and the secrets that nodes need for the volume; all as (namespace, name)."""
 
     claim: tuple[str, str] | None
     secrets: tuple[tuple[str, str], ...]
 
 
 class _Part(msgspec.Struct, rename="camel", gc=False):
-    """Members of an object, those that are not named here are skipped."""
+    """Part of an object; decoding skips all other members."""
 
 
 class _Named(_Part):
@@ -83,7 +83,7 @@ class _Projected(_Part):
 
 
 class _Ephemeral(_Part):
-    """A claim of the pod's own."""
+    """Ephemeral volume; its claim is named after the pod and the volume."""
 
 
 class _ClaimVolume(_Part):
@@ -152,7 +152,7 @@ class _Identity(_Part):
 
 
 class _Growing(_Part):
-    """The members of a spec by which a pod that has a node can come to lead to more, and that node."""
+    """The node of a pod, and the members of its spec that can get new references after the pod has a node."""
 
     node_name: str = ""
     ephemeral_containers: list[msgspec.Raw] = []
@@ -181,9 +181,11 @@ _NOTHING: Final = PodReferences("", ())
 
 
 def pod_references(name: str, body: bytes, before: PodReferences | None = None) -> PodReferences:
-    """What a stored pod leads to; `before` is what an earlier version led to, which a pod without ephemeral containers
-    and claims of devices does as long as it lives. A mirror pod leads to nothing: its node has made it. Raises
-    msgspec.MsgspecError.
+    """Return the references of a stored pod.
+
+    `before` are the references of an earlier version. They are returned unchanged for a pod without ephemeral
+    containers and device claims, whose references cannot change. A mirror pod has no references, since its node made
+    it. Raises msgspec.MsgspecError.
     """
     outline = _DECODE_OUTLINE(body)
     node = outline.spec.node_name
@@ -262,7 +264,7 @@ def _add_of_volume(found: dict[Reference, None], pod_name: str, volume: _Volume)
 
 
 def _add_of_claims(found: dict[Reference, None], claims: Iterable[_PodClaim], status: _PodStatus) -> None:
-    """Claims of devices; those of templates are named by the status once they are made."""
+    """Add the device claims. For claims made from templates the status has the names, once they exist."""
     made = {each.name: each.resource_claim_name for each in reversed(status.resource_claim_statuses)}
     for claim in claims:
         name = claim.resource_claim_name
@@ -315,7 +317,7 @@ _DECODE_VOLUME: Final = msgspec.json.Decoder(_PersistentVolume).decode
 
 
 def volume_references(body: bytes) -> VolumeReferences:
-    """What a stored PersistentVolume leads to: nothing, unless it is for a claim. Raises msgspec.MsgspecError."""
+    """Return the references of a stored PersistentVolume; none if it has no claim. Raises msgspec.MsgspecError."""
     spec = _DECODE_VOLUME(body).spec
     claim = spec.claim_ref
     if claim is None:
@@ -325,7 +327,7 @@ def volume_references(body: bytes) -> VolumeReferences:
 
 
 def _secrets_of_volume(spec: _PersistentVolumeSpec, own: str) -> Iterator[tuple[str, str]]:
-    """Without a namespace of their own most are in that of the claim (`own`)."""
+    """Yield (namespace, name) of the secrets. Most are in the claim's namespace `own` if they name no other."""
     if spec.azure_file is not None:
         yield spec.azure_file.secret_namespace or own, spec.azure_file.secret_name
     for driver in (spec.cephfs, spec.flex_volume, spec.rbd, spec.scale_io, spec.iscsi):
@@ -352,5 +354,5 @@ _DECODE_OF_NODE: Final = msgspec.json.Decoder(_NodeObject).decode
 
 
 def node_of(body: bytes) -> str:
-    """The node that a stored VolumeAttachment or ResourceSlice is about, "" for none. Raises msgspec.MsgspecError."""
+    """Return the node of a stored VolumeAttachment or ResourceSlice, or "". Raises msgspec.MsgspecError."""
     return intern(_DECODE_OF_NODE(body).spec.node_name)

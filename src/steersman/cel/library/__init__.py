@@ -1,1 +1,1 @@
-"""Libraries of functions for expressions: extensions of the language, and those that Kubernetes adds."""
+"""Libraries of functions for expressions: extensions of the language, and the functions of Kubernetes."""

@@ -1,4 +1,4 @@
-"""`ip("...")` and `cidr("...")` (apiserver `cel/library` ip and cidr)."""
+"""The functions `ip("...")` and `cidr("...")` (apiserver `cel/library` ip and cidr)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Address = IPv4Address | IPv6Address
 
 
 class IPValue(Extension):
-    """An address."""
+    """An IP address."""
 
     __slots__ = ("address",)
     cel_type = IP
@@ -33,12 +33,12 @@ class IPValue(Extension):
         return hash(self.address)
 
     def cel_size(self) -> int:
-        """The number of bytes."""
+        """Return the number of bytes."""
         return len(self.address.packed)
 
 
 class CIDRValue(Extension):
-    """An address and how many of its bits name the network."""
+    """A CIDR: an address and the number of its network bits."""
 
     __slots__ = ("address", "bits")
     cel_type = CIDR
@@ -54,22 +54,22 @@ class CIDRValue(Extension):
         return hash((self.address, self.bits))
 
     def cel_size(self) -> int:
-        """The number of bytes that the network's bits take."""
+        """Return the number of bytes with network bits."""
         return (self.bits + 7) // 8
 
     def masked(self) -> Address:
-        """The address without what is not the network's."""
+        """Return the address with all other bits cleared."""
         shift = self.address.max_prefixlen - self.bits
         return type(self.address)(int(self.address) >> shift << shift)
 
     def contains(self, address: Address) -> bool:
-        """Whether an address is in the network."""
+        """Return True if an address is in the network."""
         shift = self.address.max_prefixlen - self.bits
         return address.version == self.address.version and int(address) >> shift == int(self.address) >> shift
 
 
 class _AddressError(ValueError):
-    """The text is no address; the message is Go's."""
+    """The text is not an address; the message is Go's."""
 
 
 _SEPARATOR: Final = re.compile("[.:%]")
@@ -80,9 +80,9 @@ _ANY_ZONE: Final = "z"
 
 
 def _parse_address(text: str) -> Address:
-    """An address as Go's netip reads it. Raises _AddressError.
+    """Parse an address as Go's netip does. Raises _AddressError.
 
-    A zone is not read: no expression may have one, and that it is there is all that counts.
+    The text of a zone is not kept, because no expression may use one and only its presence matters.
     """
     first = _SEPARATOR.search(text)
     if first is None:
@@ -98,7 +98,7 @@ def _fault(text: str, message: str, at: str = "") -> _AddressError:
 
 
 def _ipv4_fields(whole: str, text: str) -> bytes:
-    """The four numbers of `text`, which is a part of an address. Raises _AddressError."""
+    """Parse the four numbers of `text`, which is a part of an address. Raises _AddressError."""
     fields: list[int] = []
     digits = ""
     for index, character in enumerate(text):
@@ -123,7 +123,7 @@ def _ipv4_fields(whole: str, text: str) -> bytes:
 
 
 def _parse_ipv6(whole: str) -> IPv6Address:
-    """Follows `parseIPv6` of Go's netip: ends at the first group that is wrong, or behind the eighth."""
+    """Parse an IPv6 address as `parseIPv6` of Go's netip does, up to the first invalid group or the eighth."""
     text, percent, zone = whole.partition("%")
     if percent and not zone:
         raise _fault(whole, "zone must be a non-empty string")
@@ -161,8 +161,9 @@ def _parse_ipv6(whole: str) -> IPv6Address:
 
 
 def _next_group(whole: str, text: str, at: int) -> int:
-    """Return the position of the group behind the one that ends at `at`, the end of the text if there is none. Raises
-    _AddressError."""
+    """Return the position of the group after the one that ends at `at`, the end of the text if there is none. Raises
+    _AddressError.
+    """
     if at == len(text):
         return at
     if text[at] != ":":
@@ -173,7 +174,9 @@ def _next_group(whole: str, text: str, at: int) -> int:
 
 
 def _ipv4_at_the_end(whole: str, text: str, before: int, *, has_gap: bool) -> bytes:
-    """The bytes of an IPv4 address that ends an IPv6 one, of which `before` bytes are known. Raises _AddressError."""
+    """Return the bytes of an IPv4 address at the end of an IPv6 one, of which `before` bytes were parsed. Raises
+    _AddressError.
+    """
     if not has_gap and before != 12:
         raise _fault(whole, "embedded IPv4 address must replace the final 2 fields of the address", text)
     if before > 12:
@@ -182,7 +185,7 @@ def _ipv4_at_the_end(whole: str, text: str, before: int, *, has_gap: bool) -> by
 
 
 def _read_ip(text: str) -> Address:
-    """Raises EvaluationError."""
+    """Parse an IP address. Raises EvaluationError."""
     try:
         address = _parse_address(text)
     except _AddressError as error:
@@ -196,7 +199,7 @@ def _read_ip(text: str) -> Address:
 
 
 def _read_cidr(text: str) -> CIDRValue:
-    """Raises EvaluationError."""
+    """Parse a CIDR. Raises EvaluationError."""
     try:
         address, bits = _parse_prefix(text)
     except _AddressError as error:
@@ -273,7 +276,7 @@ def _contains_ip(value: CIDRValue, other: Any) -> bool:
         return value.contains(other.address)
     try:
         return value.contains(_read_ip(other))
-    except EvaluationError:  # upstream does not say here what is wrong with an address, as it does of a CIDR
+    except EvaluationError:  # upstream does not name the error of an address here, in contrast to a CIDR's
         raise EvaluationError("no such overload") from None
 
 

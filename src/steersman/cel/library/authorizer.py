@@ -1,7 +1,7 @@
-"""The functions of `authorizer`, by which expressions ask what a user may do (apiserver `cel/library` authz).
+"""The functions of `authorizer`, with which expressions check the permissions of users (apiserver `cel/library` authz).
 
-The functions are known wherever expressions are, the values they work on only where an authorizer is given as a
-variable: an `Authorizer` there, whose `judge` answers each `Check` that `check` makes.
+The functions are known to all expressions. Their values only exist where an authorizer is given as a variable: an
+`Authorizer`, whose `judge` answers the `Check` of each call of `check`.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ DECISION: Final = object_type("kubernetes.authorization.Decision")
 
 
 class Check(Struct, frozen=True):
-    """May somebody do this? About a path, if there is one, or else about a resource.
+    """A question whether a user may perform an action on a path, if there is one, or else on a resource.
 
-    `service_account` is the namespace and name of who is asked about, None for the user of the request. The selectors
-    are as they were written.
+    `service_account` is the namespace and name of the user, None for the user of the request. The selectors are not
+    parsed.
     """
 
     service_account: tuple[str, str] | None
@@ -45,7 +45,7 @@ class Check(Struct, frozen=True):
 
 
 class Answer(Struct, frozen=True):
-    """What the authorizer says of a Check. `error` is empty where nothing went wrong."""
+    """The authorizer's answer to a Check. `error` is empty if there was none."""
 
     allowed: bool
     reason: str = ""
@@ -53,11 +53,11 @@ class Answer(Struct, frozen=True):
 
 
 Judge = Callable[[Check], Answer]
-"""Answers a check; may stop the evaluation by raising what is no error of it."""
+"""Answers a check; may raise other exceptions than evaluation errors to stop the evaluation."""
 
 
 class Authorizer(Extension):
-    """Who is asked about, and who answers."""
+    """The user to check, and the function that answers."""
 
     __slots__ = ("check", "judge")
     cel_type = AUTHORIZER
@@ -67,35 +67,35 @@ class Authorizer(Extension):
         self.check: Final = check
 
     def __eq__(self, other: object) -> bool:
-        # as upstream, whose values of these types cannot be compared
+        # as upstream, whose values of these types are not comparable
         raise EvaluationError("no such overload")
 
     __hash__ = Extension.__hash__
 
 
 class PathCheck(Authorizer):
-    """A check of a path, which lacks its verb."""
+    """A check of a path without its verb."""
 
     __slots__ = ()
     cel_type = PATH_CHECK
 
 
 class GroupCheck(Authorizer):
-    """A check of a resource, of which the group is known."""
+    """A check of a resource of which only the group is known."""
 
     __slots__ = ()
     cel_type = GROUP_CHECK
 
 
 class ResourceCheck(Authorizer):
-    """A check of a resource, which lacks its verb."""
+    """A check of a resource without its verb."""
 
     __slots__ = ()
     cel_type = RESOURCE_CHECK
 
 
 class Decision(Extension):
-    """An answer."""
+    """The answer to a check."""
 
     __slots__ = ("answer",)
     cel_type = DECISION
@@ -110,14 +110,14 @@ class Decision(Extension):
 
 
 def authorizer(judge: Judge) -> Authorizer:
-    """The variable `authorizer`: asks about the user of the request."""
+    """Return the variable `authorizer`, which checks the user of the request."""
     return Authorizer(judge, Check(None))
 
 
 def request_resource(
     judge: Judge, *, group: str, resource: str, subresource: str, namespace: str, name: str
 ) -> ResourceCheck:
-    """The variable `authorizer.requestResource`: asks about what the request is about."""
+    """Return the variable `authorizer.requestResource`, which checks the resource of the request."""
     check = Check(None, group=group, resource=resource, subresource=subresource, namespace=namespace, name=name)
     return ResourceCheck(judge, check)
 

@@ -1,4 +1,6 @@
-"""`cel.bind(name, value, expression)`: a name for a value that is used more than once (cel-go `ext.Bindings`)."""
+"""The macro `cel.bind(name, value, expression)`, which names a value that is used several times (cel-go
+`ext.Bindings`).
+"""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ _MAP: Final = map_of(_K, _V)
 
 
 def _insert(target: Any, *added: Any) -> Any:
-    """Adds an entry, or those of another map, to the map that a loop makes; nothing else can see it yet."""
+    """Add an entry or the entries of another map to the map of a loop, which nothing else can see yet."""
     for key, value in (added,) if len(added) == 2 else entries(added[0]):
         target.insert(key, value)
     return target

@@ -1,4 +1,4 @@
-"""`device` in expressions that select devices (kubernetes `dynamic-resource-allocation/cel`)."""
+"""The variable `device` of expressions that select devices (kubernetes `dynamic-resource-allocation/cel`)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _MAX_DRIVER: Final = 63
 _MAX_VALUE: Final = 64
 _MAX_ENTRIES: Final = 32
 MAX_INCLUDED: Final = 48
-"""Values that a list attribute may have."""
+"""The most values of a list attribute."""
 
 _DOMAIN: Final = declared.STRING.limited(_MAX_DOMAIN)
 _ID: Final = declared.STRING.limited(_MAX_ID)
@@ -33,7 +33,7 @@ DEVICE: Final = declared_object(
         "driver": declared.STRING.limited(_MAX_DRIVER),
         "attributes": _ATTRIBUTES,
         "capacity": _CAPACITY,
-        # A bool has a size here so that comparing one is not free.
+        # A bool has a size here, so that a comparison is not free.
         "allowMultipleAllocations": declared.BOOL.limited(1),
     },
 )
@@ -52,11 +52,11 @@ def _includes(target: Any, wanted: Any) -> bool:
 _INCLUDES: Final = Library(
     functions={"includes": (Overload("dra_includes_dyn_dyn", (DYN, DYN), BOOL, _includes, member=True),)}
 )
-"""For lists in attributes, which are an alpha feature: new expressions cannot use it, but stored ones may."""
+"""The function for lists in attributes. It is an alpha feature, so only stored expressions may use it."""
 
 
 @cache
 def device_environment(*, stored: bool) -> Environment:
-    """What expressions may use: new ones less than those that are stored already."""
+    """Return the environment of expressions that are stored already, or of new ones, which may use less."""
     libraries = (BINDINGS, _INCLUDES) if stored else (BINDINGS,)
     return base_environment().extended({"device": DEVICE}, libraries)

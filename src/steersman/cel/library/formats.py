@@ -1,4 +1,4 @@
-"""`format.dns1123Label().validate(text)`: named formats (apiserver `cel/library` format)."""
+"""Named formats, such as `format.dns1123Label().validate(text)` (apiserver `cel/library` format)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _UUID: Final = re.compile("[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[
 
 
 class Format(Extension):
-    """A named format. `pattern_size` is what costs take as the length of its regular expression."""
+    """A named format. `pattern_size` is the length of its regular expression for cost estimates."""
 
     __slots__ = ("name", "pattern_size", "validate")
     cel_type = FORMAT
@@ -47,7 +47,7 @@ class Format(Extension):
 
 
 def _prefix(validate: Callable[[str], list[str]]) -> Callable[[str], list[str]]:
-    """The same for what a name is generated from, which may end in a dash."""
+    """Return the validation of a prefix for generated names, which may end with a dash."""
     return lambda text: validate(f"{text[:-2]}a" if len(text) > 1 and text.endswith("-") else text)
 
 

@@ -1,4 +1,6 @@
-"""`"...%s...".format([...])`: clauses, what they print, and whether arguments fit them (cel-go `ext` formatting)."""
+"""The function `"...%s...".format([...])`: its clauses, their output, and the check of its arguments (cel-go `ext`
+formatting).
+"""
 
 from __future__ import annotations
 
@@ -56,7 +58,7 @@ _ACCEPTED: Final = {
 
 
 class _FormatError(ValueError):
-    """The text or its arguments are wrong; `offset` is that of the argument, if it is one argument's fault."""
+    """The text or its arguments are invalid. `offset` is that of the faulty argument, if there is one."""
 
     def __init__(self, message: str, offset: int | None = None) -> None:
         super().__init__(message)
@@ -64,11 +66,11 @@ class _FormatError(ValueError):
 
 
 _Clause = Callable[[int, str, int | None, bool], str]
-"""Prints the argument of an index by the letter of a clause, a precision, and whether the letter is a capital."""
+"""Formats the argument at an index with the letter of a clause, a precision, and whether the letter is a capital."""
 
 
 def _interpolate(text: str, count: int, clause: _Clause) -> tuple[str, int]:
-    """The text with its clauses replaced, and how many of them there are. Raises _FormatError."""
+    """Return the text with its clauses replaced, and their number. Raises _FormatError."""
     parts: list[str] = []
     position = index = length = 0
     while True:
@@ -100,7 +102,7 @@ def _interpolate(text: str, count: int, clause: _Clause) -> tuple[str, int]:
 
 
 def _precision(text: str, position: int) -> tuple[int, int | None]:
-    """Where the letter of a clause is, and the precision before it."""
+    """Return the position of the letter of a clause, and the precision before it."""
     if text[position] != ".":
         return position, None
     start = position = position + 1
@@ -124,7 +126,7 @@ def _precision(text: str, position: int) -> tuple[int, int | None]:
 
 
 def format_string(text: str, values: Any) -> str:
-    """The text with its clauses replaced by values."""
+    """Return the text with its clauses replaced by values."""
 
     def clause(index: int, kind: str, precision: int | None, upper: bool) -> str:
         value = values[index]
@@ -163,7 +165,7 @@ def _as_map(value: Any) -> str:
 
 
 def _nested(value: Any) -> str:
-    """A value within a list or a map: as CEL would be written."""
+    """Format a value within a list or a map, in CEL's syntax."""
     if isinstance(value, str | bytes):
         spend_on_text(len(value))
     if isinstance(value, str):
@@ -213,7 +215,7 @@ def _special(value: float) -> str | None:
 def _as_fixed(value: Any, precision: int | None, upper: bool) -> str:
     number = _double(value)
     digits = min(_DEFAULT_PRECISION if precision is None else precision, _MAX_PRECISION)
-    # In American English, as the reference implementation's default has it.
+    # The format is American English, the default of the reference implementation.
     return _special(number) or f"{number:,.{digits}f}"
 
 
@@ -260,7 +262,7 @@ _CLAUSES: Final[dict[str, Callable[[Any, int | None, bool], str]]] = {
 
 
 def validate_format(nodes: list[Expr], report: Callable[[int, str], None]) -> None:
-    """Holds the arguments of constant texts against their clauses."""
+    """Check the arguments of constant texts against their clauses."""
     for node in nodes:
         if (
             isinstance(node, Call)
@@ -290,7 +292,7 @@ def _validate_call(node: Call, text: str, args: list[Expr], report: Callable[[in
 
 
 def _misfit(node: Expr, kind: str) -> Expr | None:
-    """The argument, or the part of it, that a clause cannot print."""
+    """Return the argument, or the part of it, that a clause cannot format."""
     if node.type.kind is not Kind.DYN and node.type.kind not in _ACCEPTED[kind]:
         return node
     if kind != "s":

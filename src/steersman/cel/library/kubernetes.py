@@ -1,4 +1,4 @@
-"""The environment that all expressions of Kubernetes share (apiserver `cel/environment`)."""
+"""The common environment of all expressions of Kubernetes (apiserver `cel/environment`)."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ _LIBRARIES: Final = (
 
 @cache
 def base_environment() -> Environment:
-    """What version 1.36 lets new expressions use, without variables.
+    """Return the environment of new expressions in version 1.36, without variables.
 
-    New expressions may use what version 1.35 knew already, so that they outlive a rollback, stored ones what any
-    version knows. No library is newer than 1.34, so that both have the same.
+    New expressions may only use libraries of version 1.35, so that they remain valid after a rollback. Stored
+    expressions may use all libraries. No library is newer than 1.34, so both environments are the same.
     """
     return Environment(_LIBRARIES)

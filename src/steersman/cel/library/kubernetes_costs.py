@@ -1,6 +1,6 @@
-"""What Kubernetes' functions cost, estimated and counted (apiserver `cel/library` CostEstimator).
+"""Costs of Kubernetes' functions, both estimated and actual (apiserver `cel/library` CostEstimator).
 
-Estimates decide which expressions may be written, so they follow upstream's to the number.
+Estimates decide which expressions are accepted, so they are exactly upstream's.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ from steersman.cel.values import Extension, Optional, entries, is_map
 from steersman.cel.work import spend
 
 _PATTERN_SIZE: Final = 128
-"""The length that estimates take for the regular expression of a format."""
+"""The assumed length of the regular expression of a format."""
 _ADDRESS: Final = Range(4, 16)
-"""Bytes of an address."""
+"""The bytes of an address."""
 
 _NOMINAL: Final = frozenset(
     {
@@ -84,17 +84,17 @@ _NOMINAL: Final = frozenset(
 )
 """Functions that cost 1."""
 _PARSING: Final = frozenset(["cidr", "isIP", "isCIDR", "ip", "quantity", "isQuantity", "semver", "isSemver"])
-"""Functions that pass once over their first argument."""
+"""Functions that scan their first argument once."""
 _TRAVERSING: Final = frozenset(["isSorted", "sum", "max", "min", "indexOf", "lastIndexOf"])
-"""Functions that look at every element of a list."""
+"""Functions that visit every element of a list."""
 _SELECTING: Final = frozenset(["fieldSelector", "labelSelector"])
-"""Functions that read a selector."""
+"""Functions that parse a selector."""
 CHECK_COST: Final = 350_000
-"""What asking the authorizer costs: one evaluation may do it twice."""
+"""The cost of a check by the authorizer, of which one evaluation may make two."""
 _REQUIREMENT_COST: Final = 50
-"""A requirement of a selector and its list of values; a text may have one for every two characters."""
+"""The cost of a requirement of a selector and its list of values. A text may have one for every two characters."""
 _EDITING: Final = frozenset(["lowerAscii", "upperAscii", "substring", "trim"])
-"""Functions that make a string that is no longer than theirs."""
+"""Functions whose result is a string that is not longer than their target."""
 
 Estimate = Callable[[Estimator, str, CostNode | None, list[CostNode]], CallEstimate | None]
 
@@ -110,7 +110,7 @@ def _parsing(estimator: Estimator, overload: str, target: CostNode | None, args:
 
 
 def _element(target: CostNode) -> CostNode | None:
-    """What stands for all elements of a list."""
+    """Return the node that represents all elements of a list."""
     if not target.type.params:
         return None
     path = (*target.path, "@items") if target.path else ()
@@ -157,7 +157,7 @@ def _replace(estimator: Estimator, overload: str, target: CostNode | None, args:
         kept = size.max
     else:
         most = _times_in(size.max, old.min)
-    # The shortest likewise.
+    # The shortest result, likewise.
     least, kept_least = 0, 0
     if old.max == 0:
         least, kept_least = min(size.min + 1, UNBOUNDED), size.min
@@ -170,7 +170,7 @@ def _replace(estimator: Estimator, overload: str, target: CostNode | None, args:
 
 
 def _times_in(size: int, part: int) -> int:
-    """How often a part may be in a text, as a double tells it."""
+    """Return how often a part may occur in a text, computed with doubles."""
     return min(math.ceil(float(size) / float(part)), UNBOUNDED)
 
 
@@ -181,7 +181,7 @@ def _split(estimator: Estimator, overload: str, target: CostNode | None, args: l
     most = size.max
     limit = args[1].expr if len(args) > 1 else None
     if isinstance(limit, Literal) and type(limit.value) is int:
-        # A negative limit, which means none, is taken as the large number that it is without a sign.
+        # A negative limit means none, and is taken as the large number with the same bits.
         most = limit.value & UNBOUNDED
     return CallEstimate(size.scaled(2 * STRING_FACTOR), Range(0, most))
 
@@ -293,29 +293,29 @@ _ESTIMATES: Final[dict[str, Estimate]] = {
 
 
 def declared_size(root: DeclaredType | None, path: tuple[str, ...]) -> Range | None:
-    """The size declared for what a path below a variable leads to."""
+    """Return the declared size at a path below a variable."""
     found = None if root is None else root.at(path)
     return None if found is None else Range(0, found.max_elements)
 
 
 class KubernetesEstimator:
-    """Sizes by a function of paths, costs of calls by Kubernetes' rules."""
+    """An estimator with the costs of Kubernetes' functions. `size` returns the size at a path."""
 
     def __init__(self, size: Callable[[tuple[str, ...]], Range | None]) -> None:
         self._size: Final = size
 
     def size(self, path: tuple[str, ...]) -> Range | None:
-        """The size of what a path leads to."""
+        """Return the size at a path."""
         return self._size(path)
 
     def call(self, function: str, overload: str, target: CostNode | None, args: list[CostNode]) -> CallEstimate | None:
-        """The cost of a call."""
+        """Return the cost of a call."""
         estimate = _ESTIMATES.get(function)
         return None if estimate is None else estimate(self, overload, target, args)
 
 
 def _traversal(value: Any) -> int:
-    """The cost of passing over a value and all in it."""
+    """Return the cost of visiting a value and everything in it."""
     if isinstance(value, str):
         return int(len(value.encode()) * STRING_FACTOR)
     if isinstance(value, bytes):
@@ -330,12 +330,12 @@ def _traversal(value: Any) -> int:
 
 
 def _size(value: Any) -> int:
-    # Unlike the language's own rules these do not look into optional values.
+    # In contrast to the language's rules, these do not look into optional values.
     return 1 if isinstance(value, Optional) else actual_size(value)
 
 
 def kubernetes_costs(function: str, overload: str, args: list[Any], result: Any) -> int | None:
-    """What a call of a function of Kubernetes has cost; None leaves it to the language's rules."""
+    """Return the cost of a call of a function of Kubernetes, None to use the language's rules."""
     if function in _NOMINAL or overload == "cidr_ip":
         return 1
     if function in _PARSING or function in _EDITING or function in ("url", "jsonpatch.escapeKey"):

@@ -1,4 +1,4 @@
-"""`find` and `findAll`: what a regular expression matches (apiserver `cel/library` regex)."""
+"""The functions `find` and `findAll` of regular expressions (apiserver `cel/library` regex)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""More functions of lists: slices, sorting, flattening (cel-go `ext.Lists`)."""
+"""Further functions of lists: slices, sorting and flattening (cel-go `ext.Lists`)."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _LIST: Final = list_of(type_param("T"))
 _COMPARABLE: Final = (INT, UINT, DOUBLE, BOOL, DURATION, TIMESTAMP, STRING, BYTES)
 _SORT_INPUT: Final = "@__sortBy_input__"
 _MAX_RANGE: Final = 1_000_000
-"""Numbers a range may have: as many as the cost of the largest limit pays for."""
+"""The maximum size of a range, which is as much as the largest cost limit permits."""
 _NUMBERS_OF_A_STEP: Final = 8
 
 
@@ -130,12 +130,12 @@ def _sort_by(offset: int, target: Expr | None, args: list[Expr]) -> Expr:
 
 
 def _allocating(factor: float, size: Range) -> CallEstimate:
-    """The cost of a call that makes a list of some size."""
+    """Return the cost of a call that creates a list of some size."""
     return CallEstimate(size.scaled(factor).plus(fixed(1 + LIST_COST)), size)
 
 
 def _constant(node: CostNode, default: int) -> int:
-    """The number an argument is, not below 0; `default` if only the value tells."""
+    """Return the number in a literal argument, at least 0; `default` if the argument is not a literal."""
     if isinstance(node.expr, Literal) and type(node.expr.value) is int:
         return max(node.expr.value, 0)
     return default
@@ -146,7 +146,7 @@ def _estimate_slice(estimator: Estimator, target: CostNode | None, args: list[Co
         return None
     start = _constant(args[0], 0)
     end = _constant(args[1], size_of(estimator, target).max)
-    # The difference overflows, as it does in the reference implementation.
+    # The difference overflows, as in the reference implementation.
     return _allocating(1, fixed((end - start) & UNBOUNDED))
 
 

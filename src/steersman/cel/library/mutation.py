@@ -1,7 +1,7 @@
-"""What expressions make that change objects: `Object{...}`, `JSONPatch{...}` (apiserver `cel/mutation`).
+"""The results of expressions that change objects: `Object{...}` and `JSONPatch{...}` (apiserver `cel/mutation`).
 
-`Object` is any object, and `Object.spec.template` what stands at that place of it: nothing is known of its fields, so
-that any can be set, to anything. Whether names of types fit where the values stand is checked of what was made.
+`Object` is any object, and `Object.spec.template` is the value at that path of it. Their fields are unknown, so any
+field can be set to any value. Whether the names of types fit the positions of their values is checked in the result.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _BELOW: Final = f"{OBJECT.name}."
 
 
 class ObjectValue(Record):
-    """An object that an expression has made: its type, and the values of its fields."""
+    """An object that an expression has created: its type and the values of its fields."""
 
     __slots__ = ("cel_type", "fields")
 
@@ -53,12 +53,12 @@ class ObjectValue(Record):
         return not self.fields
 
     def misplaced(self) -> list[str]:
-        """What is wrong with the names of types in it: a value's type is named by where the value stands."""
+        """Return the errors of type names in the object. The type of a value must be named after its path."""
         return list(_misplaced(self, self.cel_type.name))
 
 
 def _as_map(value: Any) -> Any:
-    """What is read out of an object: objects in it are maps there."""
+    """Return the value of a field for reading, in which objects are maps."""
     if isinstance(value, ObjectValue):
         spend(len(value.fields))
         return {name: _as_map(each) for name, each in value.fields.items()}
@@ -66,7 +66,9 @@ def _as_map(value: Any) -> Any:
 
 
 def _same(one: Any, other: Any) -> bool:
-    """Whether two fields are the same to upstream, which looks at how they are held: no two lists or maps are."""
+    """Return True if upstream considers two fields equal. It compares their representations, so no two lists or maps
+    are equal.
+    """
     return type(one) is type(other) and not isinstance(one, list | tuple | dict | Map) and equal(one, other)
 
 
@@ -89,7 +91,7 @@ def _misplaced(value: Any, expected: str) -> Iterator[str]:
 
 
 class JSONPatchValue(Record, LazyMap):
-    """An operation of a JSON Patch that an expression has made. Its fields can be read."""
+    """An operation of a JSON Patch that an expression has created. Its fields can be read."""
 
     __slots__ = ("fields",)
     cel_type = JSON_PATCH
@@ -132,12 +134,12 @@ def _make_patch(fields: dict[str, Any]) -> JSONPatchValue:
 
 
 _NO_TYPE: Final = object_type("")
-"""What upstream says that other fields of a patch are of: nothing fits."""
+"""The type of all other fields of a patch as upstream has it, to which no value can be assigned."""
 _PATCH: Final = Constructed(JSON_PATCH, lambda name: _PATCH_FIELDS.get(name, _NO_TYPE), _make_patch)
 
 
 def constructed(name: str) -> Constructed | None:
-    """The type of a name that objects can be made of; None if it is none of these."""
+    """Return the type of a name whose objects can be created; None for other names."""
     if name == JSON_PATCH.name:
         return _PATCH
     if name == OBJECT.name or name.startswith(_BELOW):

@@ -58,7 +58,7 @@ def _unwrap(values: Any) -> list[Any]:
 
 
 def _mapped(offset: int, name: str, target: Expr, transform: Expr) -> Expr:
-    """The transformation of the value that an optional target has."""
+    """Return the transformation of the value of an optional target."""
     value = Call(offset, "value", copy_expr(target), [])
     return Comprehension(
         offset,

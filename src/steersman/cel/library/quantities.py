@@ -1,4 +1,4 @@
-"""`quantity("1Gi")` and what can be done with one (apiserver `cel/library` quantity)."""
+"""The function `quantity("1Gi")` and the functions of quantities (apiserver `cel/library` quantity)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ QUANTITY: Final = object_type("kubernetes.Quantity")
 
 
 class QuantityValue(Extension):
-    """An amount."""
+    """A quantity."""
 
     __slots__ = ("amount",)
     cel_type = QUANTITY
@@ -29,7 +29,7 @@ class QuantityValue(Extension):
 
 
 def read_quantity(text: str) -> QuantityValue:
-    """An amount from its text. Raises EvaluationError."""
+    """Parse a quantity. Raises EvaluationError."""
     try:
         return QuantityValue(parse(text))
     except QuantityError as error:
@@ -76,7 +76,7 @@ QUANTITIES: Final = Library(
     functions={
         "quantity": (Overload("string_to_quantity", (STRING,), QUANTITY, read_quantity),),
         "isQuantity": (Overload("is_quantity_string", (STRING,), BOOL, _is_quantity),),
-        # Upstream declares it without a target, which makes `q.sign()` unknown.
+        # Upstream does not declare it as a member function, so `q.sign()` is unknown.
         "sign": (Overload("quantity_sign", (QUANTITY,), INT, lambda value: value.amount.sign),),
         "isGreaterThan": (
             Overload("quantity_is_greater_than", _TWO, BOOL, lambda one, other: _compare(one, other) > 0, member=True),

@@ -1,4 +1,4 @@
-"""`semver("1.2.3")` and comparing versions (apiserver `cel/library` semver; semver.org 2.0.0)."""
+"""The function `semver("1.2.3")` and comparisons of versions (apiserver `cel/library` semver; semver.org 2.0.0)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _WORD: Final = re.compile("[0-9A-Za-z-]*", re.ASCII)
 
 
 class SemverValue(Extension):
-    """A version; what stands behind a plus, its `build`, does not count."""
+    """A version. The part after a plus, `build`, is ignored in comparisons."""
 
     __slots__ = ("build", "numbers", "prerelease")
     cel_type = SEMVER
@@ -38,19 +38,19 @@ class SemverValue(Extension):
 
 
 def compare_versions(one: SemverValue, other: SemverValue) -> int:
-    """-1, 0 or 1."""
+    """Return -1, 0 or 1."""
     left, right = _order(one), _order(other)
     return (left > right) - (left < right)
 
 
 def _order(version: SemverValue) -> tuple[Any, ...]:
-    # A version without a pre-release comes after those with one; numbers come before words.
+    # A version without a pre-release is later than those with one; numbers are earlier than words.
     parts = tuple((isinstance(part, str), part) for part in version.prerelease)
     return version.numbers, not parts, parts
 
 
 def parse_version(text: str) -> SemverValue:
-    """A version from its text. Raises EvaluationError with the message of Go's blang/semver."""
+    """Parse a version. Raises EvaluationError with the message of Go's blang/semver."""
     if not text:
         raise EvaluationError("Version string empty")
     parts = text.split(".", 2)
@@ -98,7 +98,7 @@ def _prerelease(text: str) -> int | str:
 
 
 def _normalized(text: str) -> str:
-    """A version with missing parts filled in, without a `v` and leading zeros."""
+    """Return a version with missing parts added, and without a `v` and leading zeros."""
     parts = [_without_zeros(part) for part in text.removeprefix("v").split(".", 2)]
     if len(parts) < 3:
         if re.search("[+-]", parts[-1]):

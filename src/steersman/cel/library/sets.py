@@ -1,4 +1,4 @@
-"""Lists as sets (cel-go `ext.Sets`)."""
+"""Functions of lists as sets (cel-go `ext.Sets`)."""
 
 from __future__ import annotations
 

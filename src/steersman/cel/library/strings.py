@@ -1,4 +1,4 @@
-"""More functions of strings (cel-go `ext.Strings`, version 2)."""
+"""Further functions of strings (cel-go `ext.Strings`, version 2)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from steersman.cel.work import spend, spend_on_text
 _LIST: Final = list_of(STRING)
 _MAX_RESULT: Final = 16 * 1024 * 1024
 _CHARACTERS_OF_A_STEP: Final = 4
-"""Of a text that is gone through character by character."""
+"""The characters per step for a text that is processed character by character."""
 
 
 def _out_of_range(index: int) -> EvaluationError:

@@ -1,4 +1,4 @@
-"""`url("https://...")` and its parts (apiserver `cel/library` urls), read as Go's net/url does."""
+"""The function `url("https://...")` and the parts of URLs (apiserver `cel/library` urls), parsed as by Go's net/url."""
 
 from __future__ import annotations
 

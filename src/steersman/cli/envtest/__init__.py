@@ -1,1 +1,1 @@
-"""`kube-apiserver` and `etcd` for tools that start these two for a test (see docs/envtest.md)."""
+"""`kube-apiserver` and `etcd` for test tools that start these two programs (see docs/envtest.md)."""

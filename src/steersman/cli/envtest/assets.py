@@ -1,8 +1,8 @@
-"""The folder with `kube-apiserver`, `etcd` and `kubectl` that tools find, in the user's cache.
+"""Folder with `kube-apiserver`, `etcd` and `kubectl` for test tools, in the user's cache.
 
-CACHE/steersman/envtest/VERSION-DIGEST/k8s/1.36.3-linux-amd64/: below the first of these, tools in Java look for the
-rest; others are told the whole. The digest is that of the interpreter and the sources, so that two environments with
-the same version have programs of their own.
+The path is CACHE/steersman/envtest/VERSION-DIGEST/k8s/1.36.3-linux-amd64/. Tools in Java get CACHE/.../VERSION-DIGEST
+and look for the rest; other tools get the whole path. The digest is that of the interpreter's and the package's path,
+so that two environments with the same version have separate programs.
 """
 
 from __future__ import annotations
@@ -39,24 +39,26 @@ END
 esac
 exec {command} "$@"
 """
-"""Tools ask for help, and wait for the answer, before every start: it comes without an interpreter."""
+"""Script around a program. It answers --help and --version without an interpreter, as tools ask before every start."""
 
 _KUBE_APISERVER: Final = (
     "import gc; gc.disable(); from steersman.cli.envtest.kube_apiserver import main; main({arguments})"
 )
-"""What is imported and made at the start stays: no collection needs to walk it. The server turns it on again."""
+"""Runs without garbage collection, since objects of the start are long-lived. The server enables it when it is
+ready.
+"""
 
 
 def cache_folder() -> Path:
-    """`$XDG_CACHE_HOME`, by default `~/.cache`."""
+    """Return `$XDG_CACHE_HOME`, by default `~/.cache`."""
     given = os.environ.get("XDG_CACHE_HOME", "")
     return Path(given) if os.path.isabs(given) else Path.home() / ".cache"
 
 
 def home_folder(nodes: int | None = None) -> Path:
-    """What tools in Java take for their home: the programs lie in `k8s/VERSION-SYSTEM-ARCHITECTURE` below it.
+    """Return the folder that tools in Java use; the programs are in `k8s/VERSION-SYSTEM-ARCHITECTURE` below it.
 
-    Programs with controllers (`nodes` is not None) have a folder of their own, and so have those with nodes.
+    Programs with controllers (`nodes` is not None) have a separate folder, and so has each number of nodes.
     """
     kind = "" if nodes is None else f"-cluster-{nodes}" if nodes else "-controllers"
     digest = sha256(os.fsencode(f"{sys.executable}\0{_PACKAGE}")).hexdigest()[:8]
@@ -64,19 +66,19 @@ def home_folder(nodes: int | None = None) -> Path:
 
 
 def programs_folder(home: Path) -> Path:
-    """Where the programs lie below the home."""
+    """Return the folder of the programs below the home folder."""
     machine = platform.machine()
     name = f"{MAJOR}.{MINOR}.{PATCH}-{sys.platform}-{_ARCHITECTURES.get(machine, machine)}"
     return home / "k8s" / name
 
 
 def make(home: Path, nodes: int | None = None) -> Path:
-    """Makes the programs unless they are there as they should be; the folder they lie in. Raises OSError.
+    """Create the programs unless they are up to date, and return their folder. Raises OSError.
 
-    The server's is one with controllers unless `nodes` is None, and with so many nodes.
+    The server has no controllers if `nodes` is None; otherwise it has controllers and that number of nodes.
     """
     folder = programs_folder(home)
-    make_own_folder(folder)  # who owns it has their programs run by others
+    make_own_folder(folder)  # must not belong to another user, who could replace the programs
     for name, content in _scripts(nodes).items():
         path = folder / name
         if not path.is_file() or path.read_bytes() != content or not os.access(path, os.X_OK):
@@ -86,10 +88,10 @@ def make(home: Path, nodes: int | None = None) -> Path:
 
 
 def _scripts(nodes: int | None) -> dict[str, bytes]:
-    # -P: what lies in the folder of the tests is not imported in place of a package.
+    # -P: modules in the current folder of the tests must not shadow packages.
     code = _KUBE_APISERVER.format(arguments="" if nodes is None else f"nodes={nodes}")
     server = shlex.join([sys.executable, "-P", "-c", code])
-    # -I -S: nothing but Python's own modules is needed, and looking for more takes as long as the start.
+    # -I -S: it only needs the standard library, and importing `site` takes as long as the rest of the start.
     beside = shlex.join([sys.executable, "-I", "-S", str(Path(etcd.__file__).resolve())])
     return {
         "kube-apiserver": _script(server, kube_apiserver.help_text(), kube_apiserver.version_line()),
@@ -102,7 +104,7 @@ def _script(command: str, help_text: str, version: str) -> bytes:
 
 
 def _link_kubectl(link: Path) -> None:
-    """A link to the kubectl in PATH; none if there is none, or if only this one is."""
+    """Link the kubectl in PATH; do nothing if there is none, or only this link."""
     found = shutil.which("kubectl")
     target = Path(found).absolute() if found else None
     if target == link or (link.is_symlink() and (target is None or Path(os.readlink(link)) == target)):

@@ -1,4 +1,4 @@
-"""What a kube-apiserver has of the `etcd` beside it: the folder for its data, as long as the connection lasts."""
+"""Claim of a kube-apiserver on its `etcd`: exclusive use of the data folder while the connection lasts."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from urllib.parse import urlsplit
 
 from steersman.cli.envtest import etcd
 from steersman.controlplane.options import OptionsError
-from steersman.machinery.go.urls import shown_url
+from steersman.machinery.go.urls import redacted_url
 from steersman.machinery.private_files import check_owner, read_own
 
 _LONGEST_WAIT: Final = 20.0
-"""Seconds for an etcd that does not listen yet: as long as kube-apiserver waits for its own."""
+"""Seconds to wait for an etcd that does not listen yet, as long as upstream waits for its etcd."""
 _BETWEEN_TRIES: Final = 0.02
 _ANSWER_TIMEOUT: Final = 5.0
 _ANSWER_LIMIT: Final = 16 << 10
@@ -24,7 +24,9 @@ _ANSWER_LIMIT: Final = 16 << 10
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """The folder, whether writes must be on the disk before they are acknowledged, and what holds it all."""
+    """The data folder; True in `fsync` if writes must reach the disk before they are acknowledged; and the
+    connection.
+    """
 
     folder: Path
     fsync: bool
@@ -32,16 +34,16 @@ class Claim:
 
 
 def claim(servers: str, *, longest_wait: float = _LONGEST_WAIT) -> Claim:
-    """The folder of the etcd that `--etcd-servers` names, for this process alone. Raises OptionsError."""
+    """Claim the folder of the etcd in `--etcd-servers` for this process. Raises OptionsError."""
     if not servers:
         raise OptionsError("--etcd-servers must be specified")
     if "," in servers:
-        raise OptionsError(f"--etcd-servers: {servers} are several; one etcd of `steersman envtest` is expected")
+        raise OptionsError(f"--etcd-servers: {servers} has several addresses; only one is supported")
     host, port = _address(servers)
     connection = _connected(servers, host, port, longest_wait)
     try:
         status, body = _asked(connection, host, port, b"")
-        if status == 401:  # it says where the word is that only the user of this etcd can read
+        if status == 401:  # the answer has the path of a secret that only the etcd's user can read
             connection.close()
             connection = _connected(servers, host, port, longest_wait)
             status, body = _asked(connection, host, port, _word(servers, json.loads(body)["claimFile"]))
@@ -59,25 +61,27 @@ def claim(servers: str, *, longest_wait: float = _LONGEST_WAIT) -> Claim:
     connection.close()
     if status == 409:
         raise OptionsError(
-            f"--etcd-servers: another kube-apiserver keeps its data in the etcd at {shown_url(servers)}; each needs "
-            "one of its own"
+            f"--etcd-servers: another kube-apiserver uses the etcd at {redacted_url(servers)}; each kube-apiserver needs "
+            "an etcd of its own"
         )
     raise OptionsError(
-        f"--etcd-servers: what listens at {shown_url(servers)} is not the etcd of `steersman envtest`: this "
-        "kube-apiserver keeps its data itself and does not speak to an etcd yet"
+        f"--etcd-servers: the server at {redacted_url(servers)} is not the etcd of `steersman envtest`, the only one that "
+        "this kube-apiserver supports"
     )
 
 
 def _word(servers: str, file: str) -> bytes:
-    """The word for a claim. Raises OptionsError if the etcd is another user's."""
+    """Return the secret for a claim. Raises OptionsError if the etcd belongs to another user."""
     path = Path(file)
     if path.name != etcd.CLAIM_FILE:
-        raise ValueError(f"{path} is no file of an etcd")
+        raise ValueError(f"{path} is not a claim file of the etcd")
     try:
         check_owner(path.parent)
         return read_own(path).strip()
     except OSError as error:
-        raise OptionsError(f"--etcd-servers: the etcd at {shown_url(servers)} is another user's: {error}") from None
+        raise OptionsError(
+            f"--etcd-servers: the etcd at {redacted_url(servers)} belongs to another user: {error}"
+        ) from None
 
 
 def _address(server: str) -> tuple[str, int]:
@@ -85,11 +89,11 @@ def _address(server: str) -> tuple[str, int]:
         parts = urlsplit(server if "://" in server else f"http://{server}")
         host, port = parts.hostname, parts.port or 2379
     except ValueError:
-        raise OptionsError(f"--etcd-servers: {shown_url(server)!r} is no URL") from None
+        raise OptionsError(f"--etcd-servers: {redacted_url(server)!r} is not a URL") from None
     if parts.scheme != "http" or not host:
         raise OptionsError(
-            f"--etcd-servers: {shown_url(server)} is not http://ADDRESS:PORT, where the etcd of `steersman envtest` "
-            "listens; this kube-apiserver does not speak to another etcd yet"
+            f"--etcd-servers: {redacted_url(server)} is not of the form http://ADDRESS:PORT; this kube-apiserver "
+            "supports only the etcd of `steersman envtest`"
         )
     return host, port
 
@@ -101,12 +105,12 @@ def _connected(server: str, host: str, port: int, longest_wait: float) -> socket
             return socket.create_connection((host, port), timeout=_ANSWER_TIMEOUT)
         except OSError as error:
             if time.monotonic() > until:
-                raise OptionsError(f"--etcd-servers: nothing listens at {shown_url(server)}: {error}") from None
+                raise OptionsError(f"--etcd-servers: cannot connect to {redacted_url(server)}: {error}") from None
         time.sleep(_BETWEEN_TRIES)
 
 
 def _asked(connection: socket.socket, host: str, port: int, word: bytes) -> tuple[int, bytes]:
-    """Status and body of the answer. Raises OSError, ValueError for what is no HTTP."""
+    """Send the request and return status and body. Raises OSError, and ValueError for an invalid response."""
     name = f"[{host}]" if ":" in host else host
     request = etcd.CLAIM + f"HTTP/1.1\r\nHost: {name}:{port}\r\nContent-Length: 0\r\n".encode()
     if word:
@@ -122,5 +126,5 @@ def _asked(connection: socket.socket, host: str, port: int, word: bytes) -> tupl
                 return int(lines[0].split(" ")[1]), body
         data = connection.recv(_ANSWER_LIMIT)
         if not data or len(received) > _ANSWER_LIMIT:
-            raise ValueError("the answer is cut off, or too long")
+            raise ValueError("the response is incomplete or too long")
         received += data

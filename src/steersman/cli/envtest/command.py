@@ -1,4 +1,4 @@
-"""`steersman envtest`: makes kube-apiserver and etcd for tools that start these two, and says where they are."""
+"""`steersman envtest`: creates kube-apiserver and etcd for test tools, and prints their folder."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ import click
 
 
 @click.command()
-@click.option("--env", "shell", is_flag=True, help="Print what a POSIX shell is to evaluate instead of the folder.")
-@click.option("--controllers", is_flag=True, help="With controllers beside the server, which act on what tests make.")
-@click.option("--cluster", is_flag=True, help="With controllers, a scheduler and simulated nodes, on which pods run.")
-@click.option("--nodes", type=click.IntRange(1), default=1, show_default=True, help="How many nodes --cluster has.")
+@click.option("--env", "shell", is_flag=True, help="Print shell commands that set the environment, not the folder.")
+@click.option("--controllers", is_flag=True, help="Run controllers in the server.")
+@click.option("--cluster", is_flag=True, help="Run controllers, a scheduler, and simulated nodes that run pods.")
+@click.option("--nodes", type=click.IntRange(1), default=1, show_default=True, help="Number of nodes for --cluster.")
 def envtest(*, shell: bool, controllers: bool, cluster: bool, nodes: int) -> None:
-    """Make programs that envtest and its like start, and print their folder.
+    """Create the programs that envtest and similar tools start, and print their folder.
 
-    The folder has kube-apiserver and etcd, and kubectl if there is one in PATH. Evaluating what --env prints tells
-    controller-runtime's envtest (KUBEBUILDER_ASSETS), jenvtest (JENVTEST_DIR) and fabric8's kube-api-test
-    (KUBE_API_TEST_DIR) to use it.
+    The folder has kube-apiserver and etcd, and kubectl if there is one in PATH. The output of --env is for a POSIX
+    shell's `eval`; it makes controller-runtime's envtest (KUBEBUILDER_ASSETS), jenvtest (JENVTEST_DIR) and fabric8's
+    kube-api-test (KUBE_API_TEST_DIR) use the folder.
     """
     from steersman.cli.envtest import assets
 
@@ -26,7 +26,7 @@ def envtest(*, shell: bool, controllers: bool, cluster: bool, nodes: int) -> Non
     try:
         folder = assets.make(home, wanted)
     except OSError as error:
-        raise click.ClickException(f"{home} cannot be made: {error}") from None
+        raise click.ClickException(f"cannot create {home}: {error}") from None
     if not shell:
         click.echo(folder)
         return

@@ -1,13 +1,13 @@
-"""The `etcd` beside the `kube-apiserver` of `steersman envtest`: a healthy process that lends out its data folder.
+"""Stand-in for the `etcd` beside the `kube-apiserver` of `steersman envtest`: lends out its data folder.
 
-It is no etcd, and holds no data itself. On its client URLs it answers `GET /health` as etcd does, and
-`POST /steersman/claim`: the kube-apiserver that asks keeps its data in this process's data folder, and the folder is
-its own as long as that connection lasts. A claim brings a word out of a file in that folder, which only the same user
-can read; without it, it is told where the file lies. What else is sent there, etcd's own protocol too, gets 404 or the
-connection's end. Flags are etcd's: `-name value`, `--name=value`.
+It is not an etcd, and stores no data itself. On its client URLs it answers `GET /health` as etcd does, and `POST
+/steersman/claim`. By such a claim a kube-apiserver gets the path of the data folder, for exclusive use while the
+connection lasts. The claim contains a secret from a file in that folder, which only the same user can read; a claim
+without the secret is answered with the file's path. Other requests, including etcd's own protocol, get 404 or a closed
+connection. Flags are etcd's: `-name value`, `--name=value`.
 
-The file is run as a program by itself, without the rest of the package and without `site`, as tools wait for its start:
-it imports only what takes no time.
+The file runs as a stand-alone program, without the rest of the package and without `site`, since tools wait for its
+start. It only imports modules that load quickly.
 """
 
 from __future__ import annotations
@@ -22,28 +22,28 @@ from collections.abc import Callable
 from functools import partial
 
 VERSION = "3.6.8"
-"""Of the etcd whose flags are taken."""
+"""Version of the etcd whose flags are accepted."""
 CLAIM = b"POST /steersman/claim "
 CLAIM_FILE = "etcd.claim"
-"""In the data folder: the word that a claim must bring."""
+"""Name of the file in the data folder with the secret for claims."""
 _HEALTHY = b'{"health":"true","reason":""}'
 _HEAD_LIMIT = 16 << 10
 
 
 def names(text: str) -> frozenset[str]:
-    """The words of a text."""
+    """Return the words of a text."""
     return frozenset(text.split())
 
 
 IN_USE = {
-    "data-dir": 'the folder of the data, made if there is none (default "NAME.etcd")',
-    "listen-client-urls": 'http://ADDRESS:PORT to answer on, separated by commas (default "http://localhost:2379")',
-    "name": 'says what the data folder is called unless it is given (default "default")',
-    "unsafe-no-fsync": "writes are acknowledged before they are on the disk",
-    "version": "print the version and end",
-    "help": "print this and end",
+    "data-dir": 'data folder, created if it does not exist (default "NAME.etcd")',
+    "listen-client-urls": 'http://ADDRESS:PORT to listen on, comma-separated (default "http://localhost:2379")',
+    "name": 'name of the default data folder (default "default")',
+    "unsafe-no-fsync": "acknowledge writes before they are on the disk",
+    "version": "print the version and exit",
+    "help": "print this help and exit",
 }
-"""Flags that have an effect."""
+"""Flags with an effect."""
 WITHOUT_EFFECT = names(
     "advertise-client-urls auth-token auth-token-ttl auto-compaction-mode auto-compaction-retention "
     "backend-batch-interval backend-batch-limit backend-bbolt-freelist-type bcrypt-cost "
@@ -58,7 +58,7 @@ WITHOUT_EFFECT = names(
     "socket-reuse-port strict-reconfig-check v2-deprecation wal-dir warning-apply-duration "
     "warning-unary-request-duration watch-progress-notify-interval"
 )
-"""Flags about peers, the log, limits and pace of an etcd."""
+"""Flags without effect: about peers, the log, limits and intervals of an etcd."""
 _BOOLEAN = names(
     "compact-hash-check-enabled enable-grpc-gateway enable-log-rotation enable-pprof force-new-cluster help "
     "initial-election-tick-advance memory-mlock pre-vote socket-reuse-address socket-reuse-port strict-reconfig-check "
@@ -67,11 +67,14 @@ _BOOLEAN = names(
 
 
 class Refused(Exception):
-    """A command line that cannot be followed, or a folder or address that cannot be had; one line for the user."""
+    """The command line is invalid, or a folder or address cannot be used; the text is one line for the user."""
 
 
 def parse(arguments: list[str]) -> dict[str, str]:
-    """Flags by name, read as Go's package `flag` reads them; a boolean without a value is "true". Raises Refused."""
+    """Parse flags as Go's package `flag` does, and return their values by name. Raises Refused.
+
+    A boolean flag without a value is "true".
+    """
     values: dict[str, str] = {}
     waiting = list(arguments)
     while waiting:
@@ -82,7 +85,7 @@ def parse(arguments: list[str]) -> dict[str, str]:
         if name == "h":
             name = "help"
         if name not in IN_USE and name not in WITHOUT_EFFECT:
-            raise Refused(f"--{name} is no flag of etcd, or one that steersman's does not take{_meant(name)}")
+            raise Refused(f"--{name} is not a flag of etcd, or not supported by steersman's etcd{_meant(name)}")
         if not given:
             if name in _BOOLEAN:
                 value = "true"
@@ -95,7 +98,7 @@ def parse(arguments: list[str]) -> dict[str, str]:
 
 
 def _meant(name: str) -> str:
-    """The flag that was probably meant, in words."""
+    """Return `, did you mean --NAME?` for a similar flag, or ""."""
     from difflib import get_close_matches  # which no start needs
 
     near = get_close_matches(name[:100], [*IN_USE, *sorted(WITHOUT_EFFECT)], 1)
@@ -103,18 +106,18 @@ def _meant(name: str) -> str:
 
 
 def address(url: str) -> tuple[str, int]:
-    """Host and port of a client URL. Raises Refused."""
+    """Return host and port of a client URL. Raises Refused."""
     scheme, _, rest = url.partition("://")
     if scheme != "http":
-        raise Refused(f"--listen-client-urls: {url} is not http://ADDRESS:PORT, all that is offered here")
+        raise Refused(f"--listen-client-urls: {url} is not of the form http://ADDRESS:PORT")
     host, _, port = rest.rstrip("/").rpartition(":")
     if not (host and port.isascii() and port.isdecimal() and int(port) < 65536):
-        raise Refused(f"--listen-client-urls: {url} is not http://ADDRESS:PORT")
+        raise Refused(f"--listen-client-urls: {url} is not of the form http://ADDRESS:PORT")
     return host.removeprefix("[").removesuffix("]"), int(port)
 
 
 def listen(host: str, port: int) -> list[socket.socket]:
-    """A listener on each address of the host. Raises Refused."""
+    """Return a listening socket for each address of the host. Raises Refused."""
     listeners = []
     try:
         for family, kind, protocol, _, place in socket.getaddrinfo(host, port, 0, socket.SOCK_STREAM, 0):
@@ -132,9 +135,9 @@ def listen(host: str, port: int) -> list[socket.socket]:
 
 
 def hold(folder: str) -> bytes:
-    """Makes the folder and keeps other processes of this kind out of it until this one ends; the word for a claim.
+    """Create and lock the data folder until this process ends, and return a new secret for claims. Raises Refused.
 
-    The word lies in a file of the folder that only this user can read, so who knows it is this user. Raises Refused.
+    The secret is in a file that only this user can read, so that knowing it proves to be this user.
     """
     try:
         make_folders(os.path.abspath(folder))
@@ -155,7 +158,7 @@ def hold(folder: str) -> bytes:
 
 
 def make_folders(path: str) -> None:
-    """Makes a folder and those above it that are missing, with mode 0700 whatever the umask. Raises OSError."""
+    """Create a folder and its missing parents, with mode 0700 whatever the umask. Raises OSError."""
     if not os.path.lexists(path):
         make_folders(os.path.dirname(path))
     try:
@@ -166,7 +169,7 @@ def make_folders(path: str) -> None:
 
 
 def open_own(path: str, flags: int) -> int:
-    """Opens a file of this user, or root's, without following a link. Raises OSError."""
+    """Open a file that belongs to this user or root, without following a link. Raises OSError."""
     descriptor = os.open(path, flags | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     try:
         check_owner(path, os.fstat(descriptor))
@@ -177,13 +180,13 @@ def open_own(path: str, flags: int) -> int:
 
 
 def check_owner(path: str, status: os.stat_result) -> None:
-    """Raises OSError for what is another user's."""
+    """Raise OSError if a file belongs to another user."""
     if status.st_uid not in (os.geteuid(), 0):
         raise OSError(f"{path} belongs to another user (uid {status.st_uid}), who could have put anything there")
 
 
 class Service:
-    """Answers on its listeners. One connection at a time holds the claim to the folder."""
+    """HTTP server on its listeners. At most one connection at a time holds the claim on the folder."""
 
     def __init__(self, listeners: list[socket.socket], folder: str, word: bytes, *, fsync: bool) -> None:
         self._folder = folder
@@ -196,16 +199,16 @@ class Service:
             self._watch(listener, partial(self._accept, listener))
 
     def run(self) -> None:
-        """Until the process is ended."""
+        """Serve until the process ends."""
         while True:
             for key, _ in self._selector.select():
                 readable, act = key.data
                 try:
-                    if readable.fileno() >= 0:  # not ended by what came before it
+                    if readable.fileno() >= 0:  # not closed by an earlier event of this loop
                         act()
                 except BlockingIOError:
                     continue
-                except OSError:  # of one connection, or too many are open: the others go on
+                except OSError:  # an error of one connection, or too many open files; the others continue
                     if readable in self._heads:
                         self._end(readable)
 
@@ -246,10 +249,7 @@ class Service:
         self._end(connection)
 
     def _knows_word(self, head: bytes) -> bool:
-        """Return True if a claim brings the word, which only this user can read.
-
-        Others on this machine can connect too.
-        """
+        """Return True if a claim has the right secret, which only this user can read; others can connect too."""
         lines = head.partition(b"\r\n\r\n")[0].split(b"\r\n")[1:]
         fields = {name.lower(): value.strip() for name, _, value in (line.partition(b":") for line in lines)}
         given = fields.get(b"authorization", b"").removeprefix(b"Bearer ")
@@ -261,7 +261,7 @@ class Service:
         return json.dumps({"claimFile": os.path.abspath(os.path.join(self._folder, CLAIM_FILE))}).encode()
 
     def _is_claimed(self) -> bool:
-        """Whether who has the folder is still there: that it has gone may be known only in a moment."""
+        """Return True if the claiming connection is still open, checked by reading from it."""
         holder = self._claimed_by
         if holder is None:
             return False
@@ -294,19 +294,19 @@ class Service:
 
 
 def help_text() -> str:
-    """Every flag on a line of its own: tools look there for what they may pass."""
+    """Return the help, with one line per flag, as tools search it for supported flags."""
     in_use = (f"  --{name}\n    {text}." for name, text in IN_USE.items())
     others = (f"  --{name}" for name in sorted(WITHOUT_EFFECT))
     return "\n".join(("The etcd of `steersman envtest`.", "", *in_use, "", "Without effect:", "", *others))
 
 
 def version_text() -> str:
-    """What `etcd --version` says."""
+    """Return the output of `etcd --version`."""
     return f"etcd Version: {VERSION}\nGit SHA: none, as this is the etcd of `steersman envtest`"
 
 
 def main(arguments: list[str]) -> int:
-    """The exit code, if there is one: a healthy process ends by a signal, as etcd does."""
+    """Run the program and return its exit code. After a successful start only a signal ends it, as with etcd."""
     try:
         values = parse(arguments)
         if "help" in values:

@@ -1,8 +1,7 @@
-"""The `kube-apiserver` of `steersman envtest`: kube-apiserver's command line before the server of `steersman serve`.
+"""`kube-apiserver` of `steersman envtest`: kube-apiserver's command line for the server of `steersman serve`.
 
-Its data is in the folder of the `etcd` that --etcd-servers names (claim.py). Flags of kube-apiserver that
-`steersman serve` takes mean what they mean there; of the others some are taken without effect, and the rest end the
-start.
+Its data is in the folder of the `etcd` in --etcd-servers (claim.py). Flags of kube-apiserver that `steersman serve` has
+work as there. Some others are accepted without effect; the rest are errors.
 """
 
 from __future__ import annotations
@@ -20,12 +19,12 @@ from steersman.cli.serve import Started, fail, run
 from steersman.controlplane.options import FLAGS, Options, OptionsError
 
 NOT_UPSTREAM: Final = frozenset(name for name, flag in FLAGS.items() if flag.is_own)
-"""Flags of `steersman serve` that kube-apiserver has not."""
+"""Flags of `steersman serve` that kube-apiserver does not have."""
 OWN: Final = {
-    "etcd-servers": "http://ADDRESS:PORT of the etcd beside it, whose folder holds the data",
-    "cert-dir": "folder of apiserver.crt and apiserver.key, made there unless given by --tls-cert-file",
-    "help": "print this and end",
-    "version": "print the version and end",
+    "etcd-servers": "http://ADDRESS:PORT of the etcd whose data folder is used",
+    "cert-dir": "folder for apiserver.crt and apiserver.key, created unless --tls-cert-file is given",
+    "help": "print this help and exit",
+    "version": "print the version and exit",
 }
 WITHOUT_EFFECT: Final = names(
     "default-watch-cache-size delete-collection-workers enable-garbage-collector "
@@ -36,17 +35,20 @@ WITHOUT_EFFECT: Final = names(
     "max-connection-bytes-per-sec shutdown-watch-termination-grace-period storage-backend "
     "storage-initialization-timeout vmodule watch-cache watch-cache-sizes"
 )
-"""Flags about what is not here: a log in klog's form, a real etcd, a cache that can be left out, a pace."""
+"""Flags about features that do not exist here: klog's log format, a real etcd, an optional watch cache, and rates."""
 LEGACY: Final = {"insecure-port": "0", "insecure-bind-address": None}
-"""Flags that kube-apiserver had once, with the one value that is taken; old templates of arguments pass them."""
+"""Flags of former versions of kube-apiserver with the only accepted value (None for any). Old templates use them."""
 _BARE: Final = names(
     "enable-garbage-collector enable-logs-handler help log-json-split-stream log-text-split-stream version watch-cache"
 )
 
 
 def main(arguments: list[str] | None = None, *, nodes: int | None = None) -> None:
-    """Runs the server until it is told to end, or its etcd ends; unless `nodes` is None with controllers, and with a
-    scheduler and so many simulated nodes. Exits with 1, and one line, if it cannot."""
+    """Run the server until a signal, or until its etcd ends.
+
+    With `nodes` it runs controllers; with more than 0 nodes also a scheduler and that number of simulated nodes. Prints
+    one line and exits with 1 if it cannot start.
+    """
     try:
         options, own = read(sys.argv[1:] if arguments is None else arguments)
         if "help" in own:
@@ -75,14 +77,14 @@ def _cluster(nodes: int, options: Options) -> Started:
 
 
 def read(arguments: list[str]) -> tuple[Options, dict[str, str]]:
-    """The server's options, and the flags that are read here by name. Raises OptionsError."""
+    """Return the server's options, and the values of the flags in OWN by name. Raises OptionsError."""
     passed_on, own = [], {}
     for name, value, text in arguments_by_flag([each for each in arguments if each], _BARE):
         if name in OWN:
             own[name] = value
         elif name in LEGACY:
             if LEGACY[name] not in (None, value):
-                raise OptionsError(f"--{name}: kube-apiserver serves nothing without TLS; {value!r} cannot be had")
+                raise OptionsError(f"--{name}: kube-apiserver serves only TLS, so {value!r} is not supported")
         elif name in NOT_UPSTREAM:
             raise OptionsError(f"unknown flag: --{name}")
         elif name not in WITHOUT_EFFECT:
@@ -91,9 +93,9 @@ def read(arguments: list[str]) -> tuple[Options, dict[str, str]]:
 
 
 def with_certificates(options: Options, folder: str) -> Options:
-    """With the pair in the folder of --cert-dir, made there if there is none; as kube-apiserver does.
+    """Return options with the certificate in the folder of --cert-dir, which is created if missing, as upstream does.
 
-    Raises OptionsError.
+    Returns `options` unchanged without --cert-dir or with --tls-cert-file. Raises OptionsError.
     """
     if options.tls_cert_file or not folder:
         return options
@@ -122,14 +124,14 @@ def _make_pair(options: Options, certificate: Path, key: Path) -> None:
 
 
 def version_line() -> str:
-    """What `kube-apiserver --version` says."""
+    """Return the output of `kube-apiserver --version`."""
     from steersman.server.version import MAJOR, MINOR, PATCH
 
     return f"Kubernetes v{MAJOR}.{MINOR}.{PATCH}"
 
 
 def help_text() -> str:
-    """Every flag on a line of its own: tools look there for what they may pass."""
+    """Return the help, with one line per flag, as tools search it for supported flags."""
     told = {name: flag.help for name, flag in FLAGS.items() if name not in NOT_UPSTREAM | WITHOUT_EFFECT} | OWN
     lines = [f"      --{name:<42} {told.get(name, 'has no effect')}" for name in sorted({*told, *WITHOUT_EFFECT})]
     return "\n".join(

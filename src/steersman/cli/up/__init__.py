@@ -1,1 +1,1 @@
-"""`steersman up`, and what it leaves behind: `status` and `down`."""
+"""`steersman up`, `status`, `down` and `reset`: simulated clusters."""

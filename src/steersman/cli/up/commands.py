@@ -30,11 +30,11 @@ if TYPE_CHECKING:
 
 _DEFAULTS: Final = {"bind-address": "127.0.0.1", "allow-privileged": "true"}
 _MOST_USED: Final = ("data-dir", "storage", "bind-address", "secure-port", "v")
-"""Flags of the server that `--help` shows."""
+"""Flags of the server that `--help` lists."""
 _PATIENCE: Final = 60.0
-"""Seconds that `down` waits."""
+"""Seconds that `down` waits for the end of the process."""
 _OWN: Final = ("nodes", "config", "detach")
-"""Names of its own flags."""
+"""Names of the command's own flags."""
 _WHOLE: Final = click.IntRange(0)
 _File: Final = AbsolutePath(dir_okay=False)
 
@@ -46,7 +46,7 @@ _File: Final = AbsolutePath(dir_okay=False)
     metavar="int",
     cls=Option,
     section="Cluster",
-    help="how many simulated nodes there are  [default: 1]",
+    help="number of simulated nodes  [default: 1]",
 )
 @click.option(
     "--config",
@@ -54,7 +54,7 @@ _File: Final = AbsolutePath(dir_okay=False)
     metavar="file",
     cls=Option,
     section="Cluster",
-    help="nodes in groups, and objects to begin with, in YAML",
+    help="YAML file with nodes and objects to create",
 )
 @click.option(
     "--detach",
@@ -66,9 +66,10 @@ _File: Final = AbsolutePath(dir_okay=False)
 @click.argument("flags", nargs=-1, type=click.UNPROCESSED)
 def up(nodes: int | None, config: Path | None, detach: bool, flags: tuple[str, ...]) -> None:
     """Run a whole simulated cluster: server, controllers, scheduler and nodes in one process.
-    What it has stays in its --data-dir. `steersman kubeconfig` points kubectl at it.
+
+    Its data stays in --data-dir. `steersman kubeconfig` configures kubectl.
     """
-    with no_collections():  # until the cluster is ready: what is imported stays
+    with no_collections():  # until the cluster is ready: imported modules stay in memory
         _up(nodes, config, detach, flags)
 
 
@@ -84,7 +85,7 @@ def _up(nodes: int | None, config: Path | None, detach: bool, flags: tuple[str, 
 
 
 def _run_in_folder(options: Options, configuration: Configuration, own: dict[str, str], *, detach: bool) -> None:
-    """Claim the folder for the cluster, and run it there; `own` are the command's own flags that were given."""
+    """Claim the folder for the cluster, and run it; `own` are the values of the command's own flags."""
     try:
         check_files(options.data_dir)
         claimed = claim(options.data_dir)
@@ -93,8 +94,8 @@ def _run_in_folder(options: Options, configuration: Configuration, own: dict[str
     if claimed is None:
         found = _running(options.data_dir)
         down = f"`steersman down --data-dir {options.data_dir}`"
-        process = f", as process {found.pid}: {down} ends it" if found is not None and found.pid else ""
-        fail(f"a cluster or a server runs in {options.data_dir} already{process}")
+        process = f", as process {found.pid}; use {down} to end it" if found is not None and found.pid else ""
+        fail(f"a cluster or a server is already running in {options.data_dir}{process}")
     with claimed:
         if detach:
             from steersman.cli.up import detached
@@ -109,11 +110,11 @@ def _run_in_folder(options: Options, configuration: Configuration, own: dict[str
 
 
 def _configuration(nodes: int | None, config: Path | None) -> Configuration:
-    """What the command line says of the cluster. Raises OptionsError."""
+    """Return the cluster's configuration. Raises OptionsError."""
     from steersman.cluster.configuration import Configuration, ConfigurationError, NodeGroup
 
     if nodes is not None and config is not None:
-        raise OptionsError("--nodes and --config: either of them says what nodes there are")
+        raise OptionsError("--nodes and --config contradict each other: both define the nodes")
     try:
         configuration = Configuration() if config is None else Configuration.load(config)
         if nodes is not None:
@@ -127,12 +128,12 @@ def _configuration(nodes: int | None, config: Path | None) -> Configuration:
 def _run(
     options: Options, configuration: Configuration, own: dict[str, str], ready: Callable[[Address], None] | None
 ) -> None:
-    """The cluster, until it is interrupted; `ready` says that it is, by default in one line."""
+    """Run the cluster until it is interrupted; `ready` reports that it is ready, by default by one line."""
     _serve(options, own, partial(_cluster, options, configuration), ready)
 
 
 def _show(options: Options, configuration: Configuration, own: dict[str, str]) -> None:
-    """The same, with what becomes of it on the terminal."""
+    """Run the cluster until it is interrupted, and show its state on the terminal."""
     from steersman.cli.up.shown import ShownCluster
 
     nodes = sum(each.count for each in configuration.nodes)
@@ -158,7 +159,7 @@ def _serve(
 
 
 def _running(folder: Path) -> Running | None:
-    """The process that is the cluster of a folder; exits with 1 if another user could say who that is."""
+    """Return the process of a folder's cluster; exit with 1 if another user could have forged the information."""
     try:
         check_files(folder)
         return running(folder)
@@ -169,7 +170,7 @@ def _running(folder: Path) -> Running | None:
 @click.command()
 @cluster_data_dir
 def status(data_dir: Path) -> None:
-    """Say how a cluster or a server is that runs in a folder, and what is on it; exit with 1 if none answers."""
+    """Print the state of the cluster or server in a folder; exit with 1 if it does not answer."""
     found = _found(data_dir)
     from steersman.cli.up.status import look
     from steersman.client.transport import Unreachable
@@ -179,18 +180,20 @@ def status(data_dir: Path) -> None:
     try:
         lines = asyncio.run(look(data_dir, found))
     except (KubeconfigError, StatusError, TimeoutError, Unreachable) as error:
-        fail(f"process {found.pid} runs, but does not answer: {str(error) or 'it takes too long'}")
+        fail(f"process {found.pid} is running but does not answer: {str(error) or 'timed out'}")
     click.echo("\n".join(lines))
 
 
 @click.command()
 @cluster_data_dir
 def down(data_dir: Path) -> None:
-    """End a cluster or a server that runs in a folder. What it has stays in the folder; its context is taken out of
-    the kubeconfig of its user, if it is there."""
+    """End the cluster or server in a folder.
+
+    Its data stays in the folder. Its context is removed from the user's kubeconfig.
+    """
     found = _found(data_dir)
     if not found.pid:
-        fail(f"a cluster is just starting in {data_dir}, or an older version has started it: end that by itself")
+        fail(f"a cluster is starting in {data_dir}, or was started by an older version: end its process yourself")
     try:
         end(data_dir, found)
     except ProcessLookupError:
@@ -208,12 +211,12 @@ def down(data_dir: Path) -> None:
 
 def _take_out_context(folder: Path) -> None:
     for name, path in take_out(folder):
-        click.echo(f"context {name} was taken out of {path}")
+        click.echo(f"context {name} was removed from {path}")
 
 
 def _found(folder: Path) -> Running:
-    """The process that runs in a folder; ends the program if there is none."""
+    """Return the process in a folder; exit with 1 if there is none."""
     found = _running(folder)
     if found is None:
-        fail(f"no cluster runs in {folder}, and no server")
+        fail(f"no cluster or server is running in {folder}")
     return found

@@ -1,4 +1,4 @@
-"""`steersman up --detach`: the cluster in a process of its own, which outlives the command."""
+"""`steersman up --detach`: the cluster in a separate process, which outlives the command."""
 
 from __future__ import annotations
 
@@ -19,20 +19,21 @@ if TYPE_CHECKING:
     from steersman.controlplane.addresses import Address
 
 PATIENCE: Final = 60.0
-"""Seconds after which a cluster that is not ready is ended."""
+"""Seconds until a cluster that is not ready is ended."""
 _LOG: Final = "up.log"
 
 
 def log_file(folder: Path) -> Path:
-    """What the cluster of a folder has to say, if it was left running; of its present start, or its last."""
+    """Return the log file of a detached cluster; it contains the current or last run."""
     return folder / _LOG
 
 
 def detach(folder: Path, claimed: IO[str], serve: Callable[[Callable[[Address], None]], None]) -> str:
-    """Fork, and let the child serve, which calls what it is given when it is ready; return the line that says so.
+    """Fork, let the child call `serve`, and return the line with which it reports to be ready.
 
-    The claim on the folder becomes the child's. Exits with 1, and what the child said last, if it is not ready within
-    PATIENCE. An interrupt until then ends the child, too. Nothing may run in other threads yet.
+    The child takes over the claim on the folder. If it is not ready within PATIENCE, prints its last log line and exits
+    with
+    1. An interrupt before that ends the child too. The process must have no other threads yet.
     """
     log = log_file(folder)
     try:
@@ -43,7 +44,7 @@ def detach(folder: Path, claimed: IO[str], serve: Callable[[Callable[[Address], 
     sys.stdout.flush()
     sys.stderr.flush()
     hand_over(claimed)
-    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # until this process knows its child
+    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # until this process knows the child's pid
     child = os.fork()
     if child == 0:
         signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
@@ -64,15 +65,15 @@ def detach(folder: Path, claimed: IO[str], serve: Callable[[Callable[[Address], 
         line = _line(reader)
     except TimeoutError:
         os.kill(child, signal.SIGTERM)
-        fail(f"it was not ready after {PATIENCE:.0f} s: {log} says why")
+        fail(f"the cluster was not ready after {PATIENCE:.0f} s; the reason is in {log}")
     except KeyboardInterrupt:
         os.kill(child, signal.SIGTERM)
         os.waitpid(child, 0)
         raise
     if not line:
-        os.waitpid(child, 0)  # its end has closed the pipe
+        os.waitpid(child, 0)  # the pipe is closed, as the child has ended
         said = [each for each in log.read_text(errors="replace").split("\n") if each]
-        fail(said[-1].removeprefix("steersman: ") if said else f"it ended at once: {log} is empty")
+        fail(said[-1].removeprefix("steersman: ") if said else f"the cluster ended at once, and {log} is empty")
     return line
 
 
@@ -83,7 +84,7 @@ def _tell(writer: int, line: str) -> None:
 
 
 def _line(reader: int) -> str:
-    """The line that comes, or nothing if the other side ends before. Raises TimeoutError after PATIENCE."""
+    """Return the line that arrives, or "" if the other side closes the pipe. Raises TimeoutError after PATIENCE."""
     said = b""
     until = time.monotonic() + PATIENCE
     while not said.endswith(b"\n"):

@@ -1,4 +1,4 @@
-"""What a cluster is doing, in figures: its nodes and pods, and the requests that it answers."""
+"""Statistics of a cluster: nodes, pods and request rate."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class _Status(msgspec.Struct):
 
 
 class Part(msgspec.Struct):
-    """What is asked of a node or a pod: metadata, its phase or its conditions."""
+    """Members of a node or pod that are decoded."""
 
     metadata: ObjectMeta = msgspec.field(default_factory=ObjectMeta)
     status: _Status = msgspec.field(default_factory=_Status)
@@ -47,7 +47,7 @@ NODES: Final = APIResource("", "v1", "nodes", "Node", Part, namespaced=False)
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """`pods` are their numbers by phase; `requests` are those of a second."""
+    """Statistics: `pods` are counts by phase, `requests` is the number per second."""
 
     nodes: int = 0
     ready: int = 0
@@ -56,46 +56,46 @@ class Figures:
 
 
 def is_ready(node: Part) -> bool:
-    """Whether its kubelet says so."""
+    """Return True if a node's condition Ready is True."""
     return is_condition_true(node.status.conditions, "Ready")
 
 
 def phase(pod: Part | PodPart) -> str:
-    """In which phase of its life it is: Pending, Running, Succeeded, Failed, Unknown."""
+    """Return the phase of a pod: Pending, Running, Succeeded, Failed or Unknown."""
     return pod.status.phase or "Unknown"
 
 
 async def asked(client: Client, seconds: float = 1.0, trouble: Trouble | None = None) -> Figures:
-    """The figures of a cluster elsewhere: its nodes and pods, then two looks at its requests, some seconds apart.
+    """Return the statistics of another cluster, with the request rate measured over `seconds`.
 
-    `trouble` is told of the pods and warnings. Raises StatusError, Unreachable.
+    Passes pods and warning events to `trouble`. Raises StatusError, Unreachable.
     """
-    nodes = [is_ready(node) async for node in client.each(NODES)]
+    nodes = [is_ready(node) async for node in client.iterate(NODES)]
     pods: Counter[str] = Counter()
-    async for pod in client.each(TROUBLED_PODS):
+    async for pod in client.iterate(TROUBLED_PODS):
         pods[phase(pod)] += 1
         if trouble is not None:
             trouble.pod_changed(None, pod)
     if trouble is not None:
-        async for event in client.each(EVENTS, field_selector=WARNINGS):
+        async for event in client.iterate(EVENTS, field_selector=WARNINGS):
             trouble.warned(None, event)
-    before, began = _requests(await client.raw("GET", "/metrics")), time.monotonic()
+    before, began = _requests(await client.request("GET", "/metrics")), time.monotonic()
     await asyncio.sleep(seconds)
-    after, ended = _requests(await client.raw("GET", "/metrics")), time.monotonic()
-    look = 1  # the first is counted when the second is answered
+    after, ended = _requests(await client.request("GET", "/metrics")), time.monotonic()
+    look = 1  # the first request for metrics is counted in the second answer
     return Figures(len(nodes), sum(nodes), dict(pods), max(after - before - look, 0) / (ended - began))
 
 
 def _requests(metrics: bytes) -> float:
-    """The requests that were answered so far, as a scrape tells them."""
+    """Return the number of requests answered so far, from a scrape of the metrics."""
     lines = (line for line in metrics.split(b"\n") if line.startswith(REQUESTS.encode() + b"{"))
     return sum(float(line.rpartition(b" ")[2]) for line in lines)
 
 
 class Followed:
-    """The figures of a cluster as it changes, by watches: `start`, then `now` as often as one likes, then `stop`.
+    """Statistics of a cluster kept current by watches: `start`, then `now` any number of times, then `stop`.
 
-    `requests` tells how many were answered so far. `trouble` names pods and warnings.
+    `requests` returns the number of requests answered so far. `trouble` lists pods with problems, and warnings.
     """
 
     def __init__(self, client: Client, requests: Callable[[], float]) -> None:
@@ -109,15 +109,15 @@ class Followed:
         self._rate = 0.0
 
     def start(self) -> None:
-        self._informers.of(NODES).on_change(self._node_changed)
-        self._informers.of(TROUBLED_PODS).on_change(self._pod_changed)
+        self._informers.for_resource(NODES).on_change(self._node_changed)
+        self._informers.for_resource(TROUBLED_PODS).on_change(self._pod_changed)
         self._informers.start()
 
     async def stop(self) -> None:
         await self._informers.stop()
 
     def now(self) -> Figures:
-        """The figures; requests are those of a second since this was asked last, at least half a second ago."""
+        """Return the statistics; the request rate is since the previous call, or an older one within half a second."""
         moment, before = self._before
         now = time.monotonic()
         if now - moment >= 0.5:
@@ -141,14 +141,14 @@ _PHASES: Final = ("Running", "Pending", "Succeeded", "Failed", "Unknown")
 
 
 def nodes_in_words(figures: Figures) -> str:
-    """`3 ready`, `2 of 3 ready`, `none`."""
+    """Return `3 ready`, `2 of 3 ready` or `none`."""
     if not figures.nodes:
         return "none"
     return f"{figures.ready} ready" if figures.ready == figures.nodes else f"{figures.ready} of {figures.nodes} ready"
 
 
 def pods_in_words(figures: Figures) -> str:
-    """`12 running, 1 pending`, `none`."""
+    """Return `12 running, 1 pending` or `none`."""
     order: Iterable[str] = (*_PHASES, *sorted({*figures.pods} - {*_PHASES}))
     told = [f"{figures.pods[each]} {to_lower(each)}" for each in order if figures.pods.get(each)]
     return ", ".join(told) or "none"

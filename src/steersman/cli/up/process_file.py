@@ -1,7 +1,8 @@
-"""The process of a cluster: a file in its folder that the process keeps locked while it lives.
+"""The process of a cluster: a file in its folder that the process locks.
 
-The file is locked twice. `flock` goes over to a process that is forked, so that a folder is claimed without a gap. Of
-the lock of `fcntl` the kernel tells which process has it: a number in the file could be anybody's.
+The file has two locks. A lock of `flock` is inherited by a forked process, so that a claim on the folder passes to the
+child without a gap. For a lock of `fcntl` the kernel reports the process that holds it, while a number in the file
+could be forged.
 """
 
 from __future__ import annotations
@@ -27,9 +28,9 @@ _LOCK: Final = struct.Struct("@qqihh" if sys.platform == "darwin" else "@hhqqi")
 
 
 class Running(Struct, frozen=True):
-    """A process that is a cluster; `since` is when it began, in seconds of the epoch.
+    """A process that runs a cluster; `since` is its start in seconds since the epoch.
 
-    `pid` is 0 while it is not known: the process is just starting, or of a version that did not let it be known.
+    `pid` is 0 if unknown: the process is just starting, or has a version that does not set the second lock.
     """
 
     pid: int
@@ -37,10 +38,10 @@ class Running(Struct, frozen=True):
 
 
 def claim(folder: Path) -> IO[str] | None:
-    """Makes this process the cluster of a folder, until the file that is returned is closed; None if there is one.
+    """Claim a folder for this process until the returned file is closed; return None if it is claimed already.
 
-    A process that is forked keeps the claim too, once `hand_over` was called; it says with `write_pid` that it is the
-    one. Raises OSError, also for a folder or a file of another user.
+    After `hand_over` a forked process inherits the claim, and takes it over by `write_pid`. Raises OSError, also for a
+    folder or a file of another user.
     """
     make_own_folder(folder)
     file = os.fdopen(open_own(folder / _NAME, os.O_RDWR | os.O_CREAT), "r+", encoding="ascii")
@@ -49,7 +50,7 @@ def claim(folder: Path) -> IO[str] | None:
     except BlockingIOError:
         file.close()
         return None
-    if not _is_at(folder / _NAME, file):  # another process has just taken it away, with the folder
+    if not _is_at(folder / _NAME, file):  # another process has just removed it with the folder
         file.close()
         return claim(folder)
     write_pid(file)
@@ -58,8 +59,7 @@ def claim(folder: Path) -> IO[str] | None:
 
 @contextlib.contextmanager
 def new_folder_taken_back(folder: Path) -> Iterator[None]:
-    """Take a folder away at the end that was made meanwhile and holds nothing but a claim and a log: a start that has
-    failed leaves nothing behind."""
+    """Remove a folder afterwards that was created meanwhile and has only a claim and a log, after a failed start."""
     was_there, process = os.path.lexists(folder), os.getpid()
     try:
         yield
@@ -83,7 +83,7 @@ def _take_away(folder: Path) -> None:
 
 
 def _is_at(path: Path, file: IO[str]) -> bool:
-    """Return True if an open file is the one that has a name."""
+    """Return True if `path` refers to the open file."""
     try:
         return os.path.samestat(os.lstat(path), os.fstat(file.fileno()))
     except FileNotFoundError:
@@ -91,7 +91,7 @@ def _is_at(path: Path, file: IO[str]) -> bool:
 
 
 def write_pid(file: IO[str]) -> None:
-    """Says in a claimed file that it is this process. Raises OSError."""
+    """Write this process's pid to a claimed file and lock it. Raises OSError."""
     fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     file.seek(0)
     file.truncate()
@@ -100,31 +100,34 @@ def write_pid(file: IO[str]) -> None:
 
 
 def hand_over(file: IO[str]) -> None:
-    """Lets a process that is forked after this say that it is the cluster."""
+    """Release the lock that identifies this process, so that a child forked afterwards can take it."""
     fcntl.lockf(file, fcntl.LOCK_UN)
 
 
 def running(folder: Path) -> Running | None:
-    """The process that is the cluster of a folder. Raises OSError for a file that is a link, or another user's."""
+    """Return the process of a folder's cluster, or None. Raises OSError for a file that is a link, or another
+    user's.
+    """
     try:
         descriptor = open_own(folder / _NAME, os.O_RDWR)
     except (FileNotFoundError, NotADirectoryError):
         return None
     with os.fdopen(descriptor, "r+", encoding="ascii", errors="replace") as file:
         try:
-            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)  # several may look at the same time
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)  # shared, so that several processes can check concurrently
         except BlockingIOError:
             pid = _holder(file)
-            if not pid and file.read(20).strip() == str(os.getpid()):  # which the kernel does not tell of its own locks
+            # the kernel does not report a process's own locks
+            if not pid and file.read(20).strip() == str(os.getpid()):
                 pid = os.getpid()
             return Running(pid, os.fstat(file.fileno()).st_mtime)
         return None
 
 
 def end(folder: Path, found: Running) -> None:
-    """Send SIGTERM to the process that is the cluster of a folder, if that is still the one that was found.
+    """Send SIGTERM to the process of a folder's cluster, if it is still `found`.
 
-    Raises ProcessLookupError if it has gone, OSError.
+    Raises ProcessLookupError if that process has ended, and OSError.
     """
     with contextlib.ExitStack() as stack:
         if hasattr(os, "pidfd_open"):
@@ -140,7 +143,7 @@ def end(folder: Path, found: Running) -> None:
 
 
 def _holder(file: IO[str]) -> int:
-    """The process that has locked a file with fcntl(2), 0 if none has."""
+    """Return the pid of the process that holds the fcntl(2) lock of a file, or 0."""
     is_mac = sys.platform == "darwin"
     asked = (0, 0, 0, fcntl.F_WRLCK, os.SEEK_SET) if is_mac else (fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
     told = _LOCK.unpack(fcntl.fcntl(file, fcntl.F_GETLK, _LOCK.pack(*asked)))

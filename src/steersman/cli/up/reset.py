@@ -1,4 +1,4 @@
-"""`steersman reset`: a folder as it was before the first start of a cluster or a server in it."""
+"""`steersman reset`: deletes the data of a cluster or server from its folder."""
 
 from __future__ import annotations
 
@@ -17,31 +17,32 @@ from steersman.controlplane.data_files import FILE, FILES, check_files
 
 @click.command()
 @cluster_data_dir
-@click.option("--yes", is_flag=True, help="delete without a question")
+@click.option("--yes", is_flag=True, help="delete without asking")
 def reset(data_dir: Path, yes: bool) -> None:
-    """Delete what a cluster or a server has in its folder: objects, keys, certificates. The next start makes new ones,
-    and kubeconfigs of before are of no use; the context in the kubeconfig of its user is taken out.
+    """Delete the data of a cluster or server from its folder: objects, keys and certificates.
 
-    Other files in the folder stay, and so does what is stored in etcd.
+    The next start creates new ones, so that earlier kubeconfigs become useless. The context in the user's kubeconfig is
+    removed. Other files in the folder stay, as does data in etcd.
     """
     if not any(_made_in(data_dir)):
-        fail(f"there is nothing of a cluster or a server in {data_dir}")
+        fail(f"{data_dir} has no data of a cluster or server")
     if not yes:
         if not sys.stdin.isatty():
-            fail(f"--yes is needed where nobody can be asked: everything in {data_dir} would be deleted")
+            fail(f"--yes is required without a terminal, as everything in {data_dir} would be deleted")
         click.confirm(f"Delete all objects, keys and certificates in {data_dir}?", abort=True)
     try:
         check_files(data_dir)
         claimed = claim(data_dir)
         found = running(data_dir) if claimed is None else None
     except OSError as error:
-        fail(f"{data_dir} cannot be emptied: {error.strerror or error}")
+        fail(f"cannot delete data in {data_dir}: {error.strerror or error}")
     if claimed is None:
         process = f" as process {found.pid}" if found is not None and found.pid else ""
-        fail(f"a cluster or a server runs in {data_dir}{process}: `steersman down --data-dir {data_dir}` ends it")
+        down = f"`steersman down --data-dir {data_dir}`"
+        fail(f"a cluster or a server is running in {data_dir}{process}; use {down} to end it")
     with claimed:
         _delete(data_dir)
-    click.echo(f"deleted what was in {data_dir}")
+    click.echo(f"deleted the data in {data_dir}")
 
 
 def _delete(folder: Path) -> None:
@@ -53,18 +54,18 @@ def _delete(folder: Path) -> None:
     except (StorageLocked, OSError) as error:
         fail(str(error))
     for name, path in take_out(folder):
-        click.echo(f"context {name} was taken out of {path}")
+        click.echo(f"context {name} was removed from {path}")
     try:
         for each in list(_made_in(folder)):
             each.unlink()
     except OSError as error:
-        fail(f"{error.filename} cannot be deleted: {error.strerror}")
+        fail(f"cannot delete {error.filename}: {error.strerror}")
     finally:
         lock.release()
 
 
 def _made_in(folder: Path) -> Iterator[Path]:
-    """The files that starts have made in a folder."""
+    """Yield the files in a folder that a server or cluster has created."""
     try:
         found = sorted(folder.iterdir())
     except OSError:
@@ -75,6 +76,8 @@ def _made_in(folder: Path) -> Iterator[Path]:
 
 
 def _is_made(name: str) -> bool:
-    """Return True for the name of a file that a start makes. Names of locks, logs of SQLite, and files that were set
-    aside go on with `.` or `-`."""
+    """Return True if a server creates files of this name.
+
+    Locks, SQLite's logs and renamed files have such a name with a suffix after `.` or `-`.
+    """
     return any(name == each or name.startswith((f"{each}.", f"{each}-")) for each in (FILE, *FILES))

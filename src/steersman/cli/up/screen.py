@@ -1,4 +1,4 @@
-"""A few lines at the end of a terminal that are drawn again in place."""
+"""Lines at the bottom of a terminal that are redrawn in place."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import Final, NamedTuple, TextIO
 
 
 def can_redraw(out: TextIO) -> bool:
-    """Whether it is a terminal that moves its cursor, and its user has nothing against that (no-color.org)."""
+    """Return True if `out` is a terminal with cursor movement, and the user allows it (no-color.org)."""
     return out.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM", "dumb") not in ("", "dumb")
 
 
 def size_of(out: TextIO) -> tuple[int, int]:
-    """Columns and rows of a terminal as it is now, whatever the environment said of it once."""
+    """Return the terminal's current columns and rows; ignores the environment, which may be outdated."""
     try:
         columns, rows = os.get_terminal_size(out.fileno())
     except (OSError, ValueError):
@@ -22,14 +22,16 @@ def size_of(out: TextIO) -> tuple[int, int]:
 
 
 class Line(NamedTuple):
-    """A line of ASCII, and the colour of what follows its first columns: one of RED, YELLOW, GREEN, or none."""
+    """A line of ASCII, and the colour (RED, YELLOW, GREEN or none) of the text after its first `plain_columns`
+    columns.
+    """
 
     text: str
     colour: str = ""
     plain_columns: int = 0
 
     def drawn(self, width: int) -> str:
-        """The line cut at a width, with escape codes."""
+        """Return the line cut to `width` columns, with escape codes."""
         before, rest = self.text[: self.plain_columns], self.text[self.plain_columns : max(width, 0)]
         if not self.colour or not rest:
             return self.text[:width]
@@ -42,9 +44,9 @@ YELLOW: Final = "33"
 
 
 class Screen:
-    """Draws lines where it drew those before. What others write in between must come through `above`.
+    """Redraws lines in place. Other output must be written by `above`.
 
-    Lines are cut at the width that the terminal has when they are drawn.
+    Lines are cut to the terminal's width at the time of drawing.
     """
 
     def __init__(self, out: TextIO, size: Callable[[TextIO], tuple[int, int]] = size_of) -> None:
@@ -54,22 +56,22 @@ class Screen:
         self._drawn: list[Line] = []
 
     def show(self, lines: Sequence[str | Line]) -> None:
-        """Draws these lines in the place of those before."""
+        """Draw these lines in place of the previous ones."""
         self._wanted = [Line(each) if isinstance(each, str) else each for each in lines]
         self._write("")
 
     def redraw(self) -> None:
-        """Draws the same lines again: the terminal has another size."""
+        """Draw the same lines again, after the terminal's size has changed."""
         self._write("")
 
     def above(self, text: str) -> None:
-        """Writes text that stays, above the lines."""
+        """Write permanent text above the lines."""
         self._write(text)
 
     def _write(self, text: str) -> None:
         columns, rows = self._size(self._out)
         width = max(columns - 1, 1)
-        # A terminal that has become narrower since has broken the longer of its lines.
+        # A terminal that has become narrower has wrapped the longer lines.
         up = sum(-(-len(line.text) // columns) or 1 for line in self._drawn)
         parts = [f"\x1b[{min(up, rows)}F" if up else "", "\x1b[J", text]
         if text and not text.endswith("\n"):
@@ -81,7 +83,7 @@ class Screen:
 
 
 class Above:
-    """A stream whose text is written above the lines of a screen; for logs."""
+    """Text stream that writes above the lines of a screen; for logs."""
 
     def __init__(self, screen: Screen) -> None:
         self._screen = screen
@@ -94,4 +96,4 @@ class Above:
         return len(text)
 
     def flush(self) -> None:
-        """Whole lines are written at once."""
+        """Do nothing: complete lines are written at once."""

@@ -1,4 +1,4 @@
-"""A cluster whose start and life are shown on a terminal."""
+"""A cluster whose state is shown on a terminal."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ if TYPE_CHECKING:
 
 _EVERY: Final = 0.5
 _OFTEN: Final = 0.1
-"""Seconds between two looks: while it runs, and while it starts."""
+"""Seconds between two updates: while the cluster runs, and while it starts."""
 _TITLE: Final = 11
 """Columns of the titles of lines."""
 _WATCHER: Final = UserInfo("steersman:view", groups=("system:masters",))
 
 
 class ShownCluster:
-    """A cluster, and lines on a terminal that say what becomes of it."""
+    """A cluster, and the lines on a terminal that show its state."""
 
     def __init__(self, make: Callable[[], Cluster], nodes: int) -> None:
-        """`make` is called once something can be shown; `nodes` are those that are to be there."""
+        """Store the settings: `make` is called by `start`; `nodes` is the expected number of nodes."""
         self._make = make
         self._cluster: Cluster | None = None
         self._wanted = nodes
@@ -45,7 +45,7 @@ class ShownCluster:
         self._drawing = Periodic("view of the cluster", self._draw_anew, self._pause, is_upkeep=False)
 
     async def start(self) -> Address:
-        """Starts the cluster. Raises what its start raises, below what was shown last."""
+        """Start the cluster. Raises the errors of its start."""
         loop = asyncio.get_running_loop()
         loop.add_signal_handler(signal.SIGWINCH, self._screen.redraw)
         for handler in logging.getLogger().handlers:
@@ -62,13 +62,13 @@ class ShownCluster:
             raise
 
     def ready(self, address: Address) -> None:
-        """From now on it is shown as running."""
+        """Show the cluster as running from now on."""
         self._address = address
-        self._screen.above(f"kubectl    export KUBECONFIG={address.kubeconfig}")  # whole, so that it can be copied
+        self._screen.above(f"kubectl    export KUBECONFIG={address.kubeconfig}")  # never cut, for copying
         self._draw()
 
     async def stop(self) -> None:
-        """Ends the cluster; what it was last stays on the terminal."""
+        """Stop the cluster; the last lines stay on the terminal."""
         self._ending = True
         self._draw()
         await self._end()
@@ -91,7 +91,7 @@ class ShownCluster:
         return _OFTEN if self._address is None else _EVERY
 
     def _follow(self) -> None:
-        """Begins to, once there is a server that answers."""
+        """Start the statistics once the server answers."""
         server = None if self._cluster is None else self._cluster.plane.server
         if self._cluster is None or self._followed is not None or server is None or not server.lifecycle.serving:
             return
@@ -111,14 +111,14 @@ class ShownCluster:
 
 
 def starting(figures: Figures, nodes: int, *, served: bool) -> str:
-    """The line that is shown until the cluster is ready."""
+    """Return the line that is shown until the cluster is ready."""
     if not served:
         return "starting: the API server"
     return f"starting: controllers, scheduler, nodes ({figures.ready} of {nodes} ready)"
 
 
 def view(figures: Figures, address: Address, seconds: float, trouble: Trouble | None = None) -> list[Line]:
-    """The lines that are shown while it runs: figures, pods that are in trouble and why, the last warnings."""
+    """Return the lines of a running cluster: statistics, pods with problems and the reasons, and the last warnings."""
     lines = [
         *_part("steersman", [f"{address.url}, up {in_words(seconds)}, {figures.requests:.0f} requests a second"]),
         *_part("nodes", [nodes_in_words(figures)], GREEN if figures.ready == figures.nodes else YELLOW),
@@ -132,5 +132,5 @@ def view(figures: Figures, address: Address, seconds: float, trouble: Trouble | 
 
 
 def _part(title: str, texts: Sequence[str], colour: str = "") -> list[Line]:
-    """Lines with their title before the first one."""
+    """Return lines with the title in front of the first one."""
     return [Line(f"{'' if number else title:<{_TITLE}}{text}", colour, _TITLE) for number, text in enumerate(texts)]

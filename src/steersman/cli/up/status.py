@@ -1,4 +1,4 @@
-"""`steersman status`: how a cluster is, by its API."""
+"""`steersman status`: the state of a cluster, from its API."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _TITLE: Final = 12
 
 
 async def look(folder: Path, process: Running) -> list[str]:
-    """What there is to say, a line each. Raises KubeconfigError, StatusError, TimeoutError, Unreachable."""
+    """Return lines about a cluster. Raises KubeconfigError, StatusError, TimeoutError, Unreachable."""
     kubeconfig = folder / "admin.kubeconfig"
     endpoint = load_kubeconfig(kubeconfig)
     trouble = Trouble()
@@ -49,5 +49,5 @@ async def look(folder: Path, process: Running) -> list[str]:
 
 
 def _part(title: str, texts: Sequence[str]) -> list[str]:
-    """Lines with their title before the first one."""
+    """Return lines with the title in front of the first one."""
     return [f"{'' if number else title:<{_TITLE}}{text}" for number, text in enumerate(texts)]

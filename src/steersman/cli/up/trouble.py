@@ -1,4 +1,4 @@
-"""Pods that are pending or failed with the reasons, and the last warnings: named in the view of a cluster."""
+"""Problems of a cluster: pods that are pending or failed, with the reasons, and the last warnings."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from steersman.client.informer import Informers, Key, key_of
 _SHOWN_PODS: Final = 5
 _SHOWN_WARNINGS: Final = 5
 _LONGEST: Final = 300
-"""Characters of a message that are kept."""
+"""Limit of a message in characters."""
 _USUAL: Final = frozenset({"", "ContainerCreating", "PodInitializing"})
-"""Reasons for which a container waits at every start."""
+"""Reasons for waiting that every starting container has."""
 WARNINGS: Final = "type=Warning"
-"""The selector of events that are warnings."""
+"""Field selector of warning events."""
 FAILED: Final = "Failed"
 PENDING: Final = "Pending"
 
@@ -57,7 +57,7 @@ class _Status(msgspec.Struct):
 
 
 class PodPart(msgspec.Struct):
-    """The parts of a pod that are asked for: its metadata, its phase, and reasons for it."""
+    """Members of a pod that are decoded."""
 
     metadata: ObjectMeta = msgspec.field(default_factory=ObjectMeta)
     status: _Status = msgspec.field(default_factory=_Status)
@@ -76,7 +76,7 @@ class _Series(msgspec.Struct):
 
 
 class WarningPart(msgspec.Struct):
-    """The parts of an event that are asked for."""
+    """Members of an event that are decoded."""
 
     metadata: ObjectMeta = msgspec.field(default_factory=ObjectMeta)
     reason: str = ""
@@ -94,32 +94,32 @@ EVENTS: Final = APIResource("", "v1", "events", "Event", WarningPart)
 
 
 class Trouble:
-    """Pods in trouble and the last warnings of a cluster, told of by informers (`follow`) or one by one."""
+    """Pods with problems and the last warnings of a cluster, from informers (`follow`) or single calls."""
 
     def __init__(self) -> None:
         self._pods: dict[str, dict[Key, str]] = {FAILED: {}, PENDING: {}}
         self._warnings: dict[Key, tuple[str, str]] = {}
-        """The time and the text of each, the latest first."""
+        """Time and text of each warning by event, the latest first."""
 
     def follow(self, informers: Informers) -> None:
-        """Keep up with the pods and warnings of informers."""
-        informers.of(PODS).on_change(self.pod_changed)
-        informers.of(EVENTS, field_selector=WARNINGS).on_change(self.warned)
+        """Subscribe to the pods and warning events of informers."""
+        informers.for_resource(PODS).on_change(self.pod_changed)
+        informers.for_resource(EVENTS, field_selector=WARNINGS).on_change(self.warned)
 
     def failed(self) -> list[str]:
-        """Pods that have failed or cannot run, with the reason: the first few, then how many more there are."""
+        """Return lines about pods that have failed or cannot run; after the first few only their number."""
         return list(_first(self._pods[FAILED]))
 
     def pending(self) -> list[str]:
-        """Pods that have not begun to run, told in this way too."""
+        """Return lines about pods that are not started yet; after the first few only their number."""
         return list(_first(self._pods[PENDING]))
 
     def warnings(self) -> list[str]:
-        """The last warnings, the latest first."""
+        """Return the last warnings, the latest first."""
         return [f"{time[11:19]} {text}" for time, text in self._warnings.values()]
 
     def pod_changed(self, old: PodPart | None, new: PodPart | None) -> None:
-        """Take a pod as it is now, None once it is gone."""
+        """Update a pod; `new` is None after its deletion."""
         pod = new or old
         assert pod is not None
         kind, why = ("", "") if new is None else trouble_of(new)
@@ -130,7 +130,7 @@ class Trouble:
                 found.pop(key_of(pod), None)
 
     def warned(self, old: WarningPart | None, new: WarningPart | None) -> None:
-        """Take a warning that has come, or has come again."""
+        """Add a new or repeated warning event."""
         if new is None:
             return
         place = new.object
@@ -143,19 +143,19 @@ class Trouble:
 
 
 def _time_of(warning: WarningPart) -> str:
-    """Return when a warning came last, as text."""
+    """Return the time of a warning's last occurrence, as text."""
     series = warning.series.last if warning.series is not None else None
     return max(each or "" for each in (series, warning.last_timestamp, warning.event_time))
 
 
 def trouble_of(pod: PodPart) -> tuple[str, str]:
-    """Return Failed or Pending with the reason for a pod that is in trouble, and nothing for any other one."""
+    """Return Failed or Pending and the reason for a pod with a problem; ("", "") for others."""
     status = pod.status
     waiting, ended = _worst(status)
     if status.phase == FAILED:
         own = ": ".join(filter(None, (status.reason, status.message)))
-        return FAILED, plain(own or ended or "no reason is told")
-    if waiting:  # its phase may be Running all the same
+        return FAILED, plain(own or ended or "no reason given")
+    if waiting:  # the phase may be Running nevertheless
         return FAILED, plain(waiting)
     if status.phase not in (PENDING, ""):
         return "", ""
@@ -165,11 +165,11 @@ def trouble_of(pod: PodPart) -> tuple[str, str]:
     if unscheduled is not None:
         return PENDING, plain(": ".join(filter(None, (unscheduled.reason, unscheduled.message))))
     usual = next((each.state.waiting.reason for each in status.containers if each.state.waiting is not None), "")
-    return PENDING, plain(usual or status.message or "it has no node yet")
+    return PENDING, plain(usual or status.message or "not assigned to a node yet")
 
 
 def _worst(status: _Status) -> tuple[str, str]:
-    """Return why a container waits that should not, and how one has ended badly."""
+    """Return the reason of the first abnormally waiting container, and of the first one that failed."""
     waiting = ended = ""
     for each in (*status.init, *status.containers):
         state = each.state
@@ -188,5 +188,5 @@ def _first(found: dict[Key, str]) -> Iterator[str]:
 
 
 def plain(text: str) -> str:
-    """Return text that a terminal shows as it is: users write reasons and messages, and could write escape codes."""
+    """Return text with control characters replaced: users write reasons and messages, and could send escape codes."""
     return "".join(each if " " <= each <= "~" else "?" for each in " ".join(text[:_LONGEST].split()))

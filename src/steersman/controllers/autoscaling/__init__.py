@@ -1,1 +1,1 @@
-"""Scales workloads by what is measured of them (pkg/controller/podautoscaler)."""
+"""Controller of HorizontalPodAutoscalers (pkg/controller/podautoscaler)."""

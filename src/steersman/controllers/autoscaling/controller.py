@@ -1,4 +1,4 @@
-"""HorizontalPodAutoscalers: measure, decide, scale (pkg/controller/podautoscaler/horizontal.go).
+"""Reconciliation of HorizontalPodAutoscalers: measure, decide, scale (pkg/controller/podautoscaler/horizontal.go).
 
 Feature gates are those of 1.36: HPAConfigurableTolerance is on, HPAScaleToZero is off.
 """
@@ -24,7 +24,7 @@ from steersman.api.core.v1 import Pod
 from steersman.client.api_resource import APIResource
 from steersman.client.errors import is_conflict
 from steersman.client.events import reference
-from steersman.client.informer import Key, either, key_of
+from steersman.client.informer import Key, key_of, new_or_old
 from steersman.client.resources import HORIZONTAL_POD_AUTOSCALERS, PODS
 from steersman.client.transport import Unreachable
 from steersman.controllers.autoscaling import history
@@ -34,7 +34,7 @@ from steersman.controllers.autoscaling.metrics import MetricsClient
 from steersman.controllers.autoscaling.replicas import NoProposal, Readiness, Tolerances
 from steersman.controllers.autoscaling.selectors import Selectors
 from steersman.controllers.autoscaling.targets import Mapper, get_scale, group_of, put_scale
-from steersman.controllers.controller import Controller, Surroundings
+from steersman.controllers.controller import Controller, ControllerDependencies
 from steersman.machinery.codec.serializer import deep_copy
 from steersman.machinery.errors.status import StatusError
 from steersman.machinery.selectors import labels
@@ -46,12 +46,12 @@ from steersman.machinery.values.quantity import parse
 logger = logging.getLogger(__name__)
 
 _TRIES: Final = 5
-"""How often a scale is written that others write too (client-go retry.DefaultRetry)."""
+"""Most attempts to write a scale after conflicts (client-go retry.DefaultRetry)."""
 _WAIT: Final = 0.01
 
 
 class _Wanted(NamedTuple):
-    """What metrics have come to; `error` tells of those that have not."""
+    """Replicas that the metrics ask for, the name of the decisive metric, and errors of other metrics."""
 
     replicas: int
     name: str
@@ -59,7 +59,7 @@ class _Wanted(NamedTuple):
 
 
 class _Pass(Struct):
-    """One look at an autoscaler: `hpa` is a copy, which the status is made in."""
+    """One reconciliation of an autoscaler; `hpa` is a copy whose status is being built."""
 
     key: Key
     hpa: HorizontalPodAutoscaler
@@ -75,20 +75,22 @@ class _Pass(Struct):
 
 
 class _Failed(Exception):
-    """A look that came to nothing; what it is about was told already."""
+    """The reconciliation failed. Status and events report the reason already."""
 
 
 class HorizontalPodAutoscalerController(Controller[Key]):
-    """A key is namespace and name of an autoscaler, which is looked at once each period, whatever comes of it."""
+    """Reconciles autoscalers, each once in a sync period even after errors. A key is the namespace and name of an
+    autoscaler.
+    """
 
     name = "horizontal-pod-autoscaler-controller"
     account = "horizontal-pod-autoscaler"
 
-    def __init__(self, given: Surroundings) -> None:
-        super().__init__(given)
-        self._settings = given.settings.autoscaling
-        self._hpas = self.informers.of(HORIZONTAL_POD_AUTOSCALERS)
-        self._pods = self.informers.of(PODS)
+    def __init__(self, dependencies: ControllerDependencies) -> None:
+        super().__init__(dependencies)
+        self._settings = dependencies.settings.autoscaling
+        self._hpas = self.informers.for_resource(HORIZONTAL_POD_AUTOSCALERS)
+        self._pods = self.informers.for_resource(PODS)
         self._mapper = Mapper(self.client)
         self._metrics = MetricsClient(self.client, self._mapper)
         self._selectors = Selectors()
@@ -96,7 +98,7 @@ class HorizontalPodAutoscalerController(Controller[Key]):
         self._hpas.on_change(self._changed)
 
     def _changed(self, old: HorizontalPodAutoscaler | None, new: HorizontalPodAutoscaler | None) -> None:
-        key = key_of(either(old, new))
+        key = key_of(new_or_old(old, new))
         if new is None:
             self._selectors.remove(key)
             self._histories.pop(key, None)
@@ -120,7 +122,7 @@ class HorizontalPodAutoscalerController(Controller[Key]):
         this = _Pass(key, hpa, known.status, self._histories.setdefault(key, History()))
         this.resource, scale = await self._scale_of(this)
         current = scale.spec.replicas
-        this.history.begin(current, times.moment())
+        this.history.begin(current, times.unix_now())
         wanted, reason, failed = await self._decide(this, scale)
         if wanted is None:
             wanted = current
@@ -132,7 +134,7 @@ class HorizontalPodAutoscalerController(Controller[Key]):
         if failed:
             raise _Failed(failed)
 
-    # What is scaled
+    # Scale of the target
 
     async def _scale_of(self, this: _Pass) -> tuple[APIResource[Any], Scale]:
         target, namespace = this.hpa.spec.scale_target_ref, this.key[0]
@@ -163,7 +165,7 @@ class HorizontalPodAutoscalerController(Controller[Key]):
         text = f"the HPA controller was able to update the target scale to {wanted}"
         _set_condition(this, "AbleToScale", "True", "SucceededRescale", text)
         self._say(this, "Normal", "SuccessfulRescale", f"New size: {wanted}; reason: {reason}")
-        this.history.scaled(this.hpa.spec.behavior, current, wanted, times.moment())
+        this.history.scaled(this.hpa.spec.behavior, current, wanted, times.unix_now())
 
     async def _write_scale(self, this: _Pass, scale: Scale, wanted: int) -> None:
         assert this.resource is not None
@@ -179,10 +181,10 @@ class HorizontalPodAutoscalerController(Controller[Key]):
             await asyncio.sleep(_WAIT)
             scale = await get_scale(self.client, this.resource, scale.metadata.namespace, scale.metadata.name)
 
-    # How many are wanted
+    # Desired number of replicas
 
     async def _decide(self, this: _Pass, scale: Scale) -> tuple[int | None, str, str]:
-        """How many replicas there are to be (None: as many as there are), why, and which metrics have failed."""
+        """Return the desired replicas (None for no change), the reason, and the errors of metrics."""
         current, most = scale.spec.replicas, this.hpa.spec.max_replicas
         if current == 0:
             text = "scaling is disabled since the replica count of the target is zero"
@@ -200,7 +202,7 @@ class HorizontalPodAutoscalerController(Controller[Key]):
         return (None if allowed == current else allowed), reason, found.error
 
     def _allowed_by_rules(self, this: _Pass, wanted: int, bounds: Bounds) -> int:
-        rules, now = this.hpa.spec.behavior, times.moment()
+        rules, now = this.hpa.spec.behavior, times.unix_now()
         if rules is None:
             stable = this.history.stabilized(wanted, self._settings.downscale_stabilization, now)
             reason, message = "ScaleDownStabilized", history.HIGHER
@@ -219,7 +221,7 @@ class HorizontalPodAutoscalerController(Controller[Key]):
         return allowed.replicas
 
     async def _measure(self, this: _Pass, scale: Scale) -> _Wanted:
-        """The most that any metric asks for. Raises _Failed where nothing can be said, which the status tells."""
+        """Return the largest number of replicas that any metric asks for. Raises _Failed after updating the status."""
         try:
             selector = self._selector(this, scale.status.selector)
         except NoProposal as error:
@@ -232,7 +234,7 @@ class HorizontalPodAutoscalerController(Controller[Key]):
             lambda: self._selected(this.key[0], selector),
         )
         readiness = Readiness(
-            times.moment(), self._settings.cpu_initialization_period, self._settings.initial_readiness_delay
+            times.unix_now(), self._settings.cpu_initialization_period, self._settings.initial_readiness_delay
         )
         evaluation = Evaluation(self._metrics, of, self._tolerances(this.hpa), readiness)
         specs = this.hpa.spec.metrics
@@ -278,10 +280,12 @@ class HorizontalPodAutoscalerController(Controller[Key]):
             usual if down is None else parse(down).as_float(), usual if up is None else parse(up).as_float()
         )
 
-    # Its pods
+    # Pods of the target
 
     def _selector(self, this: _Pass, text: str) -> Selector:
-        """The selector of a target, of which no other autoscaler selects a pod. Raises NoProposal."""
+        """Return the selector of a target. Raises NoProposal for a bad one, and if another autoscaler selects one of
+        its pods.
+        """
         if not text:
             self._say(this, "Warning", "SelectorRequired", "selector is required")
             why = "the HPA target's scale is missing a selector"
@@ -311,10 +315,10 @@ class HorizontalPodAutoscalerController(Controller[Key]):
     def _selected(self, namespace: str, selector: Selector) -> Sequence[Pod]:
         return [pod for pod in self._pods.list(namespace) if selector.matches(pod.metadata.labels)]
 
-    # What is told
+    # Status and events
 
     async def _write(self, this: _Pass) -> None:
-        """Writes the status if it has changed. Raises StatusError, Unreachable."""
+        """Update the status if it has changed. Raises StatusError, Unreachable."""
         if this.hpa.status == this.before:
             return
         try:
@@ -324,7 +328,7 @@ class HorizontalPodAutoscalerController(Controller[Key]):
             raise
 
     async def _write_somehow(self, this: _Pass) -> None:
-        """The same where another failure counts."""
+        """Update the status, and only log errors, because an earlier error is reported."""
         try:
             await self._write(this)
         except (StatusError, Unreachable) as error:

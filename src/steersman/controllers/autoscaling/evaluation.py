@@ -1,4 +1,4 @@
-"""What one metric of an autoscaler asks for: measured, held against its target, with the status that tells of it."""
+"""Evaluation of one metric of an autoscaler: measurement, proposed replicas, and its status."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ from steersman.machinery.errors.field import quote
 from steersman.machinery.selectors import labels
 from steersman.machinery.selectors.labels import SelectorError
 from steersman.machinery.values.quantity import BINARY_SI, DECIMAL_SI, Quantity, parse
-from steersman.work.yielding import unhurried
+from steersman.work.yielding import time_sliced
 
 _AT_ONCE: Final = 500
-"""Pods that are looked at between two looks at the clock."""
+"""Pods that are processed between two checks of the time slice."""
 
 
 class Evaluated(NamedTuple):
-    """A number of replicas, what it comes from in words, and what the status says."""
+    """Proposed replicas, the name of the metric for messages, and its status."""
 
     replicas: int
     name: str
@@ -55,8 +55,10 @@ class Evaluated(NamedTuple):
 
 
 class MetricFailed(Exception):
-    """A metric has nothing to say. The text is that of the error as a whole; `reason` and `why` are a condition's and
-    an event's."""
+    """The evaluation of a metric failed.
+
+    The text is that of the combined error; `reason` and `why` are for a condition and an event.
+    """
 
     def __init__(self, text: str, reason: str, why: str) -> None:
         super().__init__(text)
@@ -65,7 +67,7 @@ class MetricFailed(Exception):
 
 
 class Scaled(Struct, frozen=True):
-    """What is scaled: its replicas, wanted and counted, and its pods."""
+    """The scaled object: its desired and actual replicas, and its pods."""
 
     namespace: str
     wanted: int
@@ -75,7 +77,7 @@ class Scaled(Struct, frozen=True):
 
 
 class Evaluation:
-    """Of the metrics of one autoscaler at one time."""
+    """Evaluates the metrics of one autoscaler at one moment."""
 
     def __init__(self, client: MetricsClient, of: Scaled, tolerances: Tolerances, readiness: Readiness) -> None:
         self._client = client
@@ -84,7 +86,7 @@ class Evaluation:
         self._readiness = readiness
 
     async def evaluate(self, spec: MetricSpec) -> Evaluated:
-        """What a metric asks for. Raises MetricFailed."""
+        """Return the proposal of a metric. Raises MetricFailed."""
         if spec.type == "Object" and spec.object is not None:
             return await self._object(spec.object)
         if spec.type == "Pods" and spec.pods is not None:
@@ -145,15 +147,15 @@ class Evaluation:
             wanted = Target(_milli(target.average_value))
         else:
             requests: dict[str, int] = {}
-            async for part in unhurried(_parts(pods)):
+            async for part in time_sliced(_parts(pods)):
                 requests |= replicas.requests_of(part, container, name)
             wanted = UtilizationTarget(target.average_utilization or 0, requests)
         return replicas.of_pods(of.wanted, counted, wanted, self._tolerances, grouped)
 
     async def _grouped(self, pods: Sequence[Pod], metrics: dict[str, PodMetric], resource: str) -> Group:
-        """The pods by what can be said of them; others have their turn meanwhile."""
+        """Return the pods grouped by readiness and metrics, in time slices."""
         found: list[Group] = []
-        async for part in unhurried(_parts(pods)):
+        async for part in time_sliced(_parts(pods)):
             found.append(replicas.group(part, metrics, resource, self._readiness))
         return replicas.merged(found)
 
@@ -292,7 +294,7 @@ def _selector(selector: LabelSelector | None) -> str:
 
 
 def as_go(selector: LabelSelector | None) -> str:
-    """A selector as Go prints it: it is in names of metrics and in errors."""
+    """Return a selector as Go prints it, for names of metrics and errors."""
     if selector is None:
         return "nil"
     pairs: dict[str, Any] = dict(selector.match_labels)

@@ -1,4 +1,4 @@
-"""What an autoscaler has recommended and done lately, and how fast it may go (horizontal.go, its normalization).
+"""Recent recommendations and scalings of an autoscaler, and the limits that follow from them (horizontal.go).
 
 Times are in seconds since 1970.
 """
@@ -15,7 +15,7 @@ from steersman.api.autoscaling.v2 import HorizontalPodAutoscalerBehavior, HPASca
 
 _FASTEST: Final = 2.0
 _AT_LEAST: Final = 4
-"""Without a behaviour: to twice as many at once, or to four."""
+"""Limit of a scale-up without a behavior: twice the current number of replicas, or four."""
 
 LOWER: Final = "recent recommendations were lower than current one, applying the lowest recent recommendation"
 HIGHER: Final = "recent recommendations were higher than current one, applying the highest recent recommendation"
@@ -27,7 +27,7 @@ _TOO_FAST_DOWN: Final = ("ScaleDownLimit", "the desired replica count is decreas
 
 
 class Limited(NamedTuple):
-    """A number of replicas, with the reason and message of a condition about it."""
+    """Allowed number of replicas, with the reason and message of a condition."""
 
     replicas: int
     reason: str
@@ -35,7 +35,7 @@ class Limited(NamedTuple):
 
 
 class Bounds(NamedTuple):
-    """What an autoscaler allows, and the number of replicas that there is."""
+    """Current, least and most replicas of an autoscaler."""
 
     current: int
     least: int
@@ -43,33 +43,33 @@ class Bounds(NamedTuple):
 
 
 class _Change(NamedTuple):
-    """So many replicas, recommended, added or taken away, at that time."""
+    """Number of replicas that were recommended, added or removed, and the time."""
 
     replicas: int
     at: float
 
 
 class History(Struct):
-    """Of one autoscaler. Old entries are overwritten, so that there are no more than a window has."""
+    """History of one autoscaler. New entries overwrite expired ones, so that the lists stay short."""
 
     recommendations: list[_Change] = field(default_factory=list)
     added: list[_Change] = field(default_factory=list)
     removed: list[_Change] = field(default_factory=list)
 
     def begin(self, replicas: int, now: float) -> None:
-        """Takes the number that there is for the first recommendation."""
+        """Record the current number of replicas as the first recommendation."""
         if not self.recommendations:
             self.recommendations.append(_Change(replicas, now))
 
     def stabilized(self, wanted: int, window: float, now: float) -> int:
-        """The highest recommendation of the last `window` seconds, with this one, which is kept."""
+        """Record a recommendation, and return the highest one of the last `window` seconds."""
         cutoff = now - window
         highest = max((each.replicas for each in self.recommendations if each.at >= cutoff), default=wanted)
         self._recommend(_Change(wanted, now), lambda each: each.at < cutoff)
         return max(highest, wanted)
 
     def stabilized_by(self, rules: HorizontalPodAutoscalerBehavior, wanted: int, current: int, now: float) -> Limited:
-        """The number nearest to the current one that the windows of both directions allow."""
+        """Record a recommendation, and return the one nearest to `current` that the windows of both directions allow."""
         up, down = _both(rules)
         up_cutoff = now - (up.stabilization_window_seconds or 0)
         down_cutoff = now - (down.stabilization_window_seconds or 0)
@@ -82,7 +82,7 @@ class History(Struct):
         return Limited(replicas, "ScaleDownStabilized", HIGHER)
 
     def scaled(self, rules: HorizontalPodAutoscalerBehavior | None, before: int, after: int, now: float) -> None:
-        """Keeps what was done, as far as rules look back."""
+        """Record a scaling, for the periods of the policies."""
         if rules is None:
             return
         up, down = _both(rules)
@@ -91,7 +91,7 @@ class History(Struct):
         _put(changes, _Change(abs(after - before), now), lambda each: each.at < now - longest)
 
     def limited_by(self, rules: HorizontalPodAutoscalerBehavior, wanted: int, bounds: Bounds, now: float) -> Limited:
-        """The number that the policies of the direction allow."""
+        """Return the number of replicas that the policies of the direction allow."""
         up, down = _both(rules)
         current, least, most = bounds
         if wanted > current:
@@ -105,7 +105,7 @@ class History(Struct):
         return Limited(wanted, *_WITHIN)
 
     def _starts(self, rules: HPAScalingRules, current: int, now: float) -> list[int]:
-        """How many replicas there were at the beginning of each policy's period."""
+        """Return the number of replicas at the start of each policy's period."""
         return [
             current - _within(self.added, now - each.period_seconds) + _within(self.removed, now - each.period_seconds)
             for each in rules.policies or ()
@@ -116,7 +116,7 @@ class History(Struct):
 
 
 def limited(wanted: int, bounds: Bounds) -> Limited:
-    """The number that is allowed without a behaviour."""
+    """Return the number of replicas that is allowed without a behavior."""
     current, least, most = bounds
     fastest = int(max(_FASTEST * current, _AT_LEAST))
     if wanted < least:
@@ -127,7 +127,7 @@ def limited(wanted: int, bounds: Bounds) -> Limited:
 
 
 class _Direction(NamedTuple):
-    """How a policy changes a number, and which of several results is the largest and the smallest change."""
+    """Direction of scaling: functions that apply a policy, and that select the largest and the smallest change."""
 
     by_pods: Callable[[int, int], int]
     by_percent: Callable[[int, int], int]
@@ -156,7 +156,7 @@ def _limit(rules: HPAScalingRules, current: int, starts: Sequence[int], directio
 
 
 def _both(rules: HorizontalPodAutoscalerBehavior) -> tuple[HPAScalingRules, HPAScalingRules]:
-    """The rules of both directions, which the server's defaults have filled in."""
+    """Return the rules for scaling up and down; the server's defaults have filled them in."""
     return rules.scale_up or HPAScalingRules(), rules.scale_down or HPAScalingRules()
 
 
@@ -165,7 +165,7 @@ def _within(changes: Sequence[_Change], cutoff: float) -> int:
 
 
 def _put(changes: list[_Change], change: _Change, is_old: Callable[[_Change], bool]) -> None:
-    """Puts a change in the place of the last old one, or behind all."""
+    """Store a change in place of the last expired one, or at the end."""
     for index in reversed(range(len(changes))):
         if is_old(changes[index]):
             changes[index] = change

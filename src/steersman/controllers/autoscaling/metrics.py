@@ -1,4 +1,4 @@
-"""What is measured, asked of the metrics APIs (podautoscaler/metrics/client.go, k8s.io/metrics/pkg/client)."""
+"""Client of the metrics APIs (podautoscaler/metrics/client.go, k8s.io/metrics/pkg/client)."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from steersman.machinery.errors.status import CAUSE_UNEXPECTED_SERVER_RESPONSE, 
 from steersman.machinery.values import times
 from steersman.machinery.values.durations import DurationError, parse_duration
 from steersman.machinery.values.quantity import Quantity, QuantityError
-from steersman.work.yielding import unhurried
+from steersman.work.yielding import time_sliced
 
 _MINUTE: Final = 60.0
 _VERSION_GOOD_FOR: Final = 30.0
@@ -41,28 +41,28 @@ T = TypeVar("T")
 
 
 class _Items(msgspec.Struct):
-    """A list whose objects are decoded a few at a time, as there may be thousands."""
+    """A list whose objects are decoded in time slices, as it may have thousands."""
 
     items: list[msgspec.Raw] | None = None
 
 
 class MetricsClient:
-    """Asks one server. All methods raise NoProposal, with upstream's words for what could not be had."""
+    """Requests metrics from one server. All methods raise NoProposal with upstream's texts."""
 
     def __init__(self, client: Client, mapper: Mapper) -> None:
         self._client = client
         self._mapper = mapper
         self._version: tuple[float, str] | None = None
-        """Which version of custom metrics is asked, and since when."""
+        """Time of the last discovery, and the preferred version of custom metrics."""
 
     async def of_resource(self, namespace: str, selector: str, resource: str, container: str) -> dict[str, PodMetric]:
-        """Usage of pods by their names; of one container if it is named."""
-        asked = self._client.raw("GET", POD_METRICS.path(namespace) + _query(labelSelector=selector))
+        """Return the usage of a resource by pods or by one container of them, by the pods' names."""
+        asked = self._client.request("GET", POD_METRICS.path(namespace) + _query(labelSelector=selector))
         found = _decoded("resource", _Items, await _answer("resource", asked, "pods.metrics.k8s.io"))
         if not found.items:
             raise NoProposal("no metrics returned from resource metrics API")
         values: dict[str, PodMetric] = {}
-        async for raw in unhurried(found.items):
+        async for raw in time_sliced(found.items):
             each = _decoded("resource", PodMetrics, bytes(raw))
             value = _usage(each, resource, container)
             if value is not None:
@@ -70,7 +70,7 @@ class MetricsClient:
         return values
 
     async def of_pods(self, namespace: str, selector: str, metric: str, metric_selector: str) -> dict[str, PodMetric]:
-        """A custom metric of pods by their names."""
+        """Return a custom metric of pods, by their names."""
         query = _query(labelSelector=selector, metricLabelSelector=metric_selector)
         found = await self._custom(namespace, "", "Pod", "*", metric, query)
         if not found.items:
@@ -84,7 +84,7 @@ class MetricsClient:
     async def of_object(
         self, namespace: str, of: CrossVersionObjectReference, metric: str, metric_selector: str
     ) -> int:
-        """A custom metric of an object."""
+        """Return a custom metric of an object."""
         try:
             group = group_of(of.api_version)
         except NoProposal:
@@ -97,9 +97,9 @@ class MetricsClient:
         return _milli(found.items[0].value)
 
     async def external(self, namespace: str, metric: str, selector: str) -> Sequence[int]:
-        """The values of an external metric."""
+        """Return the values of an external metric."""
         path = f"/apis/{EXTERNAL_METRICS}/v1beta1/namespaces/{_part(namespace)}/{_part(metric)}"
-        asked = self._client.raw("GET", path + _query(labelSelector=selector))
+        asked = self._client.request("GET", path + _query(labelSelector=selector))
         body = await _answer("external", asked, f"{metric}.{EXTERNAL_METRICS}")
         found = _decoded("external", ExternalMetricValueList, body)
         if not found.items:
@@ -121,18 +121,18 @@ class MetricsClient:
                 raise NoProposal(f"unable to fetch metrics from custom metrics API: {text}") from None
             plural = f"{found.plural}.{found.group}" if found.group else found.plural
             path = f"namespaces/{_part(namespace)}/{_part(plural)}/{_part(name)}/{_part(metric)}"
-        asked = self._client.raw("GET", f"/apis/{CUSTOM_METRICS}/{version}/{path}{query}")
+        asked = self._client.request("GET", f"/apis/{CUSTOM_METRICS}/{version}/{path}{query}")
         body = await _answer("custom", asked, f"{plural}.{CUSTOM_METRICS} {name}")
         if version == "v1beta2":
             return _decoded("custom", MetricValueList, body)
         return MetricValueList(items=[_converted(each) for each in _decoded("custom", OldMetricValueList, body).items])
 
     async def _custom_version(self) -> str:
-        """The version that the server prefers, of those that are known."""
+        """Return the server's preferred version of custom metrics among the known versions."""
         now = asyncio.get_running_loop().time()
         if self._version is not None and now - self._version[0] < _VERSION_GOOD_FOR:
             return self._version[1]
-        groups: list[dict[str, Any]] = (await self._client.plain("/apis")).get("groups") or []
+        groups: list[dict[str, Any]] = (await self._client.get_plain("/apis")).get("groups") or []
         found = next((each for each in groups if each.get("name") == CUSTOM_METRICS), None)
         if found is None:
             raise NoProposal(f"no custom metrics API ({CUSTOM_METRICS}) registered")
@@ -178,7 +178,7 @@ def _converted(old: OldMetricValue) -> MetricValue:
 
 
 def _usage(metrics: PodMetrics, resource: str, container: str) -> int | None:
-    """What a pod uses, or one container of it; None if that is not known."""
+    """Return the usage of a pod, or of one container of it; None if it is unknown."""
     if container:
         texts = [each.usage.get(resource) for each in metrics.containers if each.name == container][:1]
     else:

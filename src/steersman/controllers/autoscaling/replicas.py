@@ -1,6 +1,6 @@
-"""How many replicas measurements ask for: decided of values alone (podautoscaler's replica_calculator.go).
+"""Calculation of replicas from measured values (podautoscaler's replica_calculator.go).
 
-Values of metrics are in thousandths throughout, as `Quantity.as_milli` gives them.
+Values of metrics are in thousandths throughout, as `Quantity.as_milli` returns them.
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ _CPU: Final = "cpu"
 
 
 class NoProposal(Exception):
-    """Nothing can be said of what was measured; the text says why, in upstream's words."""
+    """No number of replicas follows from the measurements. The text is upstream's."""
 
 
 class Tolerances(Struct, frozen=True):
-    """How far usage may be off its target, as a part of that, without anything being done."""
+    """Deviations of the usage from its target that are ignored, as fractions of the target."""
 
     down: float
     up: float
 
     def are_met(self, ratio: float) -> bool:
-        """`ratio` is that of the usage to its target."""
+        """Return True if the ratio of usage to target is within the tolerances."""
         return 1.0 - self.down <= ratio <= 1.0 + self.up
 
 
 class PodMetric(Struct, frozen=True):
-    """What was measured of a pod; `at` is in seconds since 1970, `window` in seconds."""
+    """Measurement of a pod; `at` is in seconds since 1970, `window` in seconds."""
 
     value: int
     at: float = 0.0
@@ -47,17 +47,19 @@ class PodMetric(Struct, frozen=True):
 
 
 class Readiness(NamedTuple):
-    """When cpu usage of pods counts; `now` is in seconds since 1970, the others are lengths of time in seconds."""
+    """Parameters that decide if the CPU usage of a pod counts; `now` is in seconds since 1970, the others are in
+    seconds.
+    """
 
     now: float
     initialization: float
-    """After its start a pod's usage counts only if it is ready and was for the whole window."""
+    """Time after a pod's start during which its usage counts only if it was ready for the whole window."""
     initial_delay: float
-    """A pod that became unready within this time after its start has never been ready."""
+    """Time after a pod's start: an unready pod whose readiness changed last within it has never been ready."""
 
 
 class Proposal(NamedTuple):
-    """A number of replicas, and the usage that it follows from; of utilization the percentage too."""
+    """Proposed replicas and the usage they follow from; for utilization, also the percentage."""
 
     replicas: int
     usage: int
@@ -65,7 +67,7 @@ class Proposal(NamedTuple):
 
 
 class Group(Struct, frozen=True):
-    """The pods of a target: how many count, and the names of those that do not yet, or of which nothing is known."""
+    """Pods of a target: the number of ready ones, and the names of those that are unready, without metrics, or ignored."""
 
     ready: int
     unready: frozenset[str]
@@ -74,7 +76,7 @@ class Group(Struct, frozen=True):
 
 
 def merged(groups: Sequence[Group]) -> Group:
-    """The pods of all groups."""
+    """Return the union of groups."""
     return Group(
         sum(each.ready for each in groups),
         frozenset().union(*(each.unready for each in groups)),
@@ -84,7 +86,7 @@ def merged(groups: Sequence[Group]) -> Group:
 
 
 def group(pods: Iterable[Pod], metrics: Mapping[str, PodMetric], resource: str, readiness: Readiness) -> Group:
-    """Sorts pods by what can be said of them; `resource` is "" for other metrics than those of resources."""
+    """Group pods by readiness and metrics; `resource` is "" for metrics that are not of a resource."""
     ready, unready, missing, ignored = 0, set[str](), set[str](), set[str]()
     for pod in pods:
         name = pod.metadata.name
@@ -113,7 +115,7 @@ def _is_unready(pod: Pod, metric: PodMetric, readiness: Readiness) -> bool:
 
 
 def requests_of(pods: Iterable[Pod], container: str, resource: str) -> dict[str, int]:
-    """What each pod asks for of a resource, or its `container` if one is named. Raises NoProposal."""
+    """Return the request of each pod for a resource, or of its `container`, by the pod's name. Raises NoProposal."""
     return {pod.metadata.name: _request_of(pod, container, resource) for pod in pods}
 
 
@@ -140,7 +142,7 @@ def _request_of(pod: Pod, container: str, resource: str) -> int:
 
 
 class _Usage(Struct, frozen=True):
-    """What usage is to its target, and the usage itself."""
+    """Ratio of usage to target, and the usage."""
 
     ratio: float
     usage: int
@@ -148,23 +150,23 @@ class _Usage(Struct, frozen=True):
 
 
 class Target:
-    """What usage is held against: an amount for each pod."""
+    """Target of usage: an amount for each pod."""
 
     def __init__(self, amount: int) -> None:
         self._amount = amount
 
     def usage(self, metrics: Mapping[str, PodMetric]) -> _Usage:
-        """Raises NoProposal."""
+        """Return the usage relative to the target. Raises NoProposal."""
         average = quotient(sum(each.value for each in metrics.values()), len(metrics))
         return _Usage(average / self._amount, average)
 
     def of_missing(self, name: str) -> int:
-        """How much a pod counts for of which nothing is known, before others are taken away."""
+        """Return the assumed usage of a pod without metrics, when scaling down."""
         return self._amount
 
 
 class UtilizationTarget(Target):
-    """The same as a percentage of what pods ask for."""
+    """Target of usage: a percentage of the pods' requests."""
 
     def __init__(self, percentage: int, requests: Mapping[str, int]) -> None:
         super().__init__(percentage)
@@ -184,7 +186,7 @@ class UtilizationTarget(Target):
 
 
 def counted(metrics: Mapping[str, PodMetric], grouped: Group) -> dict[str, PodMetric]:
-    """The metrics of pods that count. Raises NoProposal where there are none."""
+    """Return the metrics of the pods that count. Raises NoProposal if there are none."""
     left_out = grouped.ignored | grouped.unready
     found = {name: metric for name, metric in metrics.items() if name not in left_out}
     if not found:
@@ -195,11 +197,10 @@ def counted(metrics: Mapping[str, PodMetric], grouped: Group) -> dict[str, PodMe
 def of_pods(
     current: int, counted: Mapping[str, PodMetric], target: Target, tolerances: Tolerances, grouped: Group
 ) -> Proposal:
-    """What the usage of pods asks for, by the metrics of those that count. Pods of which nothing is known are taken for
-    what changes least: for as much as is wanted before others are taken away, for nothing before others are added, as
-    are those that are not ready.
+    """Return the replicas proposed by the usage of pods; `counted` are the metrics of the pods that count.
 
-    Raises NoProposal.
+    Pods without metrics are assumed to have the usage that changes least: their target when scaling down, 0 when
+    scaling up. When scaling up, unready pods are assumed to have usage 0 too. Raises NoProposal.
     """
     metrics = dict(counted)
     found = target.usage(metrics)
@@ -228,7 +229,9 @@ def of_pods(
 def of_value(
     current: int, usage: int, target: int, tolerances: Tolerances, pods_of: Callable[[], Sequence[Pod]]
 ) -> Proposal:
-    """What a value asks for that is no pod's, held against its target as a whole. Raises NoProposal."""
+    """Return the replicas proposed by a value that does not belong to pods, relative to a total target. Raises
+    NoProposal.
+    """
     ratio = usage / target
     if tolerances.are_met(ratio):
         return Proposal(current, usage)
@@ -241,7 +244,7 @@ def of_value(
 
 
 def of_value_per_pod(replicas: int, usage: int, target: int, tolerances: Tolerances) -> Proposal:
-    """The same, held against a target for each of the `replicas` that there are."""
+    """Return the replicas proposed by a value relative to a target for each of the `replicas` present."""
     wanted = replicas
     if not tolerances.are_met(_float_quotient(usage, target * replicas)):
         wanted = _whole(usage / target)
@@ -249,18 +252,18 @@ def of_value_per_pod(replicas: int, usage: int, target: int, tolerances: Toleran
 
 
 def total(values: Iterable[int]) -> int:
-    """The sum of values, at most an int64."""
+    """Return the sum of values, at most the largest int64."""
     return min(sum(values), _INT64)
 
 
 def quotient(dividend: int, divisor: int) -> int:
-    """A quotient of whole numbers without its fraction, as Go has it."""
+    """Return an integer quotient, truncated towards zero as in Go."""
     found = abs(dividend) // abs(divisor)
     return found if (dividend < 0) == (divisor < 0) else -found
 
 
 def _float_quotient(dividend: int, divisor: int) -> float:
-    """A quotient of floats as Go has it, which may be infinite or no number."""
+    """Return a float quotient as in Go, which may be infinite or NaN."""
     if divisor:
         return dividend / divisor
     return math.nan if not dividend else math.copysign(math.inf, dividend)
@@ -271,7 +274,7 @@ def _whole(number: float) -> int:
 
 
 def _whole_64(number: float) -> int:
-    """An int64; of what is none, what Go makes of it on most machines."""
+    """Return the number as an int64; infinite numbers and NaN become the value that Go has on most machines."""
     if not math.isfinite(number):
         return -_INT64 - 1
     return _INT64 if number >= _INT64 else math.ceil(number)

@@ -1,4 +1,4 @@
-"""Which autoscalers select a pod: no two may scale the same (pkg/controller/util/selectors)."""
+"""Index of autoscalers by the pods they select, as no two may scale the same pods (pkg/controller/util/selectors)."""
 
 from __future__ import annotations
 
@@ -9,28 +9,30 @@ from steersman.client.informer import Key
 from steersman.machinery.selectors.labels import DOUBLE_EQUALS, EQUALS, Selector
 
 _ANY: Final = ("", "")
-"""Stands for selectors that name no label with one value."""
+"""Index key of selectors that require no label with a single value."""
 
 _Pair = tuple[str, str]
 
 
 class Selectors:
-    """The selectors of autoscalers. Each is found by one label that it requires, so that looking for those of a pod
-    costs what its labels cost, and not all autoscalers."""
+    """Selectors of autoscalers, indexed by one label that each requires.
+
+    So finding the autoscalers of a pod costs as much as it has labels, not as many as there are autoscalers.
+    """
 
     def __init__(self) -> None:
         self._selectors: dict[Key, Selector] = {}
         self._by_label: dict[tuple[str, _Pair], set[Key]] = {}
 
     def put(self, key: Key, selector: Selector) -> None:
-        """An autoscaler selects by this one from now on."""
+        """Set the selector of an autoscaler."""
         if self._selectors.get(key) != selector:
             self.remove(key)
             self._selectors[key] = selector
             self._by_label.setdefault((key[0], _pair(selector)), set()).add(key)
 
     def remove(self, key: Key) -> None:
-        """Forgets an autoscaler."""
+        """Remove an autoscaler."""
         selector = self._selectors.pop(key, None)
         if selector is not None:
             place = key[0], _pair(selector)
@@ -39,7 +41,7 @@ class Selectors:
                 del self._by_label[place]
 
     def of(self, namespace: str, all_labels: Iterable[Mapping[str, str]]) -> list[Key]:
-        """The autoscalers that select any of these pods of a namespace, by name."""
+        """Return the autoscalers that select any of these pods (by their labels) of a namespace, sorted by name."""
         found: set[Key] = set()
         for labels in all_labels:
             for pair in (*labels.items(), _ANY):

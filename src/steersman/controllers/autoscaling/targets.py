@@ -1,4 +1,4 @@
-"""What autoscalers scale: resources by their kinds, and the scale of an object (RESTMapper, ScalesGetter)."""
+"""Targets of autoscalers: the resource of a kind, and the scale of an object (RESTMapper, ScalesGetter)."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from steersman.controllers.autoscaling.replicas import NoProposal
 from steersman.machinery.errors.field import quote
 
 _GOOD_FOR: Final = 30.0
-"""Seconds for which what a server has said of its resources counts (kube-controller-manager's RESTMapper)."""
+"""Seconds for which a discovery is cached (kube-controller-manager's RESTMapper)."""
 _NOT_AGAIN: Final = 2.0
-"""Seconds for which a kind that was not there is not asked for again."""
+"""Seconds before a discovery is repeated for a kind that was not found."""
 
 
 class Mapper:
-    """Which resource objects of a kind are."""
+    """Maps kinds to resources, by cached discovery."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
@@ -30,8 +30,10 @@ class Mapper:
         self._asking = asyncio.Lock()
 
     async def resource_of(self, group: str, kind: str) -> APIResource[Any]:
-        """The resource in the version that is preferred. Raises NoProposal for a kind that is not served, StatusError,
-        Unreachable."""
+        """Return the resource of a kind in its preferred version.
+
+        Raises NoProposal for a kind that is not served, StatusError, Unreachable.
+        """
         async with self._asking:
             age = asyncio.get_running_loop().time() - self._at
             if age > _GOOD_FOR or ((group, kind) not in self._known and age > _NOT_AGAIN):
@@ -47,7 +49,7 @@ class Mapper:
 
 
 def group_of(api_version: str) -> str:
-    """The group of an apiVersion. Raises NoProposal for a text that is none."""
+    """Return the group of an apiVersion. Raises NoProposal for an invalid text."""
     parts = api_version.split("/")
     if len(parts) > 2:
         raise NoProposal(f"unexpected GroupVersion string: {api_version}")
@@ -55,13 +57,13 @@ def group_of(api_version: str) -> str:
 
 
 async def get_scale(client: Client, resource: APIResource[Any], namespace: str, name: str) -> Scale:
-    """The scale of an object. Raises StatusError, Unreachable."""
-    return SCALES.decode(await client.raw("GET", resource.path(namespace, name, "scale")))
+    """Return the scale of an object. Raises StatusError, Unreachable."""
+    return SCALES.decode(await client.request("GET", resource.path(namespace, name, "scale")))
 
 
 async def put_scale(client: Client, resource: APIResource[Any], scale: Scale) -> Scale:
-    """Changes the scale of an object. Raises StatusError (Conflict) if that has changed, Unreachable."""
+    """Update the scale of an object and return it. Raises StatusError (Conflict if it has changed), Unreachable."""
     metadata = scale.metadata
     path = resource.path(metadata.namespace, metadata.name, "scale")
     target = f"{path}?{urlencode({'fieldManager': client.manager})}"
-    return SCALES.decode(await client.raw("PUT", target, SCALES.encode(scale)))
+    return SCALES.decode(await client.request("PUT", target, SCALES.encode(scale)))

@@ -1,1 +1,1 @@
-"""Certificates that are asked for: approved, signed, and forgotten (pkg/controller/certificates)."""
+"""Controllers of certificate signing requests: approval, signing, clean-up (pkg/controller/certificates)."""

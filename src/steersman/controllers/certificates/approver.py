@@ -1,4 +1,4 @@
-"""Approves the certificates that kubelets ask for (pkg/controller/certificates/approver)."""
+"""Controller that approves kubelets' requests for client certificates (pkg/controller/certificates/approver)."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from steersman.controllers.certificates.certificate_controller import Certificat
 from steersman.controllers.certificates.requests import (
     APPROVED,
     KUBELET_CLIENT,
-    Unfit,
+    NotSignable,
     Unreadable,
     check,
     common_name,
-    is_judged,
+    is_approved_or_denied,
     parse,
 )
 from steersman.machinery.codec.serializer import deep_copy
@@ -24,18 +24,20 @@ from steersman.work.work_queue import TryLater
 
 _SELF: Final = ("selfnodeclient", "Auto approving self kubelet client certificate after SubjectAccessReview.")
 _ANY: Final = ("nodeclient", "Auto approving kubelet client certificate after SubjectAccessReview.")
-"""What the user must be allowed to create of requests, and what is told of the approval: for the node that the user is,
-and for any."""
+"""Subresource that the user must be allowed to create, and the message of the approval.
+
+The first is for a node's own certificate, the second for any node's certificate.
+"""
 
 
 class CSRApprover(CertificateController):
-    """Whoever may ask for a node's client certificate is given it."""
+    """Approves requests for nodes' client certificates by users who may create them."""
 
     name = "certificatesigningrequest-approving-controller"
 
     async def sync(self, key: str) -> None:
         request = self.unsigned(key)
-        if request is None or is_judged(request):
+        if request is None or is_approved_or_denied(request):
             return
         try:
             kinds = await offload_if(True, recognized, request)
@@ -70,12 +72,12 @@ class CSRApprover(CertificateController):
 
 
 def recognized(request: CertificateSigningRequest) -> list[tuple[str, str]]:
-    """As what a request can be approved: subresource and message of each. Raises Unreadable."""
+    """Return the ways in which a request can be approved: subresource and message of each. Raises Unreadable."""
     asked = parse(request.spec.request)
     if request.spec.signer_name != KUBELET_CLIENT:
         return []
     try:
         check(asked, request.spec.usages, KUBELET_CLIENT)
-    except Unfit:
+    except NotSignable:
         return []
     return [_SELF, _ANY] if request.spec.username == common_name(asked) else [_ANY]

@@ -1,4 +1,4 @@
-"""What approving and signing share: each request without a certificate is looked at, again after some time if need be.
+"""Common base of the approving and the signing controller: it queues every request without a certificate.
 
 Follows pkg/controller/certificates/certificate_controller.go.
 """
@@ -9,22 +9,22 @@ from typing import Final
 
 from steersman.api.certificates.v1 import CertificateSigningRequest
 from steersman.client.resources import CERTIFICATE_SIGNING_REQUESTS
-from steersman.controllers.controller import Controller, Surroundings
+from steersman.controllers.controller import Controller, ControllerDependencies
 from steersman.work.work_queue import WorkQueue
 
 _BASE_DELAY: Final = 0.2
-"""Seconds before a request that cannot be worked on is tried again, at first."""
+"""Seconds before the first retry of a failed request."""
 
 
 class CertificateController(Controller[str]):
-    """A key is a request's name."""
+    """Processes certificate signing requests. A key is the name of a request."""
 
     account = "certificate-controller"
 
-    def __init__(self, given: Surroundings) -> None:
-        super().__init__(given)
+    def __init__(self, dependencies: ControllerDependencies) -> None:
+        super().__init__(dependencies)
         self.queue = WorkQueue(base_delay=_BASE_DELAY)
-        self.requests = self.informers.of(CERTIFICATE_SIGNING_REQUESTS)
+        self.requests = self.informers.for_resource(CERTIFICATE_SIGNING_REQUESTS)
         self.requests.on_change(self._changed)
 
     def _changed(self, old: CertificateSigningRequest | None, new: CertificateSigningRequest | None) -> None:
@@ -32,6 +32,8 @@ class CertificateController(Controller[str]):
             self.queue.add(new.metadata.name)
 
     def unsigned(self, name: str) -> CertificateSigningRequest | None:
-        """A request that has no certificate yet; it is shared."""
+        """Return a request without a certificate, None if it has one or is gone. The object is shared: do not change
+        it.
+        """
         found = self.requests.get("", name)
         return None if found is None or found.status.certificate else found

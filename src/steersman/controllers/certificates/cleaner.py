@@ -1,4 +1,4 @@
-"""Deletes requests for certificates that are over and done with (pkg/controller/certificates/cleaner)."""
+"""Controller that deletes old certificate signing requests (pkg/controller/certificates/cleaner)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from steersman.api.certificates.v1 import CertificateSigningRequest
 from steersman.client.errors import is_not_found
 from steersman.client.resources import CERTIFICATE_SIGNING_REQUESTS
 from steersman.controllers.certificates.requests import APPROVED, DENIED, FAILED
-from steersman.controllers.controller import Controller, Surroundings
+from steersman.controllers.controller import Controller, ControllerDependencies
 from steersman.machinery.errors.status import StatusError
 from steersman.machinery.go.pem import decode_block
 from steersman.machinery.values import times
@@ -18,27 +18,27 @@ from steersman.work.offloading import offload_if
 logger = logging.getLogger(__name__)
 
 INTERVAL: Final = 3600.0
-"""Seconds between two looks at all requests."""
+"""Seconds between two clean-ups."""
 _JUDGED: Final = 3600.0
-"""Seconds for which requests stay that have a certificate, are denied or have failed."""
+"""Seconds after which signed, denied and failed requests are deleted."""
 _PENDING: Final = 86400.0
-"""The same of those that nobody has judged, or signed."""
+"""Seconds after which requests without an approval, or without a certificate, are deleted."""
 
 
 class CSRCleaner(Controller[str]):
-    """There is one key: all requests."""
+    """Cleans up all requests, for which there is a single key."""
 
     name = "certificatesigningrequest-cleaner-controller"
     account = "certificate-controller"
     workers = 1
 
-    def __init__(self, given: Surroundings) -> None:
-        super().__init__(given)
-        self._requests = self.informers.of(CERTIFICATE_SIGNING_REQUESTS)
+    def __init__(self, dependencies: ControllerDependencies) -> None:
+        super().__init__(dependencies)
+        self._requests = self.informers.for_resource(CERTIFICATE_SIGNING_REQUESTS)
         self.queue.add("")
 
     async def sync(self, key: str) -> None:
-        now = times.moment()
+        now = times.unix_now()
         for request in self._requests:
             if is_over(request, now) or await _has_expired(request, now):
                 try:
@@ -50,7 +50,7 @@ class CSRCleaner(Controller[str]):
 
 
 def is_over(request: CertificateSigningRequest, now: float) -> bool:
-    """Whether a request has been there long enough in the state it is in."""
+    """Return True if a request has been in its current state for long enough to be deleted."""
     conditions = request.status.conditions
     if not conditions:
         return _is_older(request.metadata.creation_timestamp, _PENDING, now)
@@ -64,7 +64,7 @@ def _is_older(time: str | None, seconds: float, now: float) -> bool:
 
 
 async def _has_expired(request: CertificateSigningRequest, now: float) -> bool:
-    """Whether the certificate that was signed is out of its time."""
+    """Return True if the signed certificate has expired."""
     approved = any(each.type == APPROVED for each in request.status.conditions)
     if not (approved and request.status.certificate):
         return False

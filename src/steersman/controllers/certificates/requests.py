@@ -1,4 +1,4 @@
-"""What a CertificateSigningRequest asks for, and whether its signer signs that (pkg/apis/certificates/helpers.go)."""
+"""Content of CertificateSigningRequests, and the rules of Kubernetes' signers (pkg/apis/certificates/helpers.go)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from steersman.api.certificates.v1 import CertificateSigningRequest
 from steersman.machinery.go.pem import decode_block
 
 if TYPE_CHECKING:
-    from cryptography.x509 import CertificateSigningRequest as Asked
+    from cryptography.x509 import CertificateSigningRequest as PKCS10Request
     from cryptography.x509 import GeneralName
 
 APPROVED: Final = "Approved"
@@ -29,19 +29,19 @@ _NODE: Final = "system:node:"
 _CLIENT_USAGES: Final = ("client auth", "digital signature", "key encipherment")
 _SERVING_USAGES: Final = ("digital signature", "key encipherment", "server auth")
 _NO_RSA: Final = "key encipherment"
-"""The usage that keys other than RSA's do without."""
+"""Usage that is optional for keys other than RSA keys."""
 
 
 class Unreadable(Exception):
-    """The request holds no PKCS #10 request."""
+    """The request is no PKCS #10 request."""
 
 
-class Unfit(Exception):
-    """The signer does not sign such requests; the message is what users see."""
+class NotSignable(Exception):
+    """The signer does not sign such requests. Users see the message."""
 
 
 class AlternativeNames(Struct, frozen=True):
-    """The names beside the subject, of the sorts that are signed."""
+    """Subject alternative names by type, of the types that are signed."""
 
     dns: Sequence[GeneralName] = ()
     emails: Sequence[GeneralName] = ()
@@ -50,12 +50,12 @@ class AlternativeNames(Struct, frozen=True):
 
     @property
     def all(self) -> Sequence[GeneralName]:
-        """In the order in which certificates have them."""
+        """Return all names, in the order of certificates."""
         return (*self.dns, *self.emails, *self.addresses, *self.uris)
 
 
-def parse(pem: bytes | None) -> Asked:
-    """The request in the PEM. Loads the cryptography. Raises Unreadable."""
+def parse(pem: bytes | None) -> PKCS10Request:
+    """Return the request in PEM. Imports the cryptography package. Raises Unreadable."""
     from cryptography.x509 import load_der_x509_csr
 
     block, _ = decode_block(pem or b"")
@@ -67,16 +67,16 @@ def parse(pem: bytes | None) -> Asked:
         raise Unreadable("x509: malformed certificate request") from error
 
 
-def common_name(asked: Asked) -> str:
-    """The last common name of the subject, "" if there is none."""
+def common_name(asked: PKCS10Request) -> str:
+    """Return the last common name of the subject, "" if there is none."""
     from cryptography.x509.oid import NameOID
 
     found = asked.subject.get_attributes_for_oid(NameOID.COMMON_NAME)
     return str(found[-1].value) if found else ""
 
 
-def alternative_names(asked: Asked) -> AlternativeNames:
-    """The names beside the subject. Raises Unreadable."""
+def alternative_names(asked: PKCS10Request) -> AlternativeNames:
+    """Return the subject alternative names. Raises Unreadable."""
     from cryptography import x509
 
     try:
@@ -89,8 +89,8 @@ def alternative_names(asked: Asked) -> AlternativeNames:
     return AlternativeNames(*([each for each in found if isinstance(each, sort)] for sort in sorts))
 
 
-def check(asked: Asked, usages: Collection[str], signer: str) -> None:
-    """Raises Unfit for what one of Kubernetes' own signers does not sign, Unreadable."""
+def check(asked: PKCS10Request, usages: Collection[str], signer: str) -> None:
+    """Check a request by the rules of a Kubernetes signer. Raises Unfit, Unreadable."""
     if signer == KUBE_APISERVER_CLIENT:
         _check_client_usages(usages)
     elif signer in (KUBELET_CLIENT, KUBELET_SERVING):
@@ -100,46 +100,46 @@ def check(asked: Asked, usages: Collection[str], signer: str) -> None:
 def _check_client_usages(usages: Collection[str]) -> None:
     for each in usages:
         if each not in _CLIENT_USAGES:
-            raise Unfit(f"invalid usage for client certificate: {each}")
+            raise NotSignable(f"invalid usage for client certificate: {each}")
     if "client auth" not in usages:
-        raise Unfit("missing required usage for client certificate: client auth")
+        raise NotSignable("missing required usage for client certificate: client auth")
 
 
-def _check_kubelet(asked: Asked, usages: frozenset[str], *, serving: bool) -> None:
+def _check_kubelet(asked: PKCS10Request, usages: frozenset[str], *, serving: bool) -> None:
     from cryptography.x509.oid import NameOID
 
     organizations = [each.value for each in asked.subject.get_attributes_for_oid(NameOID.ORGANIZATION_NAME)]
     if organizations != [_NODES]:
-        raise Unfit("subject organization is not system:nodes")
+        raise NotSignable("subject organization is not system:nodes")
     names = alternative_names(asked)
     if serving and not (names.dns or names.addresses):
-        raise Unfit("DNS or IP subjectAltName is required")
+        raise NotSignable("DNS or IP subjectAltName is required")
     if names.dns and not serving:
-        raise Unfit("DNS subjectAltNames are not allowed")
+        raise NotSignable("DNS subjectAltNames are not allowed")
     if names.emails:
-        raise Unfit("Email subjectAltNames are not allowed")
+        raise NotSignable("Email subjectAltNames are not allowed")
     if names.addresses and not serving:
-        raise Unfit("IP subjectAltNames are not allowed")
+        raise NotSignable("IP subjectAltNames are not allowed")
     if names.uris:
-        raise Unfit("URI subjectAltNames are not allowed")
+        raise NotSignable("URI subjectAltNames are not allowed")
     required = _SERVING_USAGES if serving else _CLIENT_USAGES
     if usages not in (set(required), set(required) - {_NO_RSA}):
-        raise Unfit(f"usages did not match [{' '.join(required)}]")
+        raise NotSignable(f"usages did not match [{' '.join(required)}]")
     if not common_name(asked).startswith(_NODE):
-        raise Unfit("subject common name does not begin with system:node:")
+        raise NotSignable("subject common name does not begin with system:node:")
 
 
 def is_approved(request: CertificateSigningRequest) -> bool:
-    """Whether it is approved and not denied."""
+    """Return True if a request is approved and not denied."""
     types = {each.type for each in request.status.conditions}
     return APPROVED in types and DENIED not in types
 
 
-def is_judged(request: CertificateSigningRequest) -> bool:
-    """Whether it is approved or denied."""
+def is_approved_or_denied(request: CertificateSigningRequest) -> bool:
+    """Return True if a request is approved or denied."""
     return any(each.type in (APPROVED, DENIED) for each in request.status.conditions)
 
 
 def has_failed(request: CertificateSigningRequest) -> bool:
-    """Whether its signer has given it up."""
+    """Return True if the signer has marked the request as failed."""
     return any(each.type == FAILED and each.status in ("", "True") for each in request.status.conditions)

@@ -1,4 +1,4 @@
-"""Signs what was approved, for Kubernetes' own signers (pkg/controller/certificates/signer)."""
+"""Controller that signs approved requests to Kubernetes' own signers (pkg/controller/certificates/signer)."""
 
 from __future__ import annotations
 
@@ -6,9 +6,17 @@ from steersman.api.certificates.v1 import CertificateSigningRequest, Certificate
 from steersman.client.resources import CERTIFICATE_SIGNING_REQUESTS
 from steersman.controllers.authority import Authority, CannotSign
 from steersman.controllers.certificates.certificate_controller import CertificateController
-from steersman.controllers.certificates.requests import FAILED, Unfit, Unreadable, check, has_failed, is_approved, parse
+from steersman.controllers.certificates.requests import (
+    FAILED,
+    NotSignable,
+    Unreadable,
+    check,
+    has_failed,
+    is_approved,
+    parse,
+)
 from steersman.controllers.certificates.signing import sign
-from steersman.controllers.controller import Settings, Surroundings
+from steersman.controllers.controller import ControllerDependencies, Settings
 from steersman.machinery.codec.serializer import deep_copy
 from steersman.machinery.values import times
 from steersman.work.offloading import offload_if
@@ -16,13 +24,13 @@ from steersman.work.work_queue import TryLater
 
 
 class CSRSigner(CertificateController):
-    """Each signer has an authority; those that are given none are left to others."""
+    """Signs requests to the signers that have an authority in the settings, and ignores all others."""
 
     name = "certificatesigningrequest-signing-controller"
 
-    def __init__(self, given: Surroundings) -> None:
-        super().__init__(given)
-        self._authorities = given.settings.signers
+    def __init__(self, dependencies: ControllerDependencies) -> None:
+        super().__init__(dependencies)
+        self._authorities = dependencies.settings.signers
 
     @classmethod
     def can_run(cls, settings: Settings) -> bool:
@@ -38,7 +46,7 @@ class CSRSigner(CertificateController):
         changed = deep_copy(request)
         try:
             changed.status.certificate = await offload_if(True, _signed, authority, request)
-        except Unfit as error:
+        except NotSignable as error:
             condition = CertificateSigningRequestCondition(
                 type=FAILED,
                 status="True",
@@ -55,8 +63,8 @@ class CSRSigner(CertificateController):
 
 
 def _signed(authority: Authority, request: CertificateSigningRequest) -> bytes:
-    """The certificate. Raises Unfit, Unreadable, CannotSign."""
+    """Return the certificate in PEM. Raises Unfit, Unreadable, CannotSign."""
     spec = request.spec
     asked = parse(spec.request)
     check(asked, spec.usages, spec.signer_name)
-    return sign(authority, asked, spec.usages, spec.expiration_seconds, times.moment())
+    return sign(authority, asked, spec.usages, spec.expiration_seconds, times.unix_now())

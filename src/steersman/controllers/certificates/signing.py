@@ -1,4 +1,4 @@
-"""Signs certificates as a cluster's authority does (pkg/controller/certificates/authority)."""
+"""Signing of certificates by a cluster's authority (pkg/controller/certificates/authority)."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from cryptography import x509
 
 BACKDATE: Final = timedelta(minutes=5)
-"""By how much certificates begin before they are made, as clocks differ."""
+"""Time by which the start of a certificate's validity lies in the past, as clocks differ."""
 SHORT: Final = timedelta(hours=8)
-"""Certificates that last less end so long after they were made; others so long after they begin."""
+"""Shorter validities count from the time of signing, longer ones from the (backdated) start of the validity."""
 
 _BITS: Final = {
     "signing": 0,
@@ -51,7 +51,10 @@ _PURPOSES: Final = {
 def sign(
     authority: Authority, asked: x509.CertificateSigningRequest, usages: Iterable[str], seconds: int | None, now: float
 ) -> bytes:
-    """A certificate in PEM for these usages. Takes up to 0.1 s. Raises CannotSign, Unreadable."""
+    """Return a certificate in PEM for these usages, valid for `seconds`. It takes up to 0.1 s.
+
+    Raises CannotSign, Unreadable.
+    """
     from cryptography import x509
     from cryptography.hazmat.primitives.serialization import Encoding
 
@@ -75,7 +78,7 @@ def sign(
 
 
 def _validity(now: datetime, lasts: timedelta, last: datetime) -> tuple[datetime, datetime]:
-    """When a certificate begins and ends, whose authority ends at `last`. Raises CannotSign."""
+    """Return the start and end of a certificate's validity; `last` is the end of the authority's. Raises CannotSign."""
     if last <= now:
         raise CannotSign(f"refusing to sign a certificate that expired in the past: NotAfter={last}")
     ends = now + lasts if lasts < SHORT else now + lasts - BACKDATE
@@ -83,7 +86,7 @@ def _validity(now: datetime, lasts: timedelta, last: datetime) -> tuple[datetime
 
 
 def _subject(name: x509.Name) -> x509.Name:
-    """The parts of a subject that are signed, in the order of Go's pkix.Name."""
+    """Return the parts of a subject that are signed, in the order of Go's pkix.Name."""
     from cryptography import x509
     from cryptography.x509.oid import NameOID
 
@@ -104,7 +107,7 @@ def _subject(name: x509.Name) -> x509.Name:
 def _extensions(
     asked: x509.CertificateSigningRequest, issuer: x509.Certificate, usages: list[str], *, nameless: bool
 ) -> Iterator[tuple[x509.ExtensionType, bool]]:
-    """The extensions of a certificate, and whether they are critical. Raises CannotSign, Unreadable."""
+    """Yield the extensions of a certificate, each with True if it is critical. Raises CannotSign, Unreadable."""
     from cryptography import x509
 
     if unknown := [each for each in usages if each not in _BITS and each not in _PURPOSES]:
@@ -125,14 +128,14 @@ def _extensions(
 
 
 def _bit_string(bits: set[int]) -> bytes:
-    """A BIT STRING in DER with these bits set, the first being 0."""
+    """Return a DER BIT STRING with these bits set; the first bit is 0."""
     last = max(bits)
     content = sum(0x8000 >> each for each in bits).to_bytes(2, "big")[: last // 8 + 1]
     return bytes((3, len(content) + 1, 7 - last % 8)) + content
 
 
 def _hash_of(key: Any) -> Any:
-    """The hash that Go signs with by such a key; None for one that brings its own."""
+    """Return the hash that Go uses for signatures by such a key; None for a key type with a built-in hash."""
     from cryptography.hazmat.primitives import hashes
     from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
     from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey

@@ -1,1 +1,1 @@
-"""DaemonSets: a pod on each node that suits (pkg/controller/daemon)."""
+"""Controller of DaemonSets: a pod on each matching node (pkg/controller/daemon)."""

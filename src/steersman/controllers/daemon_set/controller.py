@@ -1,4 +1,4 @@
-"""Keeps a pod of each DaemonSet on each node that suits it (pkg/controller/daemon)."""
+"""Reconciliation of DaemonSets (pkg/controller/daemon)."""
 
 from __future__ import annotations
 
@@ -15,67 +15,66 @@ from steersman.api.meta.v1 import LabelSelector
 from steersman.client.errors import ignoring, is_namespace_terminating, is_not_found
 from steersman.client.events import reference
 from steersman.client.indexes import BY_NODE, by_node
-from steersman.client.informer import Key, either, key_of
+from steersman.client.informer import Key, key_of, new_or_old
 from steersman.client.resources import CONTROLLER_REVISIONS, DAEMON_SETS, NODES, PODS
 from steersman.client.transport import Unreachable
-from steersman.controllers.controller import Controller, Surroundings
+from steersman.controllers.controller import Controller, ControllerDependencies
 from steersman.controllers.daemon_set.history import History
 from steersman.controllers.daemon_set.nodes import Suits, bound_to, is_updated, target_of, template_for
 from steersman.controllers.daemon_set.rolling import Change, next_change, surge_of
 from steersman.controllers.workloads.controller_ref import (
     Claims,
     add_controller_index,
-    candidates,
     controlled_by,
     controller_of,
     orphans,
     owners_of_change,
+    possible_owners,
     resolve,
 )
 from steersman.controllers.workloads.expectations import Expectations
 from steersman.controllers.workloads.own_writes import OwnWrites
-from steersman.controllers.workloads.pod_control import PodControl, all_of, pod_of, slow_start
+from steersman.controllers.workloads.pod_control import PodControl, pod_from_template, run_all, slow_start
 from steersman.controllers.workloads.revisions import REVISION_HASH
-from steersman.controllers.workloads.selectors import compiled, may_own
+from steersman.controllers.workloads.selectors import compile_selector, may_own
 from steersman.machinery.built_in.pod_state import is_available, is_ready, is_terminal
 from steersman.machinery.errors.status import StatusError
 from steersman.machinery.selectors.labels import Selector
 from steersman.machinery.values import times
 from steersman.work.backoff import Backoff
 from steersman.work.work_queue import TryLater
-from steersman.work.yielding import Turn
+from steersman.work.yielding import TimeSlice
 
 _BURST: Final = 250
-"""How many pods are made or deleted before what came of it has been seen."""
+"""Most pods that one reconciliation creates or deletes."""
 _WAIT_FOR_EACH: Final = 20e-6
 _MOST_WAIT: Final = 0.1
-"""Seconds for each node, and at most, for which changes of pods and nodes are gathered: a look at a DaemonSet goes over
-all nodes."""
+"""Seconds for each node, and at most, that a reconciliation is delayed to collect changes: it visits all nodes."""
 _BACKOFF: Final = Backoff(1.0, 900.0)
-"""Seconds before pods that fail on a node are replaced again."""
+"""Back-off in seconds before failed pods on a node are replaced again."""
 
 Verdicts = Mapping[str, tuple[bool, bool]]
-"""For each node whether a pod should run there, and whether one that does may stay."""
+"""For each node: True if a pod should run there, and True if an existing pod may stay."""
 
 
 class DaemonSetController(Controller[Key]):
-    """A key is namespace and name of a DaemonSet."""
+    """Reconciles DaemonSets. A key is the namespace and name of a DaemonSet."""
 
     name = "daemonset-controller"
     account = "daemon-set-controller"
     component = "daemonset-controller"
     workers = 2
 
-    def __init__(self, given: Surroundings) -> None:
-        super().__init__(given)
+    def __init__(self, dependencies: ControllerDependencies) -> None:
+        super().__init__(dependencies)
         self._control = PodControl(self.client, self.recorder, DAEMON_SETS)
         self._expected: Expectations[Key] = Expectations()
         self._written: OwnWrites[Key] = OwnWrites()
         self._backoff = _Backoff()
-        self._sets = self.informers.of(DAEMON_SETS)
-        self._pods = self.informers.of(PODS)
-        self._nodes = self.informers.of(NODES)
-        self._revisions = self.informers.of(CONTROLLER_REVISIONS)
+        self._sets = self.informers.for_resource(DAEMON_SETS)
+        self._pods = self.informers.for_resource(PODS)
+        self._nodes = self.informers.for_resource(NODES)
+        self._revisions = self.informers.for_resource(CONTROLLER_REVISIONS)
         add_controller_index(self._pods)
         add_controller_index(self._revisions)
         self._pods.add_index(BY_NODE, by_node)
@@ -85,7 +84,7 @@ class DaemonSetController(Controller[Key]):
         self._revisions.on_change(self._revision_changed)
 
     def _changed(self, old: DaemonSet | None, new: DaemonSet | None) -> None:
-        one = either(old, new)
+        one = new_or_old(old, new)
         if new is None:
             self._forget(key_of(one))
         self.queue.add(key_of(one))
@@ -95,16 +94,16 @@ class DaemonSetController(Controller[Key]):
         self._written.forget(key)
 
     def _soon(self, daemon_set: DaemonSet) -> None:
-        """Looks at a DaemonSet when more of its pods or nodes may have changed."""
+        """Queue a DaemonSet with a short delay, as more of its pods or nodes may change."""
         self.queue.add_after(key_of(daemon_set), min(len(self._nodes) * _WAIT_FOR_EACH, _MOST_WAIT))
 
     def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
-        pod = either(old, new)
+        pod = new_or_old(old, new)
         namespace = pod.metadata.namespace
         if new is None or new.metadata.deletion_timestamp:
             owner = resolve(self._sets, namespace, controller_of(pod))
             if owner is not None:
-                self._expected.deleted(key_of(owner), pod.metadata.uid)
+                self._expected.observe_deletion(key_of(owner), pod.metadata.uid)
                 self._soon(owner)
             return
         former, owner = owners_of_change(self._sets, old, new)
@@ -112,18 +111,18 @@ class DaemonSetController(Controller[Key]):
             if each is not None:
                 self._soon(each)
         if owner is not None and old is None:
-            self._expected.created(key_of(owner))
-        for candidate in candidates(self._sets, may_own, old, new):
+            self._expected.observe_creation(key_of(owner))
+        for candidate in possible_owners(self._sets, may_own, old, new):
             self._soon(candidate)
 
     def _revision_changed(self, old: ControllerRevision | None, new: ControllerRevision | None) -> None:
-        one = either(old, new)
+        one = new_or_old(old, new)
         owner = resolve(self._sets, one.metadata.namespace, controller_of(one))
         if owner is not None:
             if old is not None:
                 self._soon(owner)
         elif new is not None:
-            for candidate in candidates(self._sets, may_own, None, new):
+            for candidate in possible_owners(self._sets, may_own, None, new):
                 self._soon(candidate)
 
     def _node_changed(self, old: Node | None, new: Node | None) -> None:
@@ -147,7 +146,7 @@ class DaemonSetController(Controller[Key]):
         if daemon_set is None:
             self._forget(key)
             return
-        if self._written.is_behind(key, daemon_set):
+        if self._written.is_stale(key, daemon_set):
             return
         if daemon_set.spec.selector == LabelSelector():
             text = "This daemon set is selecting all pods. A non-empty selector is required."
@@ -155,8 +154,8 @@ class DaemonSetController(Controller[Key]):
             return
         if daemon_set.metadata.deletion_timestamp:
             return
-        turn = Turn()
-        selector = await compiled(daemon_set.spec.selector)
+        time_slice = TimeSlice()
+        selector = await compile_selector(daemon_set.spec.selector)
         history = await History.of(self.client, daemon_set, await self._claimed_revisions(daemon_set, selector))
         pods = await self._claimed_pods(daemon_set, selector)
         current = await history.current(pods)
@@ -164,19 +163,19 @@ class DaemonSetController(Controller[Key]):
         nodes = self._nodes.list()
         suits = Suits(daemon_set)
         verdicts = {node.metadata.name: suits(node) for node in nodes}
-        await turn.give()  # of many nodes each step takes milliseconds, and the loop is not the controller's alone
-        if not self._expected.satisfied(key):
+        await time_slice.pause_if_over()  # with many nodes each step takes milliseconds
+        if not self._expected.are_satisfied(key):
             await self._tell(key, daemon_set, pods, verdicts, hash_, observed=False)
             return
         errors = await self._act(key, daemon_set, self._managed(daemon_set, on_each_node(pods), verdicts, hash_), hash_)
         pods = await self._claimed_pods(daemon_set, selector)
-        await turn.give()
+        await time_slice.pause_if_over()
         if not errors:
             errors = await self._roll(key, daemon_set, pods, verdicts, hash_)
         if not errors:
             await history.clean_up(pods)
             pods = await self._claimed_pods(daemon_set, selector)
-        await turn.give()
+        await time_slice.pause_if_over()
         await self._tell(key, daemon_set, pods, verdicts, hash_, observed=True)
         if errors:
             raise errors[0]
@@ -200,8 +199,8 @@ class DaemonSetController(Controller[Key]):
     async def _roll(
         self, key: Key, daemon_set: DaemonSet, pods: Sequence[Pod], verdicts: Verdicts, hash_: str
     ) -> list[Exception]:
-        """Goes on with a rolling update, once all that was done before has been seen."""
-        if daemon_set.spec.update_strategy.type != "RollingUpdate" or not self._expected.satisfied(key):
+        """Continue a rolling update, once the effects of all earlier changes were observed. Return errors."""
+        if daemon_set.spec.update_strategy.type != "RollingUpdate" or not self._expected.are_satisfied(key):
             return []
         suitable = {name for name, (should_run, _) in verdicts.items() if should_run}
         now = times.unix(times.now())
@@ -212,7 +211,7 @@ class DaemonSetController(Controller[Key]):
     def _managed(
         self, daemon_set: DaemonSet, on_nodes: Mapping[str, Sequence[Pod]], verdicts: Verdicts, hash_: str
     ) -> Change:
-        """What is missing on nodes, and what is too much there."""
+        """Return the missing and surplus pods on nodes."""
         change = Change()
         surges = surge_of(daemon_set, 1) > 0
         for name, (should_run, may_stay) in verdicts.items():
@@ -233,7 +232,7 @@ class DaemonSetController(Controller[Key]):
         return change
 
     def _running(self, daemon_set: DaemonSet, node: str, pods: Sequence[Pod], change: Change) -> list[Pod]:
-        """The pods on a node that have not ended, the oldest first; those that have are to be deleted."""
+        """Return the running pods of a node, the oldest first, and add finished ones to the pods to delete."""
         running = []
         for pod in pods:
             if pod.metadata.deletion_timestamp:
@@ -265,28 +264,28 @@ class DaemonSetController(Controller[Key]):
         async def create(number: int) -> None:
             with ignoring(is_namespace_terminating):
                 await self._control.create(
-                    pod_of(bound_to(template, nodes[number]), DAEMON_SETS, daemon_set), daemon_set
+                    pod_from_template(bound_to(template, nodes[number]), DAEMON_SETS, daemon_set), daemon_set
                 )
 
         async def delete(pod: Pod) -> None:
             try:
                 await self._control.delete(pod, daemon_set)
             except (StatusError, Unreachable) as error:
-                self._expected.deleted(key, pod.metadata.uid)
+                self._expected.observe_deletion(key, pod.metadata.uid)
                 if isinstance(error, Unreachable):
                     raise
                 if not is_not_found(error):
                     raise TryLater(f"unable to delete pods: {error}") from error
 
         succeeded, error = await slow_start(len(nodes), create)
-        self._expected.created(key, len(nodes) - succeeded)
-        errors = await all_of([partial(delete, pod) for pod in pods])
+        self._expected.observe_creation(key, len(nodes) - succeeded)
+        errors = await run_all([partial(delete, pod) for pod in pods])
         return [error, *errors] if error is not None else errors
 
     async def _tell(
         self, key: Key, daemon_set: DaemonSet, pods: Sequence[Pod], verdicts: Verdicts, hash_: str, *, observed: bool
     ) -> None:
-        """Writes the status if it has changed; once more on the newest version where it is refused."""
+        """Update the status if it has changed. After a refusal, retry once on the newest version."""
         now, seconds = times.unix(times.now()), daemon_set.spec.min_ready_seconds
         status = status_of(daemon_set, on_each_node(pods), verdicts, hash_, now)
         generation = daemon_set.metadata.generation
@@ -299,7 +298,7 @@ class DaemonSetController(Controller[Key]):
                 fresh = await self.client.get(DAEMON_SETS, key[1], key[0])
                 status.collision_count = fresh.status.collision_count
                 written = await self.client.update_status(DAEMON_SETS, replace(fresh, status=status))
-            self._written.wrote(key, written)
+            self._written.record(key, written)
         if seconds > 0 and status.number_ready != status.number_available:
             self.queue.add_after(key, seconds)
 
@@ -308,14 +307,14 @@ class DaemonSetController(Controller[Key]):
 
 
 class _Backoff:
-    """How long to wait until failed pods are replaced, for each key (client-go flowcontrol.Backoff)."""
+    """Back-off for the replacement of failed pods, by key (client-go flowcontrol.Backoff)."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[str, int, str], tuple[int, float]] = {}
-        """How often each was made to wait in a row, and since when it waits."""
+        """Number of consecutive waits of each key, and the start of the last one on the event loop's clock."""
 
     def wait(self, key: tuple[str, int, str]) -> float:
-        """Seconds to wait; 0 if it is time, and then the next wait is longer."""
+        """Return the seconds to wait; 0 if the wait is over, which lengthens the next one."""
         now = asyncio.get_running_loop().time()
         waits, since = self._known.get(key, (0, now))
         if waits and now - since < (delay := _BACKOFF.wait(waits - 1)):
@@ -332,7 +331,7 @@ def _oldest_first(pod: Pod) -> tuple[bool, str, str]:
 
 
 def _surplus(daemon_set: DaemonSet, running: Sequence[Pod], hash_: str) -> list[Pod]:
-    """What goes of the pods on a node on which an old and a new one may be: the old one when the new one serves."""
+    """Return the surplus pods of a node that may have an old and a new pod: the old one once the new one is available."""
     if len(running) <= 1:
         return []
     new = [pod for pod in running if pod.metadata.labels.get(REVISION_HASH) == hash_]
@@ -346,7 +345,7 @@ def _surplus(daemon_set: DaemonSet, running: Sequence[Pod], hash_: str) -> list[
 
 
 def on_each_node(pods: Iterable[Pod]) -> dict[str, list[Pod]]:
-    """The pods on each node, or on their way there, but those that have ended and are being deleted."""
+    """Return the pods on each node, or to be scheduled to it, without finished pods that are being deleted."""
     found: dict[str, list[Pod]] = {}
     for pod in pods:
         if is_terminal(pod) and pod.metadata.deletion_timestamp:
@@ -360,7 +359,7 @@ def on_each_node(pods: Iterable[Pod]) -> dict[str, list[Pod]]:
 def status_of(
     daemon_set: DaemonSet, on_nodes: Mapping[str, Sequence[Pod]], verdicts: Verdicts, hash_: str, now: int
 ) -> DaemonSetStatus:
-    """What the pods on nodes come to."""
+    """Return the status computed from the pods on nodes."""
     status = DaemonSetStatus(collision_count=daemon_set.status.collision_count, conditions=daemon_set.status.conditions)
     for name, (should_run, _) in verdicts.items():
         pods = on_nodes.get(name, ())

@@ -1,4 +1,4 @@
-"""The revisions of a DaemonSet: the one of its template is found or made, old ones are deleted."""
+"""Revisions of a DaemonSet: the present one is found or created, old ones are deleted."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from steersman.api.core.v1 import Pod
 from steersman.client.client import Client
 from steersman.client.errors import is_already_exists
 from steersman.client.resources import CONTROLLER_REVISIONS, DAEMON_SETS, PODS
-from steersman.controllers.workloads.large_templates import on_template
-from steersman.controllers.workloads.revisions import REVISION_HASH, holds, new_revision, revisions_of
+from steersman.controllers.workloads.large_templates import offload_if_large
+from steersman.controllers.workloads.revisions import REVISION_HASH, equal_revisions, has_data, new_revision
 from steersman.controllers.workloads.template_hash import template_hash
 from steersman.machinery.codec.serializer import deep_copy
 from steersman.machinery.errors.status import StatusError
@@ -18,7 +18,7 @@ from steersman.work.work_queue import TryLater
 
 
 class History:
-    """The revisions of one DaemonSet, which are its own already."""
+    """The revisions of one DaemonSet, all of which it controls."""
 
     def __init__(
         self,
@@ -28,7 +28,7 @@ class History:
         same: list[ControllerRevision],
         old: list[ControllerRevision],
     ) -> None:
-        """`same` are the revisions that hold `data`, that of the present template."""
+        """Create a history; `same` are the revisions with `data`, the data of the present template."""
         self._client = client
         self._daemon_set = daemon_set
         self._data = data
@@ -37,13 +37,16 @@ class History:
 
     @classmethod
     async def of(cls, client: Client, daemon_set: DaemonSet, revisions: Sequence[ControllerRevision]) -> History:
-        """Find the revisions of the present template among those of a DaemonSet."""
+        """Return the history of a DaemonSet from its revisions."""
         template = daemon_set.spec.template
-        data, same = await on_template(template, revisions_of, template, revisions)
+        data, same = await offload_if_large(template, equal_revisions, template, revisions)
         return cls(client, daemon_set, data, same, [each for each in revisions if each not in same])
 
     async def current(self, pods: Sequence[Pod]) -> ControllerRevision:
-        """The revision of the present template, the newest of all; of several one is left, whose hash `pods` get."""
+        """Return the revision of the present template as the newest revision; it is created if it is missing.
+
+        Of several equal revisions one is kept, and `pods` get its hash.
+        """
         newest = max((each.revision for each in self.old), default=0) + 1
         if not self._same:
             return await self._make(newest)
@@ -70,7 +73,7 @@ class History:
     async def _make(self, number: int) -> ControllerRevision:
         daemon_set = self._daemon_set
         metadata, template = daemon_set.metadata, daemon_set.spec.template
-        hash_ = await on_template(template, template_hash, template, daemon_set.status.collision_count)
+        hash_ = await offload_if_large(template, template_hash, template, daemon_set.status.collision_count)
         name = f"{metadata.name}-{hash_}"
         revision = new_revision(DAEMON_SETS, daemon_set, name, {REVISION_HASH: hash_}, self._data, number)
         try:
@@ -79,13 +82,13 @@ class History:
             if not is_already_exists(error):
                 raise
             existing = await self._client.get(CONTROLLER_REVISIONS, name, metadata.namespace)
-            if await on_template(template, holds, existing, self._data):
+            if await offload_if_large(template, has_data, existing, self._data):
                 return existing
             await self._collided()
             raise
 
     async def _collided(self) -> None:
-        """Counts that the name was taken by another template's."""
+        """Count a hash collision: another template's revision has the name."""
         known = self._daemon_set
         fresh = await self._client.get(DAEMON_SETS, known.metadata.name, known.metadata.namespace)
         if fresh.status.collision_count != known.status.collision_count:
@@ -94,7 +97,7 @@ class History:
         await self._client.update_status(DAEMON_SETS, fresh)
 
     async def clean_up(self, pods: Iterable[Pod]) -> None:
-        """Deletes the oldest revisions that no pod is of, and that are more than the history is to have."""
+        """Delete the oldest unused revisions beyond the history limit."""
         limit = self._daemon_set.spec.revision_history_limit
         surplus = len(self.old) - (10 if limit is None else limit)
         if surplus <= 0:

@@ -1,4 +1,4 @@
-"""Which nodes a DaemonSet's pods run on, and what its pods have so that they get there (pkg/controller/daemon/util)."""
+"""Matching of DaemonSets and nodes, and the parts of a pod that bind it to a node (pkg/controller/daemon/util)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from steersman.api.core.v1 import (
     PodTemplateSpec,
     Toleration,
 )
-from steersman.controllers.workloads.copies import changeable_template
+from steersman.controllers.workloads.copies import mutable_template_copy
 from steersman.controllers.workloads.revisions import REVISION_HASH
 from steersman.machinery.built_in.node_affinity import required
 from steersman.machinery.built_in.taints import untolerated
@@ -40,7 +40,7 @@ _TOLERATED_ON_HOST_NETWORK: Final = ("node.kubernetes.io/network-unavailable", "
 
 
 class Suits:
-    """Which nodes suit a DaemonSet."""
+    """Predicate over nodes for the pods of a DaemonSet."""
 
     def __init__(self, daemon_set: DaemonSet) -> None:
         spec = daemon_set.spec.template.spec
@@ -49,7 +49,7 @@ class Suits:
         self._tolerations = with_tolerations(spec)
 
     def __call__(self, node: Node) -> tuple[bool, bool]:
-        """Whether a pod should run on a node, and whether one that runs there may go on."""
+        """Return True if a pod should run on the node, and True if an existing pod there may stay."""
         if self._name and self._name != node.metadata.name:
             return False, False
         if self._matches is not None and not self._matches(node.metadata.name, node.metadata.labels):
@@ -61,7 +61,7 @@ class Suits:
 
 
 def with_tolerations(spec: PodSpec) -> list[Toleration]:
-    """The tolerations of a pod, and those of what may be wrong with its node."""
+    """Return a pod's tolerations, and those of node conditions that every daemon pod has."""
     tolerations = list(spec.tolerations)
     network = (_TOLERATED_ON_HOST_NETWORK,) if spec.host_network else ()
     for key, effect in (*_TOLERATED, *network):
@@ -76,14 +76,14 @@ def with_tolerations(spec: PodSpec) -> list[Toleration]:
 
 
 def generation_of(daemon_set: DaemonSet) -> str | None:
-    """The generation of the template, which older versions of the API had."""
+    """Return the template generation of older API versions, None if the DaemonSet has none."""
     text = daemon_set.metadata.annotations.get(_GENERATION, "")
     return str(int(text)) if is_digits(text.removeprefix("-")) else None
 
 
 def template_for(daemon_set: DaemonSet, hash_: str) -> PodTemplateSpec:
-    """The template of pods of a revision."""
-    template = changeable_template(daemon_set.spec.template)
+    """Return the pod template of a revision."""
+    template = mutable_template_copy(daemon_set.spec.template)
     template.spec.tolerations = with_tolerations(template.spec)
     labels = {**template.metadata.labels, REVISION_HASH: hash_}
     generation = generation_of(daemon_set)
@@ -94,7 +94,7 @@ def template_for(daemon_set: DaemonSet, hash_: str) -> PodTemplateSpec:
 
 
 def is_updated(pod: Pod, daemon_set: DaemonSet, hash_: str) -> bool:
-    """Whether a pod is of the present template."""
+    """Return True if a pod has the present template."""
     labels = pod.metadata.labels
     if hash_ and labels.get(REVISION_HASH) == hash_:
         return True
@@ -103,7 +103,7 @@ def is_updated(pod: Pod, daemon_set: DaemonSet, hash_: str) -> bool:
 
 
 def bound_to(template: PodTemplateSpec, node: str) -> PodTemplateSpec:
-    """A template whose pods are scheduled to one node and no other."""
+    """Return a template whose pods can be scheduled only to one node."""
     fields = [NodeSelectorRequirement(key=_NODE_NAME, operator="In", values=[node])]
     selector = NodeSelector(node_selector_terms=[NodeSelectorTerm(match_fields=fields)])
     replace = msgspec.structs.replace
@@ -115,7 +115,7 @@ def bound_to(template: PodTemplateSpec, node: str) -> PodTemplateSpec:
 
 
 def target_of(pod: Pod) -> str | None:
-    """The node on which a pod runs, or to which it will be scheduled."""
+    """Return the node that a pod runs on or will be scheduled to, None if it is not limited to one node."""
     if pod.spec.node_name:
         return pod.spec.node_name
     affinity = pod.spec.affinity

@@ -1,4 +1,4 @@
-"""Which pods a rolling update of a DaemonSet replaces now (pkg/controller/daemon/update.go)."""
+"""Selection of the pods that a rolling update of a DaemonSet replaces next (pkg/controller/daemon/update.go)."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from steersman.machinery.built_in.pod_state import is_available
 
 
 class Change(Struct):
-    """Nodes that get a pod, and pods that go."""
+    """Nodes that get a pod, and pods to delete."""
 
     nodes: list[str] = field(default_factory=list)
     pods: list[Pod] = field(default_factory=list)
 
 
 def surge_of(daemon_set: DaemonSet, nodes: int) -> int:
-    """How many nodes may have two pods meanwhile."""
+    """Return the number of nodes that may have both an old and a new pod."""
     given = daemon_set.spec.update_strategy.rolling_update
     if daemon_set.spec.update_strategy.type != "RollingUpdate" or given is None:
         return 0
@@ -29,7 +29,7 @@ def surge_of(daemon_set: DaemonSet, nodes: int) -> int:
 
 
 def _unavailable_of(daemon_set: DaemonSet, nodes: int) -> int:
-    """How many nodes may be without a pod that serves."""
+    """Return the number of nodes that may be without an available pod."""
     given = daemon_set.spec.update_strategy.rolling_update
     return scaled(given.max_unavailable, nodes, round_up=True) if given else 0
 
@@ -37,7 +37,7 @@ def _unavailable_of(daemon_set: DaemonSet, nodes: int) -> int:
 def next_change(
     daemon_set: DaemonSet, on_nodes: Mapping[str, Sequence[Pod]], suitable: set[str], hash_: str, now: int
 ) -> Change:
-    """What to do next; `on_nodes` are the pods by node, `suitable` the nodes that should have one."""
+    """Return the next changes; `on_nodes` are the pods by node, `suitable` the nodes that should have a pod."""
     surge, unavailable = surge_of(daemon_set, len(suitable)), _unavailable_of(daemon_set, len(suitable))
     if suitable and not surge and not unavailable:
         unavailable = 1
@@ -53,7 +53,7 @@ def next_change(
 
 
 Found = tuple[Pod | None, Pod | None] | None
-"""The new and the old pod of a node; None if there are several of a kind."""
+"""New and old pod of a node; None if there are several of either."""
 
 
 def _new_and_old(daemon_set: DaemonSet, pods: Sequence[Pod], hash_: str) -> Found:
@@ -73,7 +73,7 @@ def _new_and_old(daemon_set: DaemonSet, pods: Sequence[Pod], hash_: str) -> Foun
 
 
 def _replaced(everywhere: Iterable[Found], unavailable: int, serves: Callable[[Pod], bool]) -> Change:
-    """Old pods that go: all that do not serve, and others while enough do."""
+    """Return the old pods to delete: all unavailable ones, and others as long as few nodes are unavailable."""
     missing = 0
     change, candidates = Change(), []
     for found in everywhere:
@@ -95,7 +95,7 @@ def _replaced(everywhere: Iterable[Found], unavailable: int, serves: Callable[[P
 def _surged(
     everywhere: Sequence[tuple[str, Found]], suitable: set[str], surge: int, serves: Callable[[Pod], bool]
 ) -> Change:
-    """Nodes that get a new pod beside the old one, and old pods whose new one serves."""
+    """Return nodes that get a new pod beside the old one, and old pods whose new pod is available."""
     change = Change()
     surging = serving = 0
     candidates: list[str] = []

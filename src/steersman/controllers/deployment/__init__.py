@@ -1,1 +1,1 @@
-"""Deployments: ReplicaSets for each version of a pod template, and the way from one to the next."""
+"""Controller of Deployments: a ReplicaSet for each version of the pod template, and rollouts between them."""

@@ -1,4 +1,4 @@
-"""Takes Deployments from what they are to what they ask for (pkg/controller/deployment)."""
+"""Reconciliation of Deployments (pkg/controller/deployment)."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from steersman.api.core.v1 import Pod
 from steersman.api.meta.v1 import LabelSelector
 from steersman.client.errors import ignoring, is_namespace_terminating, is_not_found
 from steersman.client.events import reference
-from steersman.client.informer import Key, either, key_of
+from steersman.client.informer import Key, key_of, new_or_old
 from steersman.client.resources import DEPLOYMENTS, PODS, REPLICA_SETS
-from steersman.controllers.controller import Controller, Surroundings
+from steersman.controllers.controller import Controller, ControllerDependencies
 from steersman.controllers.deployment import notes, rollout
 from steersman.controllers.deployment.fence_posts import (
     MAX_INT32,
@@ -35,15 +35,15 @@ from steersman.controllers.deployment.status import (
 from steersman.controllers.workloads.controller_ref import (
     Claims,
     add_controller_index,
-    candidates,
     controlled_by,
     controller_of,
     orphans,
     owners_of_change,
+    possible_owners,
     resolve,
 )
-from steersman.controllers.workloads.copies import changeable
-from steersman.controllers.workloads.selectors import compiled, may_own
+from steersman.controllers.workloads.copies import mutable_copy
+from steersman.controllers.workloads.selectors import compile_selector, may_own
 from steersman.machinery.built_in.pod_state import is_terminal
 from steersman.machinery.values.conditions import find_condition
 
@@ -51,16 +51,16 @@ _PAUSED = "DeploymentPaused"
 
 
 class DeploymentController(Controller[Key]):
-    """A key is namespace and name of a Deployment."""
+    """Reconciles Deployments. A key is the namespace and name of a Deployment."""
 
     name = "deployment-controller"
     account = "deployment-controller"
 
-    def __init__(self, given: Surroundings) -> None:
-        super().__init__(given)
-        self._deployments = self.informers.of(DEPLOYMENTS)
-        self._sets = self.informers.of(REPLICA_SETS)
-        self._pods = self.informers.of(PODS)
+    def __init__(self, dependencies: ControllerDependencies) -> None:
+        super().__init__(dependencies)
+        self._deployments = self.informers.for_resource(DEPLOYMENTS)
+        self._sets = self.informers.for_resource(REPLICA_SETS)
+        self._pods = self.informers.for_resource(PODS)
         self._same = SameTemplate()
         add_controller_index(self._sets)
         add_controller_index(self._pods)
@@ -69,18 +69,18 @@ class DeploymentController(Controller[Key]):
         self._pods.on_change(self._pod_changed)
 
     def _changed(self, old: Deployment | None, new: Deployment | None) -> None:
-        self.queue.add(key_of(either(old, new)))
+        self.queue.add(key_of(new_or_old(old, new)))
 
     def _set_changed(self, old: ReplicaSet | None, new: ReplicaSet | None) -> None:
         owners = [*owners_of_change(self._deployments, old, new)]
         if new is not None:
-            owners += candidates(self._deployments, may_own, old, new)
+            owners += possible_owners(self._deployments, may_own, old, new)
         for owner in owners:
             if owner is not None:
                 self.queue.add(key_of(owner))
 
     def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
-        """A Deployment that lets no old and new pods run side by side goes on when its last pod is gone."""
+        """Queue a Deployment with strategy Recreate when its last pod is gone."""
         if new is not None or old is None:
             return
         namespace = old.metadata.namespace
@@ -99,13 +99,13 @@ class DeploymentController(Controller[Key]):
         if known is None:
             return
         with ignoring(is_namespace_terminating):
-            await self._sync(changeable(known))
+            await self._sync(mutable_copy(known))
 
     async def _sync(self, deployment: Deployment) -> None:
         if deployment.spec.selector == LabelSelector():
             await self._selects_all(deployment)
             return
-        selector = await compiled(deployment.spec.selector)
+        selector = await compile_selector(deployment.spec.selector)
         claims = Claims(
             self.client, DEPLOYMENTS, deployment, REPLICA_SETS, lambda each: selector.matches(each.metadata.labels)
         )
@@ -140,7 +140,7 @@ class DeploymentController(Controller[Key]):
             await self.client.update_status(DEPLOYMENTS, deployment)
 
     async def _tell_of_pause(self, newest: Newest) -> None:
-        """Says that nothing is to be expected of a Deployment that is paused, and that it goes on."""
+        """Set the condition Progressing when a Deployment is paused, and when it is resumed."""
         deployment = newest.deployment
         condition = find_condition(deployment.status.conditions, PROGRESSING)
         if not has_progress_deadline(deployment) or (condition is not None and condition.reason == TIMED_OUT):
@@ -170,7 +170,7 @@ class DeploymentController(Controller[Key]):
             self._look_again(newest.deployment, status)
 
     async def _recreate(self, newest: Newest) -> bool:
-        """Ends all old pods, then makes new ones; says whether the old ones are still on their way."""
+        """Scale down all old ReplicaSets, then create new pods. Return True while old pods exist."""
         if await rollout.scale_to(self.client, self.recorder, newest, {each.metadata.uid: 0 for each in newest.old}):
             return True
         if any(each.status.replicas for each in newest.old) or self._runs_old_pods(newest):
@@ -185,7 +185,7 @@ class DeploymentController(Controller[Key]):
         return any(not is_terminal(pod) for each in newest.old for pod in controlled_by(self._pods, each.metadata.uid))
 
     def _look_again(self, deployment: Deployment, status: DeploymentStatus) -> None:
-        """Comes back when the time for progress is over."""
+        """Queue the Deployment for the end of its progress deadline."""
         condition = find_condition(deployment.status.conditions, PROGRESSING)
         if not has_progress_deadline(deployment) or condition is None:
             return
@@ -193,7 +193,7 @@ class DeploymentController(Controller[Key]):
             self.queue.add_after(key_of(deployment), max(seconds_left(deployment, condition), 0) + 1)
 
     async def _write(self, newest: Newest, status: DeploymentStatus) -> bool:
-        """Puts the status if it has changed, and says whether it has."""
+        """Update the status if it has changed. Return True if it was written."""
         deployment = newest.deployment
         if status == deployment.status:
             return False
@@ -201,7 +201,7 @@ class DeploymentController(Controller[Key]):
         return True
 
     async def _clean_up(self, newest: Newest) -> None:
-        """Deletes the oldest ReplicaSets that are more than the history is to have."""
+        """Delete the oldest ReplicaSets beyond the history limit."""
         limit = newest.deployment.spec.revision_history_limit
         if limit is None or limit == MAX_INT32:
             return
@@ -214,7 +214,7 @@ class DeploymentController(Controller[Key]):
 
 
 def _was_scaled(newest: Newest) -> bool:
-    """Whether a Deployment asks for another number of pods than its ReplicaSets were told."""
+    """Return True if the desired number of pods differs from the one in the annotations of the ReplicaSets."""
     wanted = replicas_of(newest.deployment)
     sizes: Sequence[int | None] = [notes.desired_replicas(each) for each in active(newest.everything)]
     return any(size is not None and size != wanted for size in sizes)

@@ -1,4 +1,4 @@
-"""How many pods a Deployment may have too many or too few meanwhile (pkg/controller/deployment/util)."""
+"""Limits of a rollout: surplus and unavailable pods (pkg/controller/deployment/util)."""
 
 from __future__ import annotations
 
@@ -9,33 +9,33 @@ from steersman.api.apps.v1 import Deployment, ReplicaSet
 from steersman.controllers.workloads.int_or_percent import scaled
 
 MAX_INT32: Final = 2**31 - 1
-"""A deadline or a limit of this much is none."""
+"""Value of a deadline or limit that means none."""
 
 
 def replicas_of(obj: Deployment | ReplicaSet) -> int:
-    """How many pods are asked for."""
+    """Return the desired number of pods."""
     return 1 if obj.spec.replicas is None else obj.spec.replicas
 
 
 def is_rolling(deployment: Deployment) -> bool:
-    """Whether old pods are replaced by and by."""
+    """Return True if the strategy is a rolling update."""
     return deployment.spec.strategy.type == "RollingUpdate"
 
 
 def max_surge(deployment: Deployment) -> int:
-    """How many pods more than asked for there may be."""
+    """Return the number of pods that may exist beyond the desired number."""
     return _fence_posts(deployment)[0] if is_rolling(deployment) else 0
 
 
 def max_unavailable(deployment: Deployment) -> int:
-    """How many pods may be missing."""
+    """Return the number of pods that may be unavailable."""
     if not is_rolling(deployment):
         return 0
     return min(_fence_posts(deployment)[1], replicas_of(deployment))
 
 
 def _fence_posts(deployment: Deployment) -> tuple[int, int]:
-    """Surge and unavailable pods, not both 0: nothing could move then."""
+    """Return surge and unavailable pods. Both are never 0, because then no rollout could proceed."""
     given, replicas = deployment.spec.strategy.rolling_update, replicas_of(deployment)
     surge = scaled(given.max_surge if given else None, replicas, round_up=True)
     unavailable = scaled(given.max_unavailable if given else None, replicas)
@@ -43,7 +43,7 @@ def _fence_posts(deployment: Deployment) -> tuple[int, int]:
 
 
 def new_replicas(deployment: Deployment, everything: Iterable[ReplicaSet], new: ReplicaSet) -> int:
-    """How many pods the newest ReplicaSet should have now."""
+    """Return the number of pods that the new ReplicaSet should have now."""
     wanted, has = replicas_of(deployment), replicas_of(new)
     if not is_rolling(deployment):
         return wanted
@@ -54,17 +54,17 @@ def new_replicas(deployment: Deployment, everything: Iterable[ReplicaSet], new: 
 
 
 def has_progress_deadline(deployment: Deployment) -> bool:
-    """Whether it counts as failed when nothing moves for some time."""
+    """Return True if the Deployment has a deadline for progress."""
     return deployment.spec.progress_deadline_seconds not in (None, MAX_INT32)
 
 
 def by_creation(sets: Iterable[ReplicaSet]) -> list[ReplicaSet]:
-    """The oldest first."""
+    """Return ReplicaSets sorted by creation time, the oldest first."""
     return sorted(sets, key=_creation)
 
 
 def by_size(sets: Iterable[ReplicaSet], *, newer_first: bool) -> list[ReplicaSet]:
-    """The largest first; of one size the newer or the older ones."""
+    """Return ReplicaSets sorted by size, the largest first; equal sizes by age."""
     found = sorted(sets, key=_creation, reverse=newer_first)
     return sorted(found, key=lambda each: -replicas_of(each))
 
@@ -74,5 +74,5 @@ def _creation(each: ReplicaSet) -> tuple[str, str]:
 
 
 def active(sets: Sequence[ReplicaSet]) -> list[ReplicaSet]:
-    """Those that should have pods."""
+    """Return the ReplicaSets that should have pods."""
     return [each for each in sets if replicas_of(each) > 0]

@@ -1,4 +1,4 @@
-"""The ReplicaSet of a Deployment's present template: found among others, or made (deployment sync.go)."""
+"""The new ReplicaSet of a Deployment, which has its present template: found or created (deployment sync.go)."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from steersman.controllers.deployment import notes
 from steersman.controllers.deployment.fence_posts import has_progress_deadline, new_replicas
 from steersman.controllers.deployment.status import PROGRESSING, progressing, with_changed
 from steersman.controllers.workloads.controller_ref import is_controlled_by, new_controller_ref
-from steersman.controllers.workloads.copies import changeable, changeable_template
-from steersman.controllers.workloads.large_templates import on_template
-from steersman.controllers.workloads.template_hash import same_template, template_hash
+from steersman.controllers.workloads.copies import mutable_copy, mutable_template_copy
+from steersman.controllers.workloads.large_templates import offload_if_large
+from steersman.controllers.workloads.template_hash import is_same_template, template_hash
 from steersman.machinery.codec.serializer import encode
 from steersman.machinery.errors.status import StatusError
 from steersman.machinery.values.conditions import find_condition
@@ -33,7 +33,7 @@ _MOST_COMPARED: Final = 4096
 
 
 class SameTemplate:
-    """Whether templates are the same but for the hash in their labels; what was compared last is remembered."""
+    """Cached comparison of a Deployment's and a ReplicaSet's pod templates, without the hash label."""
 
     def __init__(self) -> None:
         self._known: BoundedCache[tuple[str, int, str, int], bool] = BoundedCache(_MOST_COMPARED)
@@ -44,7 +44,7 @@ class SameTemplate:
         known = self._known[key]
         if known is None:
             templates = _without_hash(deployment.spec.template), _without_hash(replica_set.spec.template)
-            known = await on_template(max(templates, key=_size), same_template, *templates)
+            known = await offload_if_large(max(templates, key=_size), is_same_template, *templates)
             self._known.keep(key, known)
         return known
 
@@ -59,7 +59,7 @@ def _without_hash(template: PodTemplateSpec) -> PodTemplateSpec:
 
 
 class Newest:
-    """A Deployment (a copy, which may be changed) and its ReplicaSets, oldest first: the `new` one and the `old`."""
+    """A Deployment (a copy that may be changed) and its ReplicaSets, oldest first: the `new` one and the `old` ones."""
 
     def __init__(
         self,
@@ -89,7 +89,7 @@ class Newest:
         deployment: Deployment,
         sets: list[ReplicaSet],
     ) -> Newest:
-        """Find the new one among the ReplicaSets of a Deployment, oldest first."""
+        """Return the Deployment with its new ReplicaSet found among `sets`, which are sorted oldest first."""
         new = None
         for each in sets:
             if await same(deployment, each):
@@ -99,29 +99,28 @@ class Newest:
 
     @property
     def everything(self) -> list[ReplicaSet]:
-        """All its ReplicaSets, the new one last."""
+        """Return all ReplicaSets, the new one last."""
         return [*self.old, self.new] if self.new else self.old
 
     def put(self, changed: ReplicaSet) -> None:
-        """A ReplicaSet as it is now."""
+        """Replace a ReplicaSet by its changed version."""
         if self.new is not None and self.new.metadata.uid == changed.metadata.uid:
             self.new = changed
         else:
             self.old = [changed if each.metadata.uid == changed.metadata.uid else each for each in self.old]
 
     async def tell(self, *conditions: DeploymentCondition) -> None:
-        """Writes the Deployment with these conditions, and annotations that have changed."""
+        """Update the Deployment's status with these conditions, and its annotations."""
         status = self.deployment.status
         for each in conditions:
             status.conditions = with_changed(status.conditions, each)
         self.deployment = await self._client.update_status(DEPLOYMENTS, self.deployment)
 
     async def find(self) -> None:
-        """Brings the annotations of the new ReplicaSet, if there is one, and the revision of the Deployment up to
-        date."""
+        """Update the annotations of the new ReplicaSet, if it exists, and the revision of the Deployment."""
         if self.new is None:
             return
-        deployment, changed = self.deployment, changeable(self.new)
+        deployment, changed = self.deployment, mutable_copy(self.new)
         seconds = deployment.spec.min_ready_seconds
         updated = notes.update_annotations(deployment, changed, notes.max_revision(self.old) + 1)
         if updated or changed.spec.min_ready_seconds != seconds:
@@ -137,7 +136,7 @@ class Newest:
             await self.tell(*told)
 
     async def make(self) -> None:
-        """Makes the new ReplicaSet if there is none. Raises StatusError, and TryLater if hashes collide."""
+        """Create the new ReplicaSet if it does not exist. Raises StatusError, and TryLater."""
         if self.new is not None:
             return
         deployment = self.deployment
@@ -166,10 +165,10 @@ class Newest:
             await self.tell(*told)
 
     async def _described(self) -> ReplicaSet:
-        """The ReplicaSet of the template, named by its hash, without pods."""
+        """Return an object for the new ReplicaSet, named by the template's hash, with 0 replicas."""
         deployment = self.deployment
-        template = changeable_template(deployment.spec.template)
-        hash_ = await on_template(template, template_hash, template, deployment.status.collision_count)
+        template = mutable_template_copy(deployment.spec.template)
+        hash_ = await offload_if_large(template, template_hash, template, deployment.status.collision_count)
         template.metadata.labels = {**template.metadata.labels, TEMPLATE_HASH: hash_}
         wanted = deployment.spec.selector
         assert wanted is not None
@@ -189,7 +188,10 @@ class Newest:
         )
 
     async def _existing(self, new: ReplicaSet, error: StatusError) -> ReplicaSet:
-        """The ReplicaSet of that name, if it is the Deployment's own; another's is a collision of hashes."""
+        """Return the existing ReplicaSet of that name if it is the Deployment's.
+
+        Any other one is a hash collision: it is counted, and `error` is raised.
+        """
         found = self._informer.get(new.metadata.namespace, new.metadata.name)
         if found is None:
             raise TryLater(f'replicaset.apps "{new.metadata.name}" not found') from error

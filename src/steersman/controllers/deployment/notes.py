@@ -1,4 +1,4 @@
-"""What a Deployment writes down in annotations of its ReplicaSets (pkg/controller/deployment/util)."""
+"""Annotations that a Deployment keeps in its ReplicaSets (pkg/controller/deployment/util)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ REVISION_HISTORY: Final = "deployment.kubernetes.io/revision-history"
 DESIRED_REPLICAS: Final = "deployment.kubernetes.io/desired-replicas"
 MAX_REPLICAS: Final = "deployment.kubernetes.io/max-replicas"
 ROLLBACK_TO: Final = "deprecated.deployment.rollback.to"
-"""The revision that an older version of the API asked to go back to."""
+"""Revision to roll back to, from the rollback request of an older API version."""
 
 _OWN: Final = frozenset(
     {
@@ -26,15 +26,15 @@ _OWN: Final = frozenset(
         ROLLBACK_TO,
     }
 )
-"""Annotations that are not handed on from a Deployment to its ReplicaSets."""
+"""Annotations that are not copied from a Deployment to its ReplicaSets."""
 _MAX_HISTORY: Final = 2000
-"""Characters of the list of revisions."""
+"""Most characters of the list of revisions."""
 _INT64: Final = re.compile(r"[+-]?[0-9]{1,19}", re.ASCII)
 _UINT32: Final = re.compile(r"[0-9]{1,10}", re.ASCII)
 
 
 def revision_of(obj: Deployment | ReplicaSet) -> int | None:
-    """The number of its revision; 0 if it has none, None if it cannot be read."""
+    """Return the revision number; 0 if there is none, None if it cannot be parsed."""
     return _int64(obj.metadata.annotations.get(REVISION, "0"))
 
 
@@ -44,12 +44,12 @@ def _int64(text: str) -> int | None:
 
 
 def max_revision(sets: Iterable[ReplicaSet]) -> int:
-    """The highest revision."""
+    """Return the highest revision."""
     return max((revision_of(each) or 0 for each in sets), default=0)
 
 
 def last_revision(sets: Iterable[ReplicaSet]) -> int:
-    """The revision before the highest, 0 if there is none."""
+    """Return the second highest revision, 0 if there is none."""
     highest = before = 0
     for each in sets:
         revision = revision_of(each)
@@ -63,18 +63,18 @@ def last_revision(sets: Iterable[ReplicaSet]) -> int:
 
 
 def rollback_to(deployment: Deployment) -> int | None:
-    """The revision that is to be gone back to, 0 for the last one; None if that is not asked for."""
+    """Return the revision to roll back to, 0 for the last one; None if no rollback is requested."""
     text = deployment.metadata.annotations.get(ROLLBACK_TO, "")
     return _int64(text) if text else None
 
 
 def desired_replicas(replica_set: ReplicaSet) -> int | None:
-    """How many pods its Deployment asked for when it wrote that down."""
+    """Return the Deployment's desired number of pods at the time of the annotation, None if it is missing."""
     return _number(replica_set, DESIRED_REPLICAS)
 
 
 def max_replicas(replica_set: ReplicaSet) -> int | None:
-    """How many pods its Deployment allowed when it wrote that down."""
+    """Return the Deployment's highest allowed number of pods at the time of the annotation, None if it is missing."""
     return _number(replica_set, MAX_REPLICAS)
 
 
@@ -85,14 +85,15 @@ def _number(replica_set: ReplicaSet, name: str) -> int | None:
 
 
 def replicas_annotations(deployment: Deployment) -> dict[str, str]:
-    """What is written down of a Deployment's size."""
+    """Return the annotations about a Deployment's size."""
     wanted = replicas_of(deployment)
     return {DESIRED_REPLICAS: str(wanted), MAX_REPLICAS: str(wanted + max_surge(deployment))}
 
 
 def update_annotations(deployment: Deployment, replica_set: ReplicaSet, revision: int) -> bool:
-    """Hands a Deployment's annotations on to its newest ReplicaSet, which may be changed, and gives it its revision;
-    says whether that changed anything. Revisions that it had before are kept in a list.
+    """Copy a Deployment's annotations to its new ReplicaSet and set its revision. Return True if anything changed.
+
+    The ReplicaSet is changed in place. Its former revisions are kept in an annotation.
     """
     own = replica_set.metadata.annotations
     before = dict(own)
@@ -109,12 +110,12 @@ def update_annotations(deployment: Deployment, replica_set: ReplicaSet, revision
 
 
 def handed_on(annotations: dict[str, str]) -> dict[str, str]:
-    """The annotations that Deployments and their ReplicaSets have in common."""
+    """Return the annotations that Deployments and their ReplicaSets have in common."""
     return {key: value for key, value in annotations.items() if key not in _OWN}
 
 
 def not_handed_on(annotations: dict[str, str]) -> dict[str, str]:
-    """Those that each of them has for itself."""
+    """Return the annotations that Deployments and ReplicaSets each have for themselves."""
     return {key: value for key, value in annotations.items() if key in _OWN}
 
 

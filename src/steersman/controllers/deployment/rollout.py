@@ -1,4 +1,4 @@
-"""From old ReplicaSets to the new one, step by step; to another size; back to an old template.
+"""Steps of a rollout from old ReplicaSets to the new one, scaling, and rollback.
 
 Follows pkg/controller/deployment rolling.go, sync.go, rollback.go.
 """
@@ -23,11 +23,11 @@ from steersman.controllers.deployment.fence_posts import (
     replicas_of,
 )
 from steersman.controllers.deployment.newest import TEMPLATE_HASH, Newest, SameTemplate
-from steersman.controllers.workloads.copies import changeable, changeable_template
+from steersman.controllers.workloads.copies import mutable_copy, mutable_template_copy
 
 
 async def roll(client: Client, recorder: Recorder, newest: Newest) -> bool:
-    """One step of a rolling update: up if that is possible, else down. Says whether anything was scaled."""
+    """Make one step of a rolling update: scale up if possible, else down. Return True if anything was scaled."""
     assert newest.new is not None
     wanted, has = replicas_of(newest.deployment), replicas_of(newest.new)
     if has != wanted:
@@ -36,7 +36,7 @@ async def roll(client: Client, recorder: Recorder, newest: Newest) -> bool:
             return True
     old = active(newest.old)
     if any(each.metadata.generation > each.status.observed_generation for each in old):
-        return False  # what they say of available pods is from before they were scaled: too many would go
+        return False  # their status is from before the last scaling: by it, too many pods would be deleted
     if not old or _may_go(newest) <= 0:
         return False
     cleaned_up = await scale_to(client, recorder, newest, _without_unhealthy(newest))
@@ -44,19 +44,19 @@ async def roll(client: Client, recorder: Recorder, newest: Newest) -> bool:
 
 
 def _may_go(newest: Newest) -> int:
-    """How many pods can be taken away, while new ones that do not serve yet count as missing."""
+    """Return the number of pods that may be deleted; new pods that are not available count as missing."""
     assert newest.new is not None
     missing = replicas_of(newest.new) - newest.new.status.available_replicas
     return sum(map(replicas_of, newest.everything)) - _least(newest) - missing
 
 
 def _least(newest: Newest) -> int:
-    """How many pods have to serve."""
+    """Return the number of pods that must be available."""
     return replicas_of(newest.deployment) - max_unavailable(newest.deployment)
 
 
 def _without_unhealthy(newest: Newest) -> dict[str, int]:
-    """The sizes of old ReplicaSets without pods that do not serve."""
+    """Return sizes of old ReplicaSets without their unavailable pods, as far as these may be deleted."""
     left, sizes = _may_go(newest), {}
     for each in by_creation(active(newest.old)):
         unhealthy = max(replicas_of(each) - each.status.available_replicas, 0)
@@ -67,7 +67,7 @@ def _without_unhealthy(newest: Newest) -> dict[str, int]:
 
 
 def _without_dispensable(newest: Newest) -> dict[str, int]:
-    """The sizes of old ReplicaSets without pods that can be missed."""
+    """Return sizes of old ReplicaSets without available pods beyond the required number."""
     left, sizes = sum(each.status.available_replicas for each in newest.everything) - _least(newest), {}
     for each in by_creation(active(newest.old)):
         gone = max(min(replicas_of(each), left), 0)
@@ -79,9 +79,9 @@ def _without_dispensable(newest: Newest) -> dict[str, int]:
 async def scale_to(
     client: Client, recorder: Recorder, newest: Newest, sizes: Mapping[str, int], *, annotate: bool = False
 ) -> bool:
-    """Gives ReplicaSets, by their uid, other sizes, and says whether any had another before.
+    """Scale ReplicaSets to `sizes`, by uid. Return True if any size has changed.
 
-    With `annotate` what they say of the size of the Deployment is brought up to date in any case.
+    With `annotate` the annotations about the Deployment's size are updated in any case.
     """
     deployment, scaled = newest.deployment, False
     written = notes.replicas_annotations(deployment)
@@ -92,7 +92,7 @@ async def scale_to(
         is_annotated = not annotate or all(own.get(name) == value for name, value in written.items())
         if before == size and is_annotated:
             continue
-        changed = changeable(each)
+        changed = mutable_copy(each)
         changed.spec.replicas = size
         changed.metadata.annotations = {**own, **written}
         newest.put(await client.update(REPLICA_SETS, changed))
@@ -106,7 +106,7 @@ async def scale_to(
 
 
 async def scale(client: Client, recorder: Recorder, newest: Newest) -> None:
-    """Brings a Deployment to another size, while it is paused or in the middle of a rollout as well."""
+    """Scale a Deployment to its desired size, also if it is paused or in the middle of a rollout."""
     deployment, wanted = newest.deployment, replicas_of(newest.deployment)
     running = active(newest.everything)
     if len(running) <= 1:
@@ -126,7 +126,7 @@ def _is_saturated(deployment: Deployment, new: ReplicaSet | None) -> bool:
 
 
 def _shares(deployment: Deployment, running: list[ReplicaSet]) -> dict[str, int]:
-    """The sizes of ReplicaSets, each having its share of the pods that come or go; the largest gets what is left."""
+    """Return sizes of ReplicaSets, which share a change in proportion to their size; the largest gets the remainder."""
     wanted = replicas_of(deployment)
     most = wanted + max_surge(deployment) if wanted else 0
     more = most - sum(map(replicas_of, running))
@@ -156,8 +156,8 @@ def _share(deployment: Deployment, each: ReplicaSet, most: int, more: int, added
 
 
 async def roll_back(client: Client, recorder: Recorder, newest: Newest) -> None:
-    """Gives a Deployment the template that a revision had, which the annotation of an older API asks for."""
-    deployment = changeable(newest.deployment)
+    """Set a Deployment's template to that of an older revision, as requested by the annotation of an older API."""
+    deployment = mutable_copy(newest.deployment)
     about = reference(DEPLOYMENTS, deployment)
     revision = notes.rollback_to(deployment) or notes.last_revision(newest.everything)
     found = next((each for each in newest.everything if notes.revision_of(each) == revision), None)
@@ -170,7 +170,7 @@ async def roll_back(client: Client, recorder: Recorder, newest: Newest) -> None:
         text = f'The rollback revision contains the same template as current deployment "{deployment.metadata.name}"'
         recorder.event(about, "Warning", "DeploymentRollbackTemplateUnchanged", text)
     else:
-        deployment.spec.template = changeable_template(found.spec.template)
+        deployment.spec.template = mutable_template_copy(found.spec.template)
         deployment.spec.template.metadata.labels.pop(TEMPLATE_HASH, None)
         own = {**notes.not_handed_on(own), **notes.handed_on(found.metadata.annotations)}
         rolled_back = True

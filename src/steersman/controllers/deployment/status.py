@@ -1,4 +1,4 @@
-"""The status of a Deployment (pkg/controller/deployment sync.go, progress.go)."""
+"""Status of a Deployment (pkg/controller/deployment sync.go, progress.go)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Conditions = Sequence[DeploymentCondition]
 
 
 def progressing(status: str, reason: str, message: str) -> DeploymentCondition:
-    """The condition Progressing, as of now."""
+    """Return a condition Progressing with the current time."""
     return _condition(PROGRESSING, status, reason, message)
 
 
@@ -32,7 +32,7 @@ def _condition(type_: str, status: str, reason: str, message: str) -> Deployment
 
 
 def with_changed(conditions: Conditions, new: DeploymentCondition) -> list[DeploymentCondition]:
-    """The conditions and a new one at their end, unless one of its type says the same already."""
+    """Return the conditions with `new` at the end, unchanged if its status and reason are the same already."""
     old = find_condition(conditions, new.type)
     if old is not None and (old.status, old.reason) == (new.status, new.reason):
         return list(conditions)
@@ -40,7 +40,7 @@ def with_changed(conditions: Conditions, new: DeploymentCondition) -> list[Deplo
 
 
 def status_of(deployment: Deployment, new: ReplicaSet | None, everything: Sequence[ReplicaSet]) -> DeploymentStatus:
-    """What its ReplicaSets come to; of the conditions only Available is judged."""
+    """Return the status computed from the ReplicaSets; of the conditions, only Available is updated."""
     available = sum(each.status.available_replicas for each in everything)
     if available >= replicas_of(deployment) - max_unavailable(deployment):
         condition = _condition(AVAILABLE, "True", "MinimumReplicasAvailable", "Deployment has minimum availability.")
@@ -62,7 +62,7 @@ def status_of(deployment: Deployment, new: ReplicaSet | None, everything: Sequen
 
 
 def _terminating(everything: Sequence[ReplicaSet]) -> int | None:
-    """Pods that are being deleted; None while a ReplicaSet that was looked at says nothing of them."""
+    """Return the number of terminating pods; None while a ReplicaSet does not report its number."""
     total = 0
     for each in everything:
         if each.status.terminating_replicas is None:
@@ -76,7 +76,7 @@ def _terminating(everything: Sequence[ReplicaSet]) -> int | None:
 def rollout_status(
     deployment: Deployment, new: ReplicaSet | None, everything: Sequence[ReplicaSet]
 ) -> DeploymentStatus:
-    """The same with what is to be said of progress and of refused pods."""
+    """Return the status with the conditions about progress and failures too."""
     status = status_of(deployment, new, everything)
     conditions: Conditions = status.conditions
     if not has_progress_deadline(deployment):
@@ -104,9 +104,8 @@ def _with_progress(deployment: Deployment, status: DeploymentStatus, new: Replic
         if current is not None:
             if current.status == "True":
                 found.last_transition_time = current.last_transition_time
-            conditions = without_conditions(
-                conditions, PROGRESSING
-            )  # so that the time of the update is that of this progress
+            # Without the old condition, the new one gets the current time as its update time.
+            conditions = without_conditions(conditions, PROGRESSING)
         return with_changed(conditions, found)
     if _has_timed_out(deployment, status):
         found = progressing("False", TIMED_OUT, f"{name} has timed out progressing.")
@@ -115,7 +114,7 @@ def _with_progress(deployment: Deployment, status: DeploymentStatus, new: Replic
 
 
 def is_complete(deployment: Deployment, status: DeploymentStatus) -> bool:
-    """Whether all pods that are asked for are new and available, and no others are left."""
+    """Return True if all desired pods are new and available, and no other pods are left."""
     wanted = replicas_of(deployment)
     return (
         status.updated_replicas == wanted
@@ -142,13 +141,13 @@ def _has_timed_out(deployment: Deployment, status: DeploymentStatus) -> bool:
 
 
 def seconds_left(deployment: Deployment, condition: DeploymentCondition) -> int:
-    """Seconds until the progress that was made last is too long ago."""
+    """Return the seconds until the progress deadline."""
     since = times.unix(condition.last_update_time or times.now())
     return since + (deployment.spec.progress_deadline_seconds or 0) - times.unix(times.now())
 
 
 def _failure(new: ReplicaSet | None, everything: Sequence[ReplicaSet]) -> DeploymentCondition | None:
-    """What a ReplicaSet, the newest before others, says of refused pods."""
+    """Return the ReplicaFailure condition of a ReplicaSet, the new one first."""
     for each in (*((new,) if new else ()), *everything):
         for condition in each.status.conditions:
             if condition.type == REPLICA_FAILURE:

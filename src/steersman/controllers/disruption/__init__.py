@@ -1,1 +1,1 @@
-"""The disruption controller: how many pods budgets let go."""
+"""Disruption controller: the number of pods that PodDisruptionBudgets allow to evict."""

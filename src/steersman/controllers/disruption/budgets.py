@@ -1,5 +1,4 @@
-"""What budgets come to: how many pods are healthy, how many must be, and what their status says
-(pkg/controller/disruption)."""
+"""Computation of a budget's status: healthy pods, required pods, allowed disruptions (pkg/controller/disruption)."""
 
 from __future__ import annotations
 
@@ -18,23 +17,23 @@ from steersman.machinery.values import times
 from steersman.machinery.values.conditions import with_condition
 
 DELETION_TIMEOUT: Final = 120.0
-"""Seconds within which a pod that was evicted must be seen going."""
+"""Seconds within which an evicted pod must be marked for deletion."""
 _ALLOWED: Final = "DisruptionAllowed"
 
 
 class Counted(Struct):
-    """Pods of a budget."""
+    """Counts of a budget's pods."""
 
     healthy: int = 0
     disrupted: dict[str, str] = field(default_factory=dict)
-    """Pods that were evicted and are still there, with the times of that."""
+    """Evicted pods that still exist, with the times of their eviction."""
     late: list[Pod] = field(default_factory=list)
-    """Pods that were evicted and did not go in time."""
+    """Evicted pods that were not deleted in time."""
     look_again: float | None = None
-    """In how many seconds the first of those that were evicted is late."""
+    """Seconds until the first evicted pod is late."""
 
     def add(self, pod: Pod, disrupted: Mapping[str, str], now: float) -> None:
-        """Counts a pod; `disrupted` is what the status said so far, `now` seconds since 1970."""
+        """Count a pod; `disrupted` is from the current status, `now` is in seconds since 1970."""
         if pod.metadata.deletion_timestamp:
             return
         since = disrupted.get(pod.metadata.name)
@@ -51,13 +50,13 @@ class Counted(Struct):
 
 
 def needs_scale(budget: PodDisruptionBudget) -> bool:
-    """Whether a budget is a matter of how many pods their owners ask for."""
+    """Return True if the budget depends on the number of pods that the pods' owners request."""
     spec = budget.spec
     return spec.max_unavailable is not None or isinstance(spec.min_available, str)
 
 
 def desired_healthy(budget: PodDisruptionBudget, expected: int) -> int:
-    """How many pods must be healthy of those that are expected."""
+    """Return the number of expected pods that must be healthy."""
     spec = budget.spec
     if spec.max_unavailable is not None:
         return max(expected - scaled(spec.max_unavailable, expected, round_up=True), 0)
@@ -67,7 +66,7 @@ def desired_healthy(budget: PodDisruptionBudget, expected: int) -> int:
 def new_status(
     budget: PodDisruptionBudget, counted: Counted, desired: int, expected: int
 ) -> PodDisruptionBudgetStatus | None:
-    """The status that follows; None if it is so already."""
+    """Return the new status of a budget; None if it has not changed."""
     allowed = max(counted.healthy - desired, 0) if expected > 0 else 0
     status = PodDisruptionBudgetStatus(
         observed_generation=budget.metadata.generation,
@@ -86,7 +85,7 @@ def new_status(
 
 
 def set_condition(status: PodDisruptionBudgetStatus, value: str, reason: str, message: str = "") -> None:
-    """Set DisruptionAllowed."""
+    """Set the condition DisruptionAllowed."""
     new = Condition(
         type=_ALLOWED,
         status=value,
@@ -98,14 +97,14 @@ def set_condition(status: PodDisruptionBudgetStatus, value: str, reason: str, me
 
 
 def failed_status(budget: PodDisruptionBudget, error: str) -> PodDisruptionBudgetStatus:
-    """The status where nothing could be found out: no pod may be evicted."""
+    """Return the status after an error: no pod may be evicted."""
     status = msgspec.structs.replace(budget.status, disruptions_allowed=0, conditions=list(budget.status.conditions))
     set_condition(status, "False", "SyncFailed", error)
     return status
 
 
 def unmanaged_message(selector: LabelSelector | None) -> str:
-    """What users are told of pods that nobody controls."""
+    """Return the event message about pods without a controller."""
     return (
         f"Pods selected by this PodDisruptionBudget (selector: {_shown(selector)}) were found to be unmanaged. As a "
         "result, the status of the PDB cannot be calculated correctly, which may result in undefined behavior. To "
@@ -119,7 +118,7 @@ def _is_up_to_date(status: PodDisruptionBudgetStatus) -> bool:
 
 
 def _shown(selector: LabelSelector | None) -> str:
-    """A selector as Go prints it."""
+    """Return a selector as Go prints it."""
     if selector is None:
         return "nil"
     labels = "".join(f"{key}: {selector.match_labels[key]}," for key in sorted(selector.match_labels))

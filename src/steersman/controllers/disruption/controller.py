@@ -1,5 +1,6 @@
-"""Keeps the status of PodDisruptionBudgets, and clears DisruptionTarget of pods that stayed
-(pkg/controller/disruption)."""
+"""Controller of PodDisruptionBudgets' status, which also clears stale DisruptionTarget conditions
+(pkg/controller/disruption).
+"""
 
 from __future__ import annotations
 
@@ -12,10 +13,10 @@ from steersman.api.core.v1 import Pod, PodCondition
 from steersman.api.policy.v1 import PodDisruptionBudget
 from steersman.client.errors import is_conflict
 from steersman.client.events import reference
-from steersman.client.informer import Key, either, key_of
+from steersman.client.informer import Key, key_of, new_or_old
 from steersman.client.resources import POD_DISRUPTION_BUDGETS, PODS
 from steersman.client.transport import Unreachable
-from steersman.controllers.controller import Controller, Surroundings
+from steersman.controllers.controller import Controller, ControllerDependencies
 from steersman.controllers.disruption.budgets import (
     Counted,
     desired_healthy,
@@ -26,7 +27,7 @@ from steersman.controllers.disruption.budgets import (
 )
 from steersman.controllers.disruption.scales import Scales
 from steersman.controllers.workloads.controller_ref import controller_of
-from steersman.controllers.workloads.selectors import compiled
+from steersman.controllers.workloads.selectors import compile_selector
 from steersman.machinery.built_in.pod_state import is_terminal
 from steersman.machinery.errors.field import quote
 from steersman.machinery.errors.status import StatusError
@@ -34,19 +35,19 @@ from steersman.machinery.selectors.labels import Selector
 from steersman.machinery.values import times
 from steersman.machinery.values.conditions import find_condition, with_condition
 from steersman.work.work_queue import TryLater
-from steersman.work.yielding import unhurried
+from steersman.work.yielding import time_sliced
 
 STALE_AFTER: Final = 120.0
-"""Seconds after which a pod that was to be disrupted, and is not going, is taken to stay."""
+"""Seconds after which the DisruptionTarget condition of a pod that is not being deleted is stale."""
 _TARGET: Final = "DisruptionTarget"
 _BY_KUBELET: Final = "TerminationByKubelet"
 _WAIT_FOR_EACH: Final = 200e-6
-"""Seconds for each pod of a budget that a change of one may wait for others."""
+"""Seconds for each pod of a budget that a reconciliation is delayed after a change of a pod."""
 _MOST_WAIT: Final = 0.5
 
 
 class Subject(NamedTuple):
-    """What is looked at: a budget, or a pod that may stay."""
+    """Key of a budget, or of a pod with a DisruptionTarget condition."""
 
     is_budget: bool
     namespace: str
@@ -54,25 +55,25 @@ class Subject(NamedTuple):
 
 
 class DisruptionController(Controller[Subject]):
-    """A key is a budget, or a pod with the condition DisruptionTarget."""
+    """Keeps the status of budgets, and clears stale conditions. A key is a budget or a pod."""
 
     name = "disruption-controller"
     account = "disruption-controller"
     component = "controllermanager"
 
-    def __init__(self, given: Surroundings) -> None:
-        super().__init__(given)
+    def __init__(self, dependencies: ControllerDependencies) -> None:
+        super().__init__(dependencies)
         self._scales = Scales(self.client, self.informers)
         self._selectors: dict[Key, Selector] = {}
         self._sizes: dict[Key, int] = {}
-        """How many pods budgets had when they were looked at last."""
-        self._budgets = self.informers.of(POD_DISRUPTION_BUDGETS)
-        self._pods = self.informers.of(PODS)
+        """Number of pods of each budget at its last reconciliation."""
+        self._budgets = self.informers.for_resource(POD_DISRUPTION_BUDGETS)
+        self._pods = self.informers.for_resource(PODS)
         self._budgets.on_change(self._budget_changed)
         self._pods.on_change(self._pod_changed)
 
     def _budget_changed(self, old: PodDisruptionBudget | None, new: PodDisruptionBudget | None) -> None:
-        key = key_of(either(old, new))
+        key = key_of(new_or_old(old, new))
         if new is None:
             self._selectors.pop(key, None)
             self._sizes.pop(key, None)
@@ -81,7 +82,7 @@ class DisruptionController(Controller[Subject]):
         self.queue.add(Subject(True, *key))
 
     def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
-        pod = either(old, new)
+        pod = new_or_old(old, new)
         key = self._budget_of(pod)
         if key is not None:
             wait = min(self._sizes.get(key, 0) * _WAIT_FOR_EACH, _MOST_WAIT)
@@ -91,7 +92,7 @@ class DisruptionController(Controller[Subject]):
             self.queue.add_after(Subject(False, *key_of(pod)), stays_after)
 
     def _budget_of(self, pod: Pod) -> Key | None:
-        """The budget of a pod; of several any, of which users are told."""
+        """Return the budget of a pod. If several match, any of them is returned, and an event is recorded."""
         labels, namespace = pod.metadata.labels, pod.metadata.namespace
         found = [
             key
@@ -122,9 +123,9 @@ class DisruptionController(Controller[Subject]):
             await self.client.update_status(POD_DISRUPTION_BUDGETS, msgspec.structs.replace(budget, status=failed))
 
     async def _sync(self, budget: PodDisruptionBudget) -> None:
-        """Counts pods and writes the status. Raises StatusError, Unreachable, TryLater."""
+        """Count the pods of a budget and update its status. Raises StatusError, Unreachable, TryLater."""
         about, key = reference(POD_DISRUPTION_BUDGETS, budget), key_of(budget)
-        counted, now = Counted(), times.moment()
+        counted, now = Counted(), times.unix_now()
         owned: dict[str, Pod] = {}
         size, has_unmanaged = 0, False
         async for pod in self._pods_of(budget):
@@ -149,7 +150,9 @@ class DisruptionController(Controller[Subject]):
             if has_unmanaged:
                 self.recorder.event(about, "Warning", "UnmanagedPods", unmanaged_message(budget.spec.selector))
         for pod in counted.late:
-            text = f"Pod was expected by PDB {key[0]}/{key[0]} to be deleted but it wasn't"  # twice, as upstream
+            text = (
+                f"Pod was expected by PDB {key[0]}/{key[0]} to be deleted but it wasn't"  # as upstream: namespace twice
+            )
             self.recorder.event(reference(PODS, pod), "Warning", "NotDeleted", text)
         status = new_status(budget, counted, desired_healthy(budget, expected), expected)
         if status is not None:
@@ -160,25 +163,25 @@ class DisruptionController(Controller[Subject]):
     async def _selector_of(self, budget: PodDisruptionBudget) -> Selector:
         """Return the selector of a budget.
 
-        Until it is known, all pods are still to be counted, so that no change is missed.
+        The selector is cached before the budget's pods are listed, so that no change of a pod is missed.
         """
         key = key_of(budget)
         found = self._selectors.get(key)
         if found is None:
-            found = await compiled(budget.spec.selector)
+            found = await compile_selector(budget.spec.selector)
             if (current := self._budgets.get(*key)) is not None and current.spec == budget.spec:
                 self._selectors[key] = found
         return found
 
     async def _pods_of(self, budget: PodDisruptionBudget) -> AsyncIterator[Pod]:
-        """The pods that a budget selects, some in each turn of the loop."""
+        """Yield the pods that a budget selects, in time slices."""
         matches = (await self._selector_of(budget)).matches
-        async for pod in unhurried(self._pods.list(budget.metadata.namespace)):
+        async for pod in time_sliced(self._pods.list(budget.metadata.namespace)):
             if matches(pod.metadata.labels):
                 yield pod
 
     async def _expected(self, owned: dict[str, Pod]) -> int:
-        """How many pods the owners of these ask for. Raises StatusError, Unreachable, TryLater."""
+        """Return the number of pods that the owners of these pods request. Raises StatusError, Unreachable, TryLater."""
         scales: dict[str, int] = {}
         for pod in owned.values():
             owner = controller_of(pod)
@@ -192,7 +195,7 @@ class DisruptionController(Controller[Subject]):
         return sum(scales.values())
 
     async def _clear_condition(self, key: Subject) -> None:
-        """Takes back that a pod is to be disrupted, when it has stayed for long enough."""
+        """Set the DisruptionTarget condition of a pod to False once it is stale."""
         pod = self._pods.get(key.namespace, key.name)
         wait = seconds_to_stay(pod) if pod is not None else None
         if pod is None or wait is None:
@@ -207,7 +210,10 @@ class DisruptionController(Controller[Subject]):
 
 
 def seconds_to_stay(pod: Pod) -> float | None:
-    """In how many seconds a pod that is to be disrupted is taken to stay; None if it is not, or is going."""
+    """Return the seconds until a pod's DisruptionTarget condition is stale.
+
+    Return None if the pod has no such condition, or is being deleted.
+    """
     found = find_condition(pod.status.conditions, _TARGET)
     if (
         pod.metadata.deletion_timestamp
@@ -218,4 +224,4 @@ def seconds_to_stay(pod: Pod) -> float | None:
     ):
         return None
     since = times.parse(found.last_transition_time).timestamp() if found.last_transition_time else 0.0
-    return max(since + STALE_AFTER - times.moment(), 0.0)
+    return max(since + STALE_AFTER - times.unix_now(), 0.0)

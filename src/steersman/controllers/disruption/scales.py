@@ -1,4 +1,4 @@
-"""How many pods their owners ask for, whatever kind these are of."""
+"""Number of pods that the owners of pods request, for owners of any kind."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ from steersman.work.bounded_cache import BoundedCache
 from steersman.work.work_queue import TryLater
 
 _KNOWN_FOR: Final = 30.0
-"""Seconds for which a version of a group is taken to serve what it served."""
+"""Seconds for which the discovery of a group version is cached."""
 _MOST_KNOWN: Final = 100
 _APPS: Final = ("apps", "extensions")
 _SCALES: Final = (("autoscaling", "v1"), ("extensions", "v1beta1"), ("apps", "v1beta1"), ("apps", "v1beta2"))
 
 Scale = tuple[str, int]
-"""Whose scale it is (a uid), and how many pods are asked for."""
+"""The uid of an owner, and the number of pods that it requests."""
 _Workload = Deployment | ReplicaSet | StatefulSet | ReplicationController
 
 
 class _Served(Struct, frozen=True):
-    """What a version of a group serves: resources by kinds, and which of them have a scale."""
+    """Discovery of a group version: resources by kind, and resources with a scale subresource."""
 
     at: float
     plurals: dict[str, str]
@@ -41,20 +41,20 @@ class _Served(Struct, frozen=True):
 
 
 class Scales:
-    """Of built-in workloads they are known, of others they are asked for."""
+    """Finds scales: of built-in workloads by informers, of other kinds by requests for their scale subresource."""
 
     def __init__(self, client: Client, informers: Informers) -> None:
         self._client = client
-        self._replication_controllers = informers.of(REPLICATION_CONTROLLERS)
-        self._replica_sets = informers.of(REPLICA_SETS)
-        self._deployments = informers.of(DEPLOYMENTS)
-        self._stateful_sets = informers.of(STATEFUL_SETS)
+        self._replication_controllers = informers.for_resource(REPLICATION_CONTROLLERS)
+        self._replica_sets = informers.for_resource(REPLICA_SETS)
+        self._deployments = informers.for_resource(DEPLOYMENTS)
+        self._stateful_sets = informers.for_resource(STATEFUL_SETS)
         self._served: BoundedCache[str, _Served] = BoundedCache(_MOST_KNOWN)
 
     async def of(self, owner: OwnerReference, namespace: str) -> Scale | None:
-        """The scale of who controls a pod, or of the Deployment of that; None if it is gone.
+        """Return the scale of a pod's controller, or of the Deployment above it; None if it is gone.
 
-        Raises StatusError, Unreachable, and TryLater where there is no scale.
+        Raises StatusError, Unreachable, and TryLater if the kind has no scale.
         """
         group = owner.api_version.partition("/")[0] if "/" in owner.api_version else ""
         found: _Workload | None = None
@@ -69,7 +69,7 @@ class Scales:
         return await self._ask(owner, group, namespace)
 
     def _of_replica_set(self, found: ReplicaSet | None) -> ReplicaSet | Deployment | None:
-        """A ReplicaSet, or the Deployment that controls it."""
+        """Return a ReplicaSet, or the Deployment that controls it."""
         reference = controller_of(found) if found is not None else None
         if found is None or reference is None or reference.kind != "Deployment":
             return found
@@ -84,7 +84,7 @@ class Scales:
         version = owner.api_version.rpartition("/")[2]
         resource: APIResource[Any] = APIResource(group, version, plural, owner.kind, dict)
         try:
-            scale = await self._client.plain(resource.path(namespace, owner.name, "scale"))
+            scale = await self._client.get_plain(resource.path(namespace, owner.name, "scale"))
         except StatusError as error:
             if not is_not_found(error):
                 raise
@@ -97,14 +97,14 @@ class Scales:
         return owner.uid, int((scale.get("spec") or {}).get("replicas") or 0)
 
     async def _serves(self, api_version: str) -> _Served | None:
-        """What a version of a group serves, as it was said a short time ago; None if there is none."""
+        """Return the discovery of a group version, cached for a short time; None if it is not served."""
         now = asyncio.get_running_loop().time()
         known = self._served[api_version]
         if known is not None and now - known.at < _KNOWN_FOR:
             return known
         said = None
         with ignoring(is_not_found):
-            said = await self._client.plain(f"/{'apis' if '/' in api_version else 'api'}/{quote(api_version)}")
+            said = await self._client.get_plain(f"/{'apis' if '/' in api_version else 'api'}/{quote(api_version)}")
         if said is None:
             return None
         resources = said.get("resources") or ()

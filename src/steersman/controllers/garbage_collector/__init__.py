@@ -1,1 +1,1 @@
-"""Deletes objects whose owners are gone (pkg/controller/garbagecollector)."""
+"""Garbage collection of objects whose owners are gone (pkg/controller/garbagecollector)."""

@@ -1,4 +1,4 @@
-"""Deletes what has no owner left, in the background or in the foreground, and frees what is orphaned."""
+"""Garbage collector: it deletes objects without owners, in the background or foreground, and orphans dependents."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from steersman.api.core.v1 import ObjectReference
 from steersman.api.meta.v1 import DeleteOptions, ObjectMeta, OwnerReference, PartialObjectMetadata, Preconditions
 from steersman.client.api_resource import APIResource
 from steersman.client.errors import ignoring, is_conflict, is_not_found
-from steersman.controllers.controller import Controller, Surroundings
+from steersman.controllers.aggregated_servers import AggregatedServerLimit, AggregatedServers
+from steersman.controllers.controller import Controller, ControllerDependencies
 from steersman.controllers.garbage_collector.graph import (
     FOREGROUND,
     ORPHAN,
@@ -20,78 +21,84 @@ from steersman.controllers.garbage_collector.graph import (
     group_of,
     is_deleting_dependents,
 )
-from steersman.controllers.other_servers import OtherServers, Patience
 from steersman.machinery.codec.serializer import to_plain
 from steersman.machinery.errors.status import StatusError
 from steersman.work.bounded_cache import BoundedSet
 from steersman.work.work_queue import TryLater
-from steersman.work.yielding import Turn, unhurried
+from steersman.work.yielding import TimeSlice, time_sliced
 
 _TO_DELETE: Final = "delete"
 _TO_ORPHAN: Final = "orphan"
 _MANY: Final = 500
-"""Owners of an object that reaches the graph in turns: it takes some milliseconds."""
-_MOST_ABSENT: Final = 1 << 15
-"""Owners that were looked for in vain and are remembered: somewhat more than an object can name."""
+"""Number of owners above which an object is added to the graph in time slices, as it takes some milliseconds."""
+_MAX_ABSENT: Final = 1 << 15
+"""Most remembered owners that do not exist: somewhat more than one object can name."""
 
 _Identity = tuple[str, str, str, str, str]
-"""Group, kind, namespace, name and uid that a reference tells of an owner. As no uid is given twice, what is absent
-stays so."""
+"""Group, kind, namespace, name and uid of an owner in a reference. A uid is never reused, so an absent owner stays
+absent.
+"""
 
 
 class GarbageCollector(Controller[tuple[str, str]]):
-    """A key is what is attempted (to delete, to orphan) and the uid of the object."""
+    """Garbage collector. A key is the action (to delete, to orphan) and the uid of an object."""
 
     name = "garbage-collector-controller"
     account = "generic-garbage-collector"
     component = "garbage-collector-controller"
     workers = 20
 
-    def __init__(self, given: Surroundings) -> None:
-        super().__init__(given)
+    def __init__(self, dependencies: ControllerDependencies) -> None:
+        super().__init__(dependencies)
         self.graph = Graph(
             lambda uid: self.queue.add((_TO_DELETE, uid)),
             lambda uid: self.queue.add((_TO_ORPHAN, uid)),
-            self._tell_of_invalid_owner,
+            self._record_invalid_owner,
         )
-        self._patience = Patience(OtherServers(self.informers), self.workers // 2)
-        self._absent: BoundedSet[_Identity] = BoundedSet(_MOST_ABSENT)
+        self._limit = AggregatedServerLimit(AggregatedServers(self.informers), self.workers // 2)
+        self._absent: BoundedSet[_Identity] = BoundedSet(_MAX_ABSENT)
         self._changes: deque[Iterator[None]] = deque()
-        """What has not reached the graph yet, as an object with many owners is on its way into it."""
-        self._come = asyncio.Event()
-        self._monitors = given.monitors
+        """Changes that are not in the graph yet, because an object with many owners is being added."""
+        self._changes_arrived = asyncio.Event()
+        self._monitors = dependencies.monitors
         self._monitors.on_change(self._changed)
 
     async def run(self) -> None:
         self._monitors.start()
         async with asyncio.TaskGroup() as group:
-            group.create_task(self._take_changes(), name="changes of the graph of owners")
+            group.create_task(self._apply_changes(), name="changes of the graph of owners")
             group.create_task(super().run(), name=self.name)
 
     def _changed(
         self, resource: APIResource[PartialObjectMetadata], old: ObjectMeta | None, new: ObjectMeta | None
     ) -> None:
-        change = self.graph.putting(resource, new) if new is not None else self.graph.removing(old.uid) if old else None
+        change = (
+            self.graph.put_in_steps(resource, new)
+            if new is not None
+            else self.graph.remove_in_steps(old.uid)
+            if old
+            else None
+        )
         if change is None:
             return
         if self._changes or max(len(each.owner_references) for each in (old, new) if each is not None) > _MANY:
             self._changes.append(change)
-            self._come.set()
+            self._changes_arrived.set()
         else:
             deque(change, maxlen=0)
 
-    async def _take_changes(self) -> None:
-        turn = Turn()
+    async def _apply_changes(self) -> None:
+        time_slice = TimeSlice()
         while True:
             while self._changes:
                 for _ in self._changes[0]:
-                    await turn.give()
+                    await time_slice.pause_if_over()
                 self._changes.popleft()
-            self._come.clear()
-            await self._come.wait()
-            turn = Turn()
+            self._changes_arrived.clear()
+            await self._changes_arrived.wait()
+            time_slice = TimeSlice()
 
-    def _tell_of_invalid_owner(self, node: Node, reference: OwnerReference) -> None:
+    def _record_invalid_owner(self, node: Node, reference: OwnerReference) -> None:
         about = ObjectReference(
             kind=node.kind, api_version=node.api_version, namespace=node.namespace, name=node.name, uid=node.uid
         )
@@ -110,19 +117,19 @@ class GarbageCollector(Controller[tuple[str, str]]):
         if what == _TO_ORPHAN:
             await self._orphan(node)
         elif not node.observed:
-            await self._look_for(node)
+            await self._check_unobserved(node)
         elif node.deleting_dependents:
             await self._continue_foreground(node)
         elif not node.being_deleted and node.owners:
-            await self._judge(node)
+            await self._attempt_to_delete(node)
 
-    async def _look_for(self, node: Node) -> None:
-        """Finds out whether an owner that nobody has told of exists."""
+    async def _check_unobserved(self, node: Node) -> None:
+        """Check at the server that an owner exists which no monitor has reported. Raises TryLater if it does."""
         resource = self._resource_of(node.api_version, node.kind)
         namespace = node.namespace if resource.namespaced else ""
         if resource.namespaced and not namespace:
-            return  # no namespace to look in: whoever refers to it is left alone, as upstream does
-        if await self._owner_as_it_is(resource, node.name, namespace, node.uid) is None:
+            return  # without a namespace it cannot be found; its dependents stay, as upstream
+        if await self._current_owner(resource, node.name, namespace, node.uid) is None:
             self.graph.remove(node.uid)
         else:
             raise TryLater(f"{node} was not told of yet")
@@ -136,8 +143,8 @@ class GarbageCollector(Controller[tuple[str, str]]):
     async def _current(
         self, resource: APIResource[PartialObjectMetadata], name: str, namespace: str, uid: str
     ) -> ObjectMeta | None:
-        """The metadata of an object as it is now, None if it is gone or another one."""
-        async with self._patience.of(resource, namespace):
+        """Return the current metadata of an object, None if it is gone or has another uid."""
+        async with self._limit.request(resource, namespace):
             found = await self.client.find(resource, name, namespace)
         return None if found is None or found.metadata.uid != uid else found.metadata
 
@@ -150,17 +157,17 @@ class GarbageCollector(Controller[tuple[str, str]]):
 
     # Deletion
 
-    async def _judge(self, node: Node) -> None:
-        """Deletes an object none of whose owners is there, and takes out references to those that are not."""
-        if all(self._is_certain(node, each) for each in node.owners):
+    async def _attempt_to_delete(self, node: Node) -> None:
+        """Delete an object without existing owners, or remove its references to missing owners."""
+        if all(self._is_solid(node, each) for each in node.owners):
             return
         latest = await self._latest(node)
         if latest is None or not latest.owner_references:
             return
         solid: list[OwnerReference] = []
         waiting: list[OwnerReference] = []
-        async for reference in unhurried(latest.owner_references):
-            if self._is_certain(node, reference):
+        async for reference in time_sliced(latest.owner_references):
+            if self._is_solid(node, reference):
                 solid.append(reference)
                 continue
             owner = await self._owner(node, reference)
@@ -177,24 +184,24 @@ class GarbageCollector(Controller[tuple[str, str]]):
         else:
             await self._delete(node, latest, _policy(latest))
 
-    def _is_certain(self, node: Node, reference: OwnerReference) -> bool:
-        """Whether the graph knows that an owner is there, and stays."""
+    def _is_solid(self, node: Node, reference: OwnerReference) -> bool:
+        """Return True if the graph has the owner and it is not deleting its dependents."""
         owner = self.graph.get(reference.uid)
         if owner is None or not owner.observed or owner.deleting_dependents:
             return False
-        return owner.is_meant_by(reference, node.namespace)
+        return owner.matches(reference, node.namespace)
 
     async def _owner(self, node: Node, reference: OwnerReference) -> ObjectMeta | None:
         resource = self._resource_of(reference.api_version, reference.kind)
         if resource.namespaced and not node.namespace:
-            return ObjectMeta()  # an owner that cannot be: the object is left alone, as upstream does
+            return ObjectMeta()  # an impossible owner counts as existing, so that the object stays, as upstream
         namespace = node.namespace if resource.namespaced else ""
-        return await self._owner_as_it_is(resource, reference.name, namespace, reference.uid)
+        return await self._current_owner(resource, reference.name, namespace, reference.uid)
 
-    async def _owner_as_it_is(
+    async def _current_owner(
         self, resource: APIResource[PartialObjectMetadata], name: str, namespace: str, uid: str
     ) -> ObjectMeta | None:
-        """As `_current`, but an owner that is absent is asked for once, however many refer to it, or how often."""
+        """Return the current metadata of an owner, None if it is absent. An absent owner is requested only once."""
         identity = resource.group, resource.kind, namespace, name, uid
         if self._absent.has(identity):
             return None
@@ -208,7 +215,7 @@ class GarbageCollector(Controller[tuple[str, str]]):
         preconditions = Preconditions(uid=node.uid, resource_version=latest.resource_version or None)
         options = DeleteOptions(preconditions=preconditions, propagation_policy=policy)
         try:
-            async with self._patience.of(node.resource, node.namespace):
+            async with self._limit.request(node.resource, node.namespace):
                 await self.client.delete(node.resource, node.name, node.namespace, options)
         except StatusError as error:
             if is_not_found(error):
@@ -221,11 +228,11 @@ class GarbageCollector(Controller[tuple[str, str]]):
                 return
             if now.owner_references != latest.owner_references:
                 raise
-            latest.resource_version = ""  # it has changed, but not its owners
+            latest.resource_version = ""  # the object has changed, but not its owners
             await self._delete(node, latest, policy)
 
     async def _continue_foreground(self, node: Node) -> None:
-        """Ends the wait of an object whose dependents are gone, or has them deleted."""
+        """Queue the blocking dependents of an object for deletion. Without any, remove its foreground finalizer."""
         for each in node.blocking.values():
             if not each.deleting_dependents:
                 self.queue.add((_TO_DELETE, each.uid))
@@ -235,7 +242,7 @@ class GarbageCollector(Controller[tuple[str, str]]):
     # Changes
 
     async def _orphan(self, node: Node) -> None:
-        """Takes an owner out of its dependents."""
+        """Remove the references to an owner from its dependents, then its orphan finalizer."""
         for each in list(node.dependents.values()):
             latest = await self._latest(each) if each.observed else None
             if latest is not None:
@@ -258,11 +265,11 @@ class GarbageCollector(Controller[tuple[str, str]]):
             await self._patch(node, latest, {"finalizers": left})
 
     async def _patch(self, node: Node, latest: ObjectMeta, metadata: dict[str, Any]) -> None:
-        """Changes metadata, unless the object has changed since. Raises StatusError (Conflict)."""
+        """Patch metadata. Raises StatusError Conflict if the object has changed since."""
         assert node.resource is not None
         patch = {"metadata": {"resourceVersion": latest.resource_version, "uid": latest.uid, **metadata}}
         with ignoring(is_not_found):
-            async with self._patience.of(node.resource, node.namespace):
+            async with self._limit.request(node.resource, node.namespace):
                 await self.client.patch(node.resource, node.name, node.namespace, patch)
 
 

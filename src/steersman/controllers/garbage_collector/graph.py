@@ -1,4 +1,4 @@
-"""Who owns whom, of all objects there are, and what a change of one has to be done for others."""
+"""Graph of the owners of all objects, and the objects that a change requires to be deleted or orphaned."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from steersman.client.api_resource import APIResource
 
 FOREGROUND: Final = "foregroundDeletion"
 ORPHAN: Final = "orphan"
-"""The finalizers of objects that wait until their dependents are deleted, or have another owner or none."""
+"""Finalizers of objects that wait for the deletion, or for the orphaning, of their dependents."""
 
 
 class Node:
-    """An object, as far as ownership goes. One that is not `observed` is known only as somebody's owner."""
+    """Ownership of an object. An object that is not `observed` is only known as an owner in references."""
 
     __slots__ = (
         "api_version",
@@ -41,7 +41,7 @@ class Node:
         self.owners: Sequence[OwnerReference] = ()
         self.dependents: dict[str, Node] = {}
         self.blocking: dict[str, Node] = {}
-        """Dependents that keep it from being deleted in the foreground."""
+        """Dependents that block a foreground deletion of this object."""
         self.being_deleted = False
         self.deleting_dependents = False
         self.observed = False
@@ -49,8 +49,10 @@ class Node:
     def __repr__(self) -> str:
         return f"{self.kind} {self.namespace}/{self.name} {self.uid}"
 
-    def is_meant_by(self, reference: OwnerReference, namespace: str) -> bool:
-        """Whether a reference in a namespace has the names of this object, and not its uid alone."""
+    def matches(self, reference: OwnerReference, namespace: str) -> bool:
+        """Return True if a reference in a namespace matches this object by kind, name and namespace, and not just by
+        uid.
+        """
         same = (reference.name, reference.kind) == (self.name, self.kind)
         return (
             same
@@ -60,12 +62,12 @@ class Node:
 
 
 def group_of(api_version: str) -> str:
-    """The group of an `apiVersion`."""
+    """Return the group of an `apiVersion`."""
     return api_version.rpartition("/")[0]
 
 
 def is_deleting_dependents(metadata: ObjectMeta) -> bool:
-    """Whether an object is being deleted in the foreground."""
+    """Return True if an object is being deleted in the foreground."""
     return metadata.deletion_timestamp is not None and FOREGROUND in metadata.finalizers
 
 
@@ -76,8 +78,8 @@ def _is_orphaning(metadata: ObjectMeta) -> bool:
 class Graph:
     """All objects by uid.
 
-    `attempt_to_delete` and `attempt_to_orphan` are called with uids of what is to be looked at, `invalid_owner` with an
-    object and a reference of it that leads into another namespace.
+    `attempt_to_delete` and `attempt_to_orphan` are called with the uids of objects to process. `invalid_owner` is
+    called with an object and its reference to an owner in another namespace.
     """
 
     def __init__(
@@ -95,16 +97,16 @@ class Graph:
         return len(self._nodes)
 
     def get(self, uid: str) -> Node | None:
-        """The object of a uid."""
+        """Return the object with a uid, None if it is unknown."""
         return self._nodes.get(uid)
 
     def put(self, resource: APIResource[PartialObjectMetadata], metadata: ObjectMeta) -> None:
-        """An object is there, or has changed."""
-        for _ in self.putting(resource, metadata):
+        """Add or update an object."""
+        for _ in self.put_in_steps(resource, metadata):
             pass
 
-    def putting(self, resource: APIResource[PartialObjectMetadata], metadata: ObjectMeta) -> Iterator[None]:
-        """The same in steps, one an owner. Between them some owners do not know of it yet, as if nobody had told."""
+    def put_in_steps(self, resource: APIResource[PartialObjectMetadata], metadata: ObjectMeta) -> Iterator[None]:
+        """Add or update an object in steps, one for each owner. Between steps some owners do not have the change yet."""
         node = self._nodes.get(metadata.uid)
         orphaning = deleting = False
         if node is None or not node.observed:
@@ -133,17 +135,17 @@ class Graph:
             node.dependents.update(known.dependents)
             node.blocking.update(known.blocking)
         for dependent in node.dependents.values():
-            self._judge_references(node, dependent)
+            self._check_references(node, dependent)
         return node
 
-    def _judge_references(self, owner: Node, dependent: Node) -> None:
+    def _check_references(self, owner: Node, dependent: Node) -> None:
         for reference in dependent.owners:
             if reference.uid == owner.uid:
-                self._judge_reference(owner, dependent, reference)
+                self._check_reference(owner, dependent, reference)
 
-    def _judge_reference(self, owner: Node, dependent: Node, reference: OwnerReference) -> None:
-        """Has a dependent looked at whose reference has the uid of its owner and another name or namespace."""
-        if not owner.is_meant_by(reference, dependent.namespace):
+    def _check_reference(self, owner: Node, dependent: Node, reference: OwnerReference) -> None:
+        """Queue a dependent whose reference has its owner's uid but another name or namespace."""
+        if not owner.matches(reference, dependent.namespace):
             self._attempt_to_delete(dependent.uid)
             if owner.namespace and owner.namespace != dependent.namespace:
                 self._invalid_owner(dependent, reference)
@@ -159,8 +161,8 @@ class Graph:
             if reference.block_owner_deletion:
                 owner.blocking[node.uid] = node
             if owner.observed:
-                self._judge_reference(owner, node, reference)
-            elif not owner.is_meant_by(reference, node.namespace):
+                self._check_reference(owner, node, reference)
+            elif not owner.matches(reference, node.namespace):
                 self._attempt_to_delete(node.uid)
             yield
 
@@ -177,25 +179,25 @@ class Graph:
             if owner is None:
                 continue
             if now is None:
-                self._leave(owner, node)
+                self._remove_dependent(owner, node)
             elif uid not in blocked:
                 owner.blocking.pop(node.uid, None)
             if reference.block_owner_deletion and (now is None or not now.block_owner_deletion):
                 self._attempt_to_delete(uid)
 
-    def _leave(self, owner: Node, node: Node) -> None:
+    def _remove_dependent(self, owner: Node, node: Node) -> None:
         owner.dependents.pop(node.uid, None)
         owner.blocking.pop(node.uid, None)
         if not owner.observed and not owner.dependents:
             self._nodes.pop(owner.uid, None)
 
     def remove(self, uid: str) -> None:
-        """An object is gone; or an owner was never there."""
-        for _ in self.removing(uid):
+        """Remove an object that was deleted, or an owner that never existed."""
+        for _ in self.remove_in_steps(uid):
             pass
 
-    def removing(self, uid: str) -> Iterator[None]:
-        """The same in steps, one an owner."""
+    def remove_in_steps(self, uid: str) -> Iterator[None]:
+        """Remove an object in steps, one for each owner."""
         node = self._nodes.pop(uid, None)
         if node is None:
             return
@@ -204,7 +206,7 @@ class Graph:
         for reference in node.owners:
             owner = self._nodes.get(reference.uid)
             if owner is not None:
-                self._leave(owner, node)
+                self._remove_dependent(owner, node)
                 if owner.deleting_dependents:
                     self._attempt_to_delete(owner.uid)
             yield

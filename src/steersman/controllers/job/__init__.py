@@ -1,1 +1,1 @@
-"""Jobs: pods that run until enough of them have succeeded (pkg/controller/job)."""
+"""Controller of Jobs (pkg/controller/job)."""

@@ -1,4 +1,4 @@
-"""How long a Job waits before it replaces pods that failed."""
+"""Back-off of a Job before it replaces failed pods."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from steersman.machinery.values.conditions import find_condition
 from steersman.work.backoff import Backoff
 
 _BACKOFF: Final = Backoff(10.0, 600.0)
-"""Seconds to wait after the first failure, and longer after each more."""
+"""Seconds of back-off after the first failure; each further failure doubles it."""
 
 
 class Failures(Struct, frozen=True):
-    """How many pods failed since one succeeded, and when the last did, in seconds since 1970."""
+    """Number of failed pods since the last success, and the time of the last failure in seconds since 1970."""
 
     count: int = 0
     last: int = 0
 
     def after(self, succeeded: Iterable[Pod], failed: Iterable[Pod]) -> Failures:
-        """The same with pods that have finished since."""
+        """Return the failures including pods that have finished since."""
         ended = sorted(map(finish_time, failed))
         success = max(map(finish_time, succeeded), default=None)
         if success is not None:
@@ -33,19 +33,19 @@ class Failures(Struct, frozen=True):
         return Failures(self.count + len(ended), ended[-1]) if ended else self
 
     def seconds_left(self, now: int) -> int:
-        """How long to wait from now on."""
+        """Return the remaining seconds of back-off."""
         return seconds_left(self.count, self.last, now)
 
 
 def seconds_left(failures: int, last: int, now: int) -> int:
-    """How long to wait after so many failures."""
+    """Return the remaining seconds of back-off after `failures` failures."""
     if failures == 0:
         return 0
     return max(int(_BACKOFF.wait(failures - 1)) - (now - last), 0)
 
 
 def finish_time(pod: Pod) -> int:
-    """When a pod ended, in seconds since 1970, as far as it can be known."""
+    """Return the time at which a pod ended, in seconds since 1970, or the best estimate of it."""
     ended = _of_containers(pod)
     if ended is not None:
         return ended
@@ -59,7 +59,7 @@ def finish_time(pod: Pod) -> int:
 
 
 def _of_containers(pod: Pod) -> int | None:
-    """When the last container ended; None if one has not."""
+    """Return the end of the last container; None if a container has not ended."""
     sidecars = {each.name for each in pod.spec.init_containers if is_sidecar(each)}
     ended = _latest(None, pod.status.container_statuses, lambda _: True)
     return _latest(ended, pod.status.init_container_statuses, lambda each: each.name in sidecars)

@@ -1,4 +1,4 @@
-"""Takes Jobs to their end (pkg/controller/job)."""
+"""Controller of Jobs: it runs pods until enough of them have succeeded (pkg/controller/job)."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from steersman.api.batch.v1 import Job, JobCondition, UncountedTerminatedPods
 from steersman.api.core.v1 import Pod
 from steersman.client.errors import ignoring, is_not_found
 from steersman.client.events import reference
-from steersman.client.informer import Key, either, key_of
+from steersman.client.informer import Key, key_of, new_or_old
 from steersman.client.resources import JOBS, PODS
-from steersman.controllers.controller import Controller, Surroundings
+from steersman.controllers.controller import Controller, ControllerDependencies
 from steersman.controllers.job.backoff import Failures
 from steersman.controllers.job.pods import JobPods
 from steersman.controllers.job.policies import judge, met
@@ -32,18 +32,18 @@ from steersman.controllers.job.tracking import Tracker, ensured, failed_of
 from steersman.controllers.workloads.controller_ref import (
     Claims,
     add_controller_index,
-    candidates,
     controlled_by,
     controller_of,
     is_controlled_by,
     orphans,
     owners_of_change,
+    possible_owners,
     resolve,
 )
-from steersman.controllers.workloads.copies import changeable
+from steersman.controllers.workloads.copies import mutable_copy
 from steersman.controllers.workloads.own_writes import OwnWrites
 from steersman.controllers.workloads.pod_control import PodControl
-from steersman.controllers.workloads.selectors import compiled, may_own
+from steersman.controllers.workloads.selectors import compile_selector, may_own
 from steersman.machinery.codec.serializer import deep_copy
 from steersman.machinery.values import times
 from steersman.machinery.values.conditions import find_condition
@@ -52,32 +52,32 @@ from steersman.work.work_queue import WorkQueue
 _OWN_NAME: Final = "kubernetes.io/job-controller"
 _BASE_DELAY: Final = 1.0
 _MAX_DELAY: Final = 60.0
-"""Seconds before a Job that could not be worked on is tried again."""
+"""Longest back-off in seconds of a Job whose reconciliation failed."""
 
 
 class OrphanPod(Struct, frozen=True):
-    """A pod that nobody will count any more, by its namespace and name."""
+    """Key of a pod with a finalizer that no Job will count any more."""
 
     namespace: str
     name: str
 
 
 class JobController(Controller[Key | OrphanPod]):
-    """A key is namespace and name of a Job, or a pod that has to lose its finalizer."""
+    """Reconciles Jobs. A key is the namespace and name of a Job, or a pod whose finalizer is to be removed."""
 
     name = "job-controller"
     account = "job-controller"
 
-    def __init__(self, given: Surroundings) -> None:
-        super().__init__(given)
+    def __init__(self, dependencies: ControllerDependencies) -> None:
+        super().__init__(dependencies)
         self.queue = WorkQueue(base_delay=_BASE_DELAY, max_delay=_MAX_DELAY)
-        self._period = given.settings.job_sync_period
+        self._period = dependencies.settings.job_sync_period
         self._pods_of_jobs = JobPods(self.client, PodControl(self.client, self.recorder, JOBS), self._later)
         self._tracker = Tracker(self._pods_of_jobs, self._write)
         self._failures: dict[Key, Failures] = {}
         self._written: OwnWrites[Key] = OwnWrites()
-        self._jobs = self.informers.of(JOBS)
-        self._pods = self.informers.of(PODS)
+        self._jobs = self.informers.for_resource(JOBS)
+        self._pods = self.informers.for_resource(PODS)
         add_controller_index(self._pods)
         self._jobs.on_change(self._job_changed)
         self._pods.on_change(self._pod_changed)
@@ -86,7 +86,7 @@ class JobController(Controller[Key | OrphanPod]):
         self.queue.add_after(key, max(seconds, self._period))
 
     def _job_changed(self, old: Job | None, new: Job | None) -> None:
-        job = either(old, new)
+        job = new_or_old(old, new)
         key = key_of(job)
         if new is None:
             self._forget(key)
@@ -113,18 +113,18 @@ class JobController(Controller[Key | OrphanPod]):
             self.queue.add(OrphanPod(pod.metadata.namespace, pod.metadata.name))
 
     def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
-        pod = either(old, new)
+        pod = new_or_old(old, new)
         if new is None or new.metadata.deletion_timestamp:
             self._pod_goes(pod, is_gone=new is None)
             return
         former, job = owners_of_change(self._jobs, old, new)
         self._observe(pod, former)
         if job is not None and old is None:
-            self._pods_of_jobs.expected.created(key_of(job))
+            self._pods_of_jobs.expected.observe_creation(key_of(job))
         self._observe(pod, job)
         if controller_of(new) is None:
             self._let_go(new)
-        for candidate in candidates(self._jobs, may_own, old, new):
+        for candidate in possible_owners(self._jobs, may_own, old, new):
             self.queue.add_after(key_of(candidate), self._period)
 
     def _observe(self, pod: Pod, job: Job | None) -> None:
@@ -139,7 +139,7 @@ class JobController(Controller[Key | OrphanPod]):
             self._let_go(pod)
             return
         key = key_of(job)
-        self._pods_of_jobs.expected.deleted(key, pod.metadata.uid)
+        self._pods_of_jobs.expected.observe_deletion(key, pod.metadata.uid)
         if is_gone or not is_tracked(pod):
             self._tracker.gone(key, pod.metadata.uid)
         self.queue.add_after(key, self._period)
@@ -153,8 +153,8 @@ class JobController(Controller[Key | OrphanPod]):
             self._forget(key)
         elif finished(known):
             self._failures.pop(key, None)
-        elif known.spec.managed_by in (None, _OWN_NAME) and not self._written.is_behind(key, known):
-            await self._sync(key, changeable(known))
+        elif known.spec.managed_by in (None, _OWN_NAME) and not self._written.is_stale(key, known):
+            await self._sync(key, mutable_copy(known))
 
     async def _release_orphan(self, key: OrphanPod) -> None:
         pod = self._pods.get(key.namespace, key.name)
@@ -177,7 +177,7 @@ class JobController(Controller[Key | OrphanPod]):
             return
         if job.status.uncounted_terminated_pods is None:
             job.status.uncounted_terminated_pods = UncountedTerminatedPods()
-        may_act = self._pods_of_jobs.expected.satisfied(key)
+        may_act = self._pods_of_jobs.expected.are_satisfied(key)
         pods = await self._claimed(job)
         state = State(job, pods, self._tracker.going(key), self._failures.get(key, Failures()))
         if not job.status.start_time and not is_suspended(job):
@@ -193,7 +193,7 @@ class JobController(Controller[Key | OrphanPod]):
             raise error
 
     async def _claimed(self, job: Job) -> list[Pod]:
-        selector = await compiled(job.spec.selector)
+        selector = await compile_selector(job.spec.selector)
         claims = Claims(
             self.client, JOBS, job, PODS, lambda pod: selector.matches(pod.metadata.labels), finalizers=(FINALIZER,)
         )
@@ -202,7 +202,7 @@ class JobController(Controller[Key | OrphanPod]):
         return [pod if is_controlled_by(pod, job) else _with_finalizer(pod) for pod in found]
 
     async def _judge(self, key: Key, state: State) -> None:
-        """Finds what the Job comes to, if it is decided."""
+        """Determine if the Job has failed or met its success criteria, and store that in `state.finished`."""
         job = state.job
         target = find_condition(job.status.conditions, FAILURE_TARGET)
         state.finished = find_condition(job.status.conditions, SUCCESS_CRITERIA_MET)
@@ -223,12 +223,15 @@ class JobController(Controller[Key | OrphanPod]):
                 state.finished = condition(SUCCESS_CRITERIA_MET, "True", "SuccessPolicy", message)
 
     async def _act(self, key: Key, state: State, *, may_act: bool) -> tuple[int, bool, Exception | None]:
-        """Makes and deletes pods: how many run then, whether the conditions have changed, and what was refused."""
+        """Create and delete pods.
+
+        Return the number of active pods then, True if conditions have changed, and the first error.
+        """
         active = len(state.active)
         if state.finished is not None:
             deleted, error = await self._pods_of_jobs.delete_active(state)
             if deleted != active or not may_act:
-                state.finished = None  # not all of its pods are known to end
+                state.finished = None  # some pods may still be active
             state.terminating += deleted
             return active - deleted, False, error
         has_changed, error = False, None
@@ -257,7 +260,7 @@ class JobController(Controller[Key | OrphanPod]):
 
     async def _write(self, key: Key, state: State) -> None:
         state.job = await self.client.update_status(JOBS, state.job)
-        self._written.wrote(key, state.job)
+        self._written.record(key, state.job)
         self._failures[key] = state.failures
 
     def _tell_of_end(self, state: State) -> None:
@@ -274,7 +277,7 @@ class JobController(Controller[Key | OrphanPod]):
 
 
 def _with_finalizer(pod: Pod) -> Pod:
-    """A pod as it is after its adoption."""
+    """Return a pod with the tracking finalizer, as after its adoption."""
     if is_tracked(pod):
         return pod
     pod = deep_copy(pod)
@@ -291,7 +294,7 @@ def _failure(reason: str, message: str) -> JobCondition:
 
 
 def _fails_by_policy(state: State) -> JobCondition | None:
-    """Whether the policy says of a pod that all is lost with it."""
+    """Return the condition of a Job that fails by its pod failure policy, None if it does not fail."""
     policy = state.job.spec.pod_failure_policy
     for pod in state.pods if policy else ():
         if has_failed(pod, state.job):

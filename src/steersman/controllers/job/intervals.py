@@ -1,4 +1,4 @@
-"""Sets of completion indexes, as a Job's status has them: `1,3-5,7`."""
+"""Sets of completion indexes in the notation of a Job's status: `1,3-5,7`."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from steersman.net.ascii import is_digits
 
 
 class Indexes:
-    """A set of numbers in ascending order, as intervals of first and last."""
+    """A set of integers as ascending intervals of (first, last)."""
 
     __slots__ = ("intervals",)
 
     def __init__(self, intervals: Iterable[tuple[int, int]] = ()) -> None:
-        """`intervals` are in the order of their firsts; those that touch become one."""
+        """Create a set from intervals in ascending order of their first numbers; adjacent intervals are joined."""
         joined: list[tuple[int, int]] = []
         for first, last in intervals:
             if joined and first <= joined[-1][1] + 1:
@@ -43,7 +43,7 @@ class Indexes:
         )
 
     def missing(self, below: int) -> Iterator[int]:
-        """The numbers from 0 to `below` that are not among them."""
+        """Yield the numbers from 0 up to `below` (exclusive) that are not in the set."""
         candidate = 0
         for first, last in self.intervals:
             yield from range(candidate, min(first, below))
@@ -51,7 +51,7 @@ class Indexes:
         yield from range(candidate, below)
 
     def overlap(self, other: Indexes) -> int:
-        """How many numbers are in both."""
+        """Return the number of common elements."""
         count = mine = theirs = 0
         while mine < len(self.intervals) and theirs < len(other.intervals):
             (first, last), (other_first, other_last) = self.intervals[mine], other.intervals[theirs]
@@ -64,12 +64,12 @@ class Indexes:
 
 
 def of(indexes: Iterable[int]) -> Indexes:
-    """The set of these numbers."""
+    """Return the set of these numbers."""
     return Indexes((each, each) for each in sorted(set(indexes)))
 
 
 def parse(text: str, completions: int) -> Indexes:
-    """What a text says, up to `completions`; parts that cannot be read are passed over."""
+    """Parse a text into a set of numbers below `completions`. Parts that cannot be parsed are skipped."""
     found: list[tuple[int, int]] = []
     digits, most = len(str(completions)), completions - 1
     for part in text.split(","):

@@ -1,4 +1,4 @@
-"""Makes and deletes the pods of Jobs."""
+"""Creation and deletion of the pods of Jobs."""
 
 from __future__ import annotations
 
@@ -31,23 +31,23 @@ from steersman.controllers.job.state import (
     is_tracked,
     only_replaces_failed,
 )
-from steersman.controllers.workloads.copies import changeable_template
+from steersman.controllers.workloads.copies import mutable_template_copy
 from steersman.controllers.workloads.expectations import Expectations
-from steersman.controllers.workloads.pod_control import PodControl, all_of, pod_of, slow_start
-from steersman.controllers.workloads.pod_ranking import by_loss
+from steersman.controllers.workloads.pod_control import PodControl, pod_from_template, run_all, slow_start
+from steersman.controllers.workloads.pod_ranking import in_deletion_order
 from steersman.machinery.built_in.pod_state import is_ready
 from steersman.machinery.errors.status import StatusError
 from steersman.machinery.values import times
 
 MOST_AT_ONCE: Final = 500
-"""How many pods are made or deleted before what came of it has been seen."""
+"""Most pods that one reconciliation creates or deletes."""
 _MAX_PREFIX: Final = 58
-"""Characters before the random part of a name."""
+"""Most characters before the random part of a name."""
 _INDEX_VARIABLE: Final = "JOB_COMPLETION_INDEX"
 
 
 class JobPods:
-    """The pods of all Jobs."""
+    """Creates and deletes the pods of all Jobs; `later` queues a key after some seconds."""
 
     def __init__(self, client: Client, control: PodControl, later: Callable[[Key, float], None]) -> None:
         self._client = client
@@ -56,7 +56,9 @@ class JobPods:
         self.expected: Expectations[Key] = Expectations()
 
     async def manage(self, key: Key, state: State) -> tuple[int, Exception | None]:
-        """Makes or deletes pods, so many as the Job is to have. How many it has then, and what was refused."""
+        """Create or delete pods to reach the desired number. Return the number of active pods then, and the first
+        error.
+        """
         job, active = state.job, len(state.active)
         if is_suspended(job):
             return await self._delete(key, state, list(state.active))
@@ -87,16 +89,16 @@ class JobPods:
         self.expected.expect(key, creations=count)
 
         async def create(number: int) -> None:
-            pod = _indexed(state, template, indexes[number]) if indexes else pod_of(template, JOBS, job)
+            pod = _indexed(state, template, indexes[number]) if indexes else pod_from_template(template, JOBS, job)
             with ignoring(is_namespace_terminating):
                 await self._control.create(pod, job)
 
         succeeded, error = await slow_start(count, create)
-        self.expected.created(key, count - succeeded)
+        self.expected.observe_creation(key, count - succeeded)
         return len(state.active) + succeeded, error
 
     async def _delete(self, key: Key, state: State, pods: Sequence[Pod]) -> tuple[int, Exception | None]:
-        """Deletes pods that are not to be counted."""
+        """Delete pods without counting them."""
         self.expected.expect(key, deletions=(pod.metadata.uid for pod in pods))
 
         async def delete(pod: Pod) -> None:
@@ -104,7 +106,7 @@ class JobPods:
                 await self.release(pod)
                 await self._control.delete(pod, state.job)
             except StatusError as error:
-                self.expected.deleted(key, pod.metadata.uid)
+                self.expected.observe_deletion(key, pod.metadata.uid)
                 if not is_not_found(error):
                     raise
 
@@ -113,7 +115,10 @@ class JobPods:
         return len(state.active) - deleted, error
 
     async def delete_active(self, state: State) -> tuple[int, Exception | None]:
-        """Deletes all pods that run, of a Job that is over; they are counted when they have ended."""
+        """Delete all active pods of a finished Job. They are counted once they have ended.
+
+        Return the number of deleted pods, and the first error.
+        """
 
         async def delete(pod: Pod) -> None:
             with ignoring(is_not_found):
@@ -124,12 +129,12 @@ class JobPods:
     async def _all(
         self, state: State, pods: Sequence[Pod], delete: Callable[[Pod], Awaitable[None]]
     ) -> tuple[int, Exception | None]:
-        errors = await all_of([partial(delete, pod) for pod in pods])
+        errors = await run_all([partial(delete, pod) for pod in pods])
         state.ready -= sum(map(is_ready, pods))
         return len(pods) - len(errors), errors[0] if errors else None
 
     async def release(self, pod: Pod) -> None:
-        """Takes the finalizer of a pod away. Raises StatusError."""
+        """Remove the tracking finalizer of a pod. Raises StatusError."""
         if is_tracked(pod):
             patch: dict[str, Any] = {"metadata": {"$deleteFromPrimitiveList/finalizers": [FINALIZER]}}
             metadata = pod.metadata
@@ -137,7 +142,7 @@ class JobPods:
 
 
 def _wanted(state: State) -> int:
-    """How many pods should run."""
+    """Return the desired number of active pods."""
     spec = state.job.spec
     parallelism = spec.parallelism or 0
     if spec.completions is None:
@@ -146,22 +151,22 @@ def _wanted(state: State) -> int:
 
 
 def _surplus(state: State, count: int) -> list[Pod]:
-    """At least `count` pods to be deleted: those whose number is another's too, or is too high, in any case."""
+    """Return at least `count` pods to delete, always including those with a duplicate or invalid index."""
     if not is_indexed(state.job):
-        return by_loss(state.active)[:count]
+        return in_deletion_order(state.active)[:count]
     of_index: dict[int | None, list[Pod]] = {}
     for pod in state.active:
         of_index.setdefault(state.valid_index(pod), []).append(pod)
     doomed, left = of_index.pop(None, []), []
     for index in sorted(each for each in of_index if each is not None):
-        *others, last = by_loss(of_index[index])
+        *others, last = in_deletion_order(of_index[index])
         doomed += others
         left.append(last)
-    return doomed + by_loss(left)[: max(count - len(doomed), 0)]
+    return doomed + in_deletion_order(left)[: max(count - len(doomed), 0)]
 
 
 def _without_waiting(state: State, indexes: Sequence[int], now: int) -> tuple[list[int], int]:
-    """The indexes that can have a pod now; if none can, how many seconds until one can."""
+    """Return the indexes whose back-off is over; if there are none, also the seconds until the first is."""
     waits = {index: _wait(state, index, now) for index in indexes}
     at_once = [index for index, wait in waits.items() if wait == 0]
     return at_once, 0 if at_once else min(waits.values(), default=0)
@@ -173,7 +178,7 @@ def _wait(state: State, index: int, now: int) -> int:
 
 
 def _template(job: Job) -> PodTemplateSpec:
-    template = changeable_template(job.spec.template)
+    template = mutable_template_copy(job.spec.template)
     if FINALIZER not in template.metadata.finalizers:
         template.metadata.finalizers = [*template.metadata.finalizers, FINALIZER]
     if is_indexed(job):
@@ -183,7 +188,7 @@ def _template(job: Job) -> PodTemplateSpec:
 
 
 def _with_index(container: Container) -> Container:
-    """The container with a variable that tells its pod's number."""
+    """Return the container with an environment variable for the completion index."""
     if any(each.name == _INDEX_VARIABLE for each in container.env):
         return container
     source = EnvVarSource(field_ref=ObjectFieldSelector(field_path=f"metadata.labels['{INDEX}']"))
@@ -192,12 +197,12 @@ def _with_index(container: Container) -> Container:
 
 
 def _indexed(state: State, template: PodTemplateSpec, index: int) -> Pod:
-    """The pod of a number."""
+    """Return the pod of a completion index."""
     job, part = state.job, f"-{index}-"
     name = job.metadata.name + part
     if len(name) > _MAX_PREFIX:
         name = name[: _MAX_PREFIX - len(part)] + part
-    pod = pod_of(template, JOBS, job, name)
+    pod = pod_from_template(template, JOBS, job, name)
     metadata = pod.metadata
     metadata.labels[INDEX] = metadata.annotations[INDEX] = str(index)
     if job.spec.backoff_limit_per_index is not None:
@@ -210,7 +215,7 @@ def _indexed(state: State, template: PodTemplateSpec, index: int) -> Pod:
 
 
 def _failures_before(state: State, index: int) -> tuple[int, int]:
-    """How many pods of a number failed, and how many of these did not count."""
+    """Return the numbers of counted and ignored failures of an index so far."""
     failed = state.delayed.get(index)
     if failed is None:
         return 0, 0
@@ -219,5 +224,5 @@ def _failures_before(state: State, index: int) -> tuple[int, int]:
 
 
 def by_index(pods: Sequence[Pod]) -> list[Pod]:
-    """In the order of their numbers, those without any first."""
+    """Return pods in the order of their indexes, pods without an index first."""
     return sorted(pods, key=lambda pod: -1 if (index := index_of(pod)) is None else index)

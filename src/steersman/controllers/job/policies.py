@@ -1,4 +1,4 @@
-"""What a Job's policies say of pods that failed and of indexes that succeeded."""
+"""Pod failure policies and success policies of Jobs."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from steersman.api.batch.v1 import PodFailurePolicy, PodFailurePolicyOnExitCodes
 from steersman.api.core.v1 import ContainerStatus, Pod
 from steersman.controllers.job import intervals
 from steersman.controllers.job.intervals import Indexes
-from steersman.work.yielding import Turn
+from steersman.work.yielding import TimeSlice
 
 
 class Verdict(Struct, frozen=True):
-    """What is made of a failed pod: the action of the first rule that matches, "" if none does."""
+    """Result of a pod failure policy: the action of the first matching rule, "" if no rule matches."""
 
     action: str = ""
     message: str = ""
-    """Why the whole Job fails, for the action FailJob."""
+    """Reason why the whole Job fails, for the action FailJob."""
 
     @property
     def counts(self) -> bool:
-        """Whether the failure counts against the back-off limit."""
+        """Return True if the failure counts against the back-off limit."""
         return self.action != "Ignore"
 
 
 def judge(policy: PodFailurePolicy | None, pod: Pod) -> Verdict:
-    """What the policy makes of a pod that failed."""
+    """Return the verdict of the policy on a failed pod."""
     for index, rule in enumerate(policy.rules or () if policy else ()):
         of = f"matching {rule.action} rule at index {index}"
         pod_name = f"{pod.metadata.namespace}/{pod.metadata.name}"
@@ -64,17 +64,17 @@ def _first(
 
 
 async def met(policy: SuccessPolicy | None, completions: int, succeeded: Indexes) -> str | None:
-    """Which rule of a policy is met by the indexes that succeeded, in words; None if none is."""
+    """Return a text about the first rule that the succeeded indexes meet; None if no rule is met."""
     if policy is None or not len(succeeded):
         return None
-    turn = Turn()
+    time_slice = TimeSlice()
     for index, rule in enumerate(policy.rules or ()):
-        await turn.give()
+        await time_slice.pause_if_over()
         count = rule.succeeded_count
         if rule.succeeded_indexes is not None:
             least = rule.succeeded_indexes.count(",") + 1
             if len(succeeded) < (least if count is None else min(count, least)):
-                continue  # a list of tens of thousands is not read for each pod that ends
+                continue  # avoids parsing a list of tens of thousands of indexes each time a pod ends
             required = intervals.parse(rule.succeeded_indexes, completions)
             if not len(required):
                 continue

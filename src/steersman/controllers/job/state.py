@@ -1,4 +1,4 @@
-"""A Job and its pods at one moment, and what follows from them."""
+"""Snapshot of a Job and its pods, and the numbers that follow from it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from steersman.machinery.built_in.pod_state import is_active, is_ready, is_termi
 from steersman.machinery.values import times
 
 FINALIZER: Final = "batch.kubernetes.io/job-tracking"
-"""Keeps a pod until its Job has counted it."""
+"""Finalizer that keeps a pod until its Job has counted it."""
 INDEX: Final = "batch.kubernetes.io/job-completion-index"
 FAILURE_COUNT: Final = "batch.kubernetes.io/job-index-failure-count"
 IGNORED_FAILURE_COUNT: Final = "batch.kubernetes.io/job-index-ignored-failure-count"
@@ -28,22 +28,22 @@ _NUMBER: Final = re.compile(r"\+?[0-9]{1,10}", re.ASCII)
 
 
 def is_tracked(pod: Pod) -> bool:
-    """Whether its Job has still to count it."""
+    """Return True if the Job has not counted the pod yet."""
     return FINALIZER in pod.metadata.finalizers
 
 
 def is_indexed(job: Job) -> bool:
-    """Whether each of its pods has a number."""
+    """Return True if the pods of a Job have completion indexes."""
     return job.spec.completion_mode == "Indexed"
 
 
 def is_suspended(job: Job) -> bool:
-    """Whether it is to have no pods for now."""
+    """Return True if a Job is suspended, so that it should have no pods."""
     return bool(job.spec.suspend)
 
 
 def condition(type_: str, status: str, reason: str, message: str) -> JobCondition:
-    """A condition as of now."""
+    """Return a condition with the current time."""
     now = times.now()
     return JobCondition(
         type=type_, status=status, reason=reason, message=message, last_probe_time=now, last_transition_time=now
@@ -51,7 +51,7 @@ def condition(type_: str, status: str, reason: str, message: str) -> JobConditio
 
 
 def finished(job: Job) -> JobCondition | None:
-    """The condition that says that it is over."""
+    """Return the condition that marks the Job as finished (Complete or Failed), None if it is not finished."""
     for each in job.status.conditions:
         if each.type in ("Complete", "Failed") and each.status == "True":
             return each
@@ -59,12 +59,12 @@ def finished(job: Job) -> JobCondition | None:
 
 
 def only_replaces_failed(job: Job) -> bool:
-    """Whether pods that are being deleted are waited for before others are made."""
+    """Return True if terminating pods must have ended before they are replaced."""
     return job.spec.pod_replacement_policy == "Failed" or job.spec.pod_failure_policy is not None
 
 
 def has_failed(pod: Pod, job: Job) -> bool:
-    """Whether a pod counts as failed."""
+    """Return True if a pod counts as failed."""
     if pod.status.phase == "Failed":
         return True
     if only_replaces_failed(job):
@@ -73,7 +73,7 @@ def has_failed(pod: Pod, job: Job) -> bool:
 
 
 def index_of(pod: Pod) -> int | None:
-    """The number of a pod."""
+    """Return the completion index of a pod, None if it has none."""
     return _number(pod, INDEX)
 
 
@@ -83,20 +83,20 @@ def _number(pod: Pod, annotation: str) -> int | None:
 
 
 def failure_count(pod: Pod) -> int:
-    """How many pods of its number failed before it."""
+    """Return the number of counted failures of the pod's index before this pod."""
     return _number(pod, FAILURE_COUNT) or 0
 
 
 def ignored_failure_count(pod: Pod) -> int:
-    """How many of them did not count."""
+    """Return the number of ignored failures of the pod's index before this pod."""
     return _number(pod, IGNORED_FAILURE_COUNT) or 0
 
 
 @dataclass(slots=True)
 class State:
-    """A Job (a copy, which is changed on the way) with its pods.
+    """A Job (a copy that the reconciliation changes) with its pods.
 
-    `going` are pods whose finalizer was taken away already, which has not been seen yet.
+    `going` are uids of pods whose finalizer was removed, but whose change the informer does not have yet.
     """
 
     job: Job
@@ -111,13 +111,14 @@ class State:
     uncounted_succeeded: frozenset[str] = field(init=False)
     uncounted_failed: frozenset[str] = field(init=False)
     succeeded_before: Indexes = field(default_factory=Indexes)
-    """Indexes that the status tells of."""
+    """Succeeded indexes in the status."""
     succeeded_indexes: Indexes = field(default_factory=Indexes)
     failed_indexes: Indexes | None = None
     delayed: dict[int, Pod] = field(default_factory=dict)
-    """Pods that failed and are kept until another is made for their index, which may have to wait."""
+    """Failed pods by index that are kept until their replacement is created, which may have to wait for its back-off.
+    """
     finished: JobCondition | None = None
-    """What the Job comes to, if it does."""
+    """Condition that decides the Job, None while it is undecided."""
 
     def __post_init__(self) -> None:
         job, uncounted = self.job, self.job.status.uncounted_terminated_pods
@@ -135,16 +136,16 @@ class State:
 
     @property
     def completions(self) -> int:
-        """How many pods are to succeed."""
+        """Return the number of pods that must succeed."""
         return self.job.spec.completions or 0
 
     def valid_index(self, pod: Pod) -> int | None:
-        """The number of a pod, if the Job has that many."""
+        """Return the completion index of a pod if it is below the Job's completions, else None."""
         index = index_of(pod)
         return index if index is not None and index < self.completions else None
 
     def _valid(self, matches: Callable[[Pod], bool], counted: Iterable[str] = ()) -> list[Pod]:
-        """Pods that are still to be counted."""
+        """Return the matching pods that have not been counted yet."""
         indexed = is_indexed(self.job)
         return [
             pod
@@ -157,7 +158,7 @@ class State:
         ]
 
     def look_at_indexes(self) -> None:
-        """Finds which indexes have succeeded and failed."""
+        """Determine the succeeded and failed indexes."""
         status = self.job.status
         self.succeeded_before = intervals.parse(status.completed_indexes, self.completions)
         new = (self._tracked_index(pod) for pod in self.pods if pod.status.phase == "Succeeded")
@@ -180,7 +181,7 @@ class State:
         return verdict.counts and failure_count(pod) >= (self.job.spec.backoff_limit_per_index or 0)
 
     def look_at_delayed(self) -> None:
-        """Finds the last pod that failed of each index that is to be tried again."""
+        """Determine the last failed pod of each index that is to be retried."""
         failed = self.failed_indexes or Indexes()
         active = set(map(index_of, self.active))
         for pod in self._valid(lambda pod: has_failed(pod, self.job)):
@@ -192,7 +193,7 @@ class State:
                 self.delayed[index] = pod
 
     def pending_indexes(self, count: int) -> list[int]:
-        """The first indexes that have no pod and need one."""
+        """Return up to `count` lowest indexes that need a pod and have none."""
         taken = {index for pod in self.active if (index := index_of(pod)) is not None}
         if only_replaces_failed(self.job):
             taken.update(index for pod in self.pods if is_terminating(pod) and (index := index_of(pod)) is not None)
@@ -208,5 +209,5 @@ def _all_failures(pod: Pod) -> int:
 
 
 def absolute_failures(pod: Pod) -> int:
-    """How many pods of its number failed, it among them."""
+    """Return the number of failures of the pod's index, including this pod."""
     return _all_failures(pod) + 1

@@ -1,7 +1,7 @@
-"""Counts the pods of a Job that have ended, each once, and lets them go.
+"""Tracking of finished pods: each is counted exactly once, then its finalizer is removed.
 
-A pod keeps its finalizer until its uid is in the status; then it loses the finalizer, and the number in the status
-takes the place of the uid. Whatever is cut off in between is found again by the finalizer or the uid.
+A pod keeps its finalizer until its uid is in the Job's status. Then the finalizer is removed, and the status counts the
+pod instead of listing its uid. After an interruption the finalizer or the uid tells where to continue.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ from steersman.controllers.job.state import (
     is_indexed,
     is_tracked,
 )
-from steersman.controllers.workloads.pod_control import all_of
+from steersman.controllers.workloads.pod_control import run_all
 from steersman.machinery.errors.status import StatusError
 from steersman.machinery.values.conditions import find_condition
 
 _MOST_UNCOUNTED: Final = 500
-"""Uids that a status may have at a time."""
+"""Most uids in a status at the same time."""
 
 
 class Tracker:
-    """Counts the pods of all Jobs. `write` puts a Job's status and answers with what the server made of it."""
+    """Counts the pods of all Jobs. `write` updates a Job's status and replaces the Job in the state by the stored one."""
 
     def __init__(self, pods: JobPods, write: Callable[[Key, State], Awaitable[None]]) -> None:
         self._pods = pods
@@ -44,19 +44,21 @@ class Tracker:
         self._going: dict[Key, set[str]] = {}
 
     def going(self, key: Key) -> frozenset[str]:
-        """Pods that have lost their finalizer, which has not been seen yet."""
+        """Return the pods without a finalizer whose change the informer does not have yet."""
         return frozenset(self._going.get(key, ()))
 
     def gone(self, key: Key, uid: str) -> None:
-        """A pod was seen without its finalizer, or is gone."""
+        """Note that the informer has a pod without the finalizer, or has removed the pod."""
         self._going.get(key, set()).discard(uid)
 
     def forget(self, key: Key) -> None:
-        """The Job is gone."""
+        """Drop the state of a deleted Job."""
         self._going.pop(key, None)
 
     async def track(self, key: Key, state: State, *, has_changed: bool) -> bool:
-        """Brings the status up to date, and says whether the Job is over. Raises StatusError, Unreachable."""
+        """Count finished pods and update the status. Return True if the Job is finished. Raises StatusError,
+        Unreachable.
+        """
         if is_indexed(state.job):
             state.pods = by_index(state.pods)
         tracked = {pod.metadata.uid for pod in state.pods if is_tracked(pod) and pod.metadata.uid not in state.going}
@@ -93,11 +95,11 @@ class Tracker:
                     raise
             tracked.discard(uid)
 
-        return await all_of([partial(release, pod) for pod in pods])
+        return await run_all([partial(release, pod) for pod in pods])
 
 
 class _Chosen:
-    """Pods whose finalizer can go, and what their Job's status has to say of them before."""
+    """Pods whose finalizer is to be removed, and the changes of the Job's status that must be written before."""
 
     def __init__(self) -> None:
         self.pods: list[Pod] = []
@@ -150,7 +152,7 @@ def _can_go(state: State, pod: Pod, *, fails: bool) -> bool:
 
 
 def _count_gone(status: JobStatus, tracked: set[str]) -> bool:
-    """Counts the pods that have lost their finalizer, instead of naming them; says whether there are any."""
+    """Count the listed uids of pods that have lost their finalizer. Return True if there were any."""
     uncounted = status.uncounted_terminated_pods
     assert uncounted is not None
     succeeded = [uid for uid in uncounted.succeeded if uid in tracked]
@@ -175,7 +177,10 @@ def _tell_indexes(state: State, succeeded: Sequence[int]) -> bool:
 
 
 def _tell_what_it_comes_to(state: State) -> bool:
-    """Says at once what the Job comes to; that it is over is said when its pods have ended."""
+    """Add the condition that decides the Job. The final condition is added once all pods have ended.
+
+    Return True if the conditions have changed.
+    """
     found, job = state.finished, state.job
     if found is None:
         return False
@@ -193,12 +198,12 @@ def _tell_what_it_comes_to(state: State) -> bool:
 
 
 def failed_of(target: JobCondition) -> JobCondition:
-    """That a Job has failed, for the reason that it was to fail for."""
+    """Return the Failed condition for a FailureTarget condition."""
     return condition("Failed", "True", target.reason, target.message)
 
 
 def _finish(state: State) -> bool:
-    """Says that the Job is over, if it is: no pods are left that are to be counted or are ending."""
+    """Add the final condition if no pods are left to be counted or to end. Return True if it was added."""
     status, found = state.job.status, state.finished
     uncounted = status.uncounted_terminated_pods
     if found is None or state.terminating or (uncounted and (uncounted.succeeded or uncounted.failed)):
@@ -210,7 +215,9 @@ def _finish(state: State) -> bool:
 
 
 def ensured(job: Job, wanted: JobCondition) -> tuple[list[JobCondition], bool]:
-    """The conditions with `wanted` among them, and whether it says anything new; what is False need not be there."""
+    """Return the conditions including `wanted`, and True if they have changed. A new condition that is False is left
+    out.
+    """
     conditions = list(job.status.conditions)
     for number, each in enumerate(conditions):
         if each.type == wanted.type:

@@ -1,1 +1,1 @@
-"""Deletes what is in namespaces that are being deleted (pkg/controller/namespace)."""
+"""Deletion of namespaces with all their content (pkg/controller/namespace)."""

@@ -1,4 +1,4 @@
-"""What is left of a namespace that is being deleted, and what its conditions say of that."""
+"""Remaining content of a terminating namespace, and the conditions that report it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from steersman.machinery.errors.status import StatusError
 from steersman.machinery.values.conditions import with_condition
 
 _ESTIMATE_OF_FINALIZERS: Final = 15
-"""Seconds that finalizers are given."""
+"""Estimated seconds until finalizers have been removed."""
 _GOOD: Final = (
     ("NamespaceDeletionDiscoveryFailure", "ResourcesDiscovered", "All resources successfully discovered"),
     ("NamespaceDeletionGroupVersionParsingFailure", "ParsedGroupVersions", "All legacy kube types successfully parsed"),
@@ -25,21 +25,21 @@ _GOOD: Final = (
     ("NamespaceContentRemaining", "ContentRemoved", "All content successfully removed"),
     ("NamespaceFinalizersRemaining", "ContentHasNoFinalizers", "All content-preserving finalizers finished"),
 )
-"""The conditions, and what they say when nothing is wrong."""
+"""Conditions, with their reasons and messages when all is well."""
 
 
-class Left(Struct):
-    """The objects of one resource."""
+class RemainingObjects(Struct):
+    """Number of remaining objects of one resource, and of their finalizers by name."""
 
     number: int = 0
     finalizers: Counter[str] = field(default_factory=Counter)
 
 
 class Findings(Struct):
-    """What is left of a namespace, and why."""
+    """Remaining content of a namespace, and the errors of its deletion."""
 
     estimate: int = 0
-    """Seconds until it may be gone."""
+    """Estimated seconds until the content is gone."""
     discovery: str = ""
     errors: list[StatusError] = field(default_factory=list)
     contents: list[str] = field(default_factory=list)
@@ -51,7 +51,7 @@ class Findings(Struct):
         self.contents.append(str(error))
         self.estimate = max(self.estimate, estimate)
 
-    def remain(self, resource: APIResource[Any], namespace: str, left: Left, estimate: int) -> None:
+    def remain(self, resource: APIResource[Any], namespace: str, left: RemainingObjects, estimate: int) -> None:
         self.remaining[f"{resource.plural}.{resource.group}"] = left.number
         self.finalizers += left.finalizers
         if not estimate and left.finalizers:
@@ -64,8 +64,8 @@ class Findings(Struct):
             self.failed(StatusError(500, "InternalError", text), 0)
         self.estimate = max(self.estimate, estimate)
 
-    def changed(self, conditions: list[NamespaceCondition]) -> list[NamespaceCondition]:
-        """Return conditions that say how the deletion of the namespace goes."""
+    def updated_conditions(self, conditions: list[NamespaceCondition]) -> list[NamespaceCondition]:
+        """Return the namespace's conditions, updated by the findings."""
         wrong = self._wrong()
         for type_, reason, message in _GOOD:
             status, reason, message = ("True", *wrong[type_]) if type_ in wrong else ("False", reason, message)

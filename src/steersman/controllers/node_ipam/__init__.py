@@ -1,1 +1,1 @@
-"""Gives each node addresses for its pods (pkg/controller/nodeipam)."""
+"""Allocation of pod address blocks to nodes (pkg/controller/nodeipam)."""

@@ -1,4 +1,4 @@
-"""The blocks that a range is cut into, and which of them are taken (pkg/controller/nodeipam/ipam/cidrset)."""
+"""Allocator of the equal blocks of an address range (pkg/controller/nodeipam/ipam/cidrset)."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ from typing import Final
 Network = IPv4Network | IPv6Network
 
 MOST_BITS: Final = 16
-"""By how much blocks of IPv6 may be smaller than their range, as powers of two."""
+"""Most bits by which the prefix of IPv6 blocks may be longer than that of their range."""
 
 
 class NoBlockLeft(Exception):
-    """All blocks are taken."""
+    """All blocks are allocated."""
 
 
 class OutOfRange(ValueError):
-    """A block is not of the range."""
+    """A block is outside of the range."""
 
 
 class CIDRSet:
-    """Blocks of `size` bits of a range, handed out in turn."""
+    """Blocks of prefix length `size` of a range, allocated in rotation."""
 
     def __init__(self, whole: Network, size: int) -> None:
-        """Raises ValueError for blocks that are larger than the range, or too many."""
+        """Create the allocator. Raises ValueError for blocks that are larger than the range, or too many blocks."""
         if size < whole.prefixlen:
             raise ValueError(
                 "Invalid --cluster-cidr, mask size of cluster CIDR must be less than or equal to "
@@ -34,33 +34,33 @@ class CIDRSet:
         self._whole = whole
         self._size = size
         self._count = 1 << (size - whole.prefixlen)
-        self._taken = 0
+        self._allocated = 0
         self._next = 0
 
     def allocate(self) -> Network:
-        """The next free block, which is taken from now on. Raises NoBlockLeft."""
-        free = ~self._taken & ((1 << self._count) - 1)
+        """Allocate and return the next free block. Raises NoBlockLeft."""
+        free = ~self._allocated & ((1 << self._count) - 1)
         after = free >> self._next << self._next or free
         if not after:
             raise NoBlockLeft(
                 "CIDR allocation failed; there are no remaining CIDRs left to allocate in the accepted range"
             )
         number = (after & -after).bit_length() - 1
-        self._taken |= 1 << number
+        self._allocated |= 1 << number
         self._next = (number + 1) % self._count
         shift = self._whole.max_prefixlen - self._size
         return type(self._whole)((int(self._whole.network_address) + (number << shift), self._size))
 
     def occupy(self, block: Network) -> None:
-        """Takes all blocks that share addresses with this one, whether they are taken or not. Raises OutOfRange."""
-        self._taken |= self._mask(block)
+        """Allocate all blocks that overlap `block`, free or not. Raises OutOfRange."""
+        self._allocated |= self._mask(block)
 
     def release(self, block: Network) -> None:
-        """Frees them. Raises OutOfRange."""
-        self._taken &= ~self._mask(block)
+        """Free all blocks that overlap `block`. Raises OutOfRange."""
+        self._allocated &= ~self._mask(block)
 
     def overlaps(self, block: Network) -> bool:
-        """Whether the range and a block share addresses."""
+        """Return True if the range overlaps a block."""
         return block.version == self._whole.version and self._whole.overlaps(block)
 
     def _mask(self, block: Network) -> int:

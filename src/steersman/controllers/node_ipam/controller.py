@@ -1,4 +1,6 @@
-"""Gives each node a block of each range of pods' addresses (pkg/controller/nodeipam/ipam/range_allocator.go)."""
+"""Controller that assigns each node a block of each pod address range
+(pkg/controller/nodeipam/ipam/range_allocator.go).
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,7 @@ from steersman.api.core.v1 import Node, ObjectReference
 from steersman.client.client import STRATEGIC_MERGE_PATCH
 from steersman.client.resources import NODES
 from steersman.client.transport import Unreachable
-from steersman.controllers.controller import Controller, Settings, Surroundings
+from steersman.controllers.controller import Controller, ControllerDependencies, Settings
 from steersman.controllers.node_ipam.cidr_set import CIDRSet, Network, NoBlockLeft, OutOfRange
 from steersman.machinery.errors.status import StatusError
 from steersman.work.work_queue import TryLater
@@ -22,24 +24,24 @@ _ATTEMPTS: Final = 3
 
 
 class NodeIPAMController(Controller[str]):
-    """A key is a node's name."""
+    """Assigns pod address blocks. A key is the name of a node."""
 
     name = "node-ipam-controller"
     account = "node-controller"
     component = "cidrAllocator"
     workers = 30
 
-    def __init__(self, given: Surroundings) -> None:
-        super().__init__(given)
-        settings = given.settings
+    def __init__(self, dependencies: ControllerDependencies) -> None:
+        super().__init__(dependencies)
+        settings = dependencies.settings
         self._sets = [CIDRSet(each.network, each.node_size) for each in settings.cluster_cidrs]
         for service_range in settings.service_cidrs:
             for each in self._sets:
                 if each.overlaps(service_range):
                     each.occupy(service_range)
-        self._nodes = self.informers.of(NODES)
-        self._given: dict[str, Sequence[Network]] = {}
-        """Blocks by uids of nodes that were given them, and are not known to have them yet."""
+        self._nodes = self.informers.for_resource(NODES)
+        self._assigned: dict[str, Sequence[Network]] = {}
+        """Blocks that were assigned but are not in the informer's Node yet, by the node's uid."""
 
     @classmethod
     def can_run(cls, settings: Settings) -> bool:
@@ -47,17 +49,17 @@ class NodeIPAMController(Controller[str]):
 
     async def run(self) -> None:
         for node in self._nodes:
-            self._occupy(node)  # before any other is given a block
+            self._occupy(node)  # before any block is allocated
         self._nodes.on_change(self._changed)
         await super().run()
 
     def _changed(self, old: Node | None, new: Node | None) -> None:
         if new is not None:
             if new.spec.pod_cidrs:
-                self._given.pop(new.metadata.uid, None)
+                self._assigned.pop(new.metadata.uid, None)
             self.queue.add(new.metadata.name)
         elif old is not None:
-            self._release(self._given.pop(old.metadata.uid, ()) or _blocks(old))
+            self._release(self._assigned.pop(old.metadata.uid, ()) or _blocks(old))
 
     async def sync(self, key: str) -> None:
         node = self._nodes.get("", key)
@@ -65,11 +67,11 @@ class NodeIPAMController(Controller[str]):
             return
         if node.spec.pod_cidrs:
             self._occupy(node)
-        elif node.metadata.uid not in self._given:
-            await self._give(node)
+        elif node.metadata.uid not in self._assigned:
+            await self._assign(node)
 
     def _occupy(self, node: Node) -> None:
-        """Notes which blocks a node has; what is none of the ranges is left alone."""
+        """Mark the blocks of a node as allocated. Blocks outside of the ranges are ignored with a warning."""
         blocks = _blocks(node)
         if len(blocks) > len(self._sets):
             logger.warning("node %s has more pod CIDRs than there are cluster CIDRs", node.metadata.name)
@@ -86,39 +88,41 @@ class NodeIPAMController(Controller[str]):
             except OutOfRange as error:
                 logger.warning("%s", error)
 
-    async def _give(self, node: Node) -> None:
+    async def _assign(self, node: Node) -> None:
         blocks: list[Network] = []
         try:
             for each in self._sets:
                 blocks.append(each.allocate())
         except NoBlockLeft as error:
             self._release(blocks)
-            self._tell(node, "CIDRNotAvailable")
+            self._record_event(node, "CIDRNotAvailable")
             raise TryLater(f"failed to allocate cidr from cluster cidr at idx:{len(blocks)}: {error}") from None
         texts = [str(each) for each in blocks]
         change = {"spec": {"podCIDR": texts[0], "podCIDRs": texts}}
-        self._given[node.metadata.uid] = blocks
+        self._assigned[node.metadata.uid] = blocks
         for attempt in range(_ATTEMPTS):
             try:
                 await self.client.patch(NODES, node.metadata.name, "", change, media=STRATEGIC_MERGE_PATCH)
             except (StatusError, Unreachable) as error:
                 if attempt + 1 == _ATTEMPTS:
-                    left = self._given.pop(node.metadata.uid, ())  # none if the node is gone: they are free already
-                    if isinstance(error, StatusError):  # else it may have been done: the blocks stay taken
+                    left = self._assigned.pop(
+                        node.metadata.uid, ()
+                    )  # empty if the node was deleted and its blocks freed
+                    if isinstance(error, StatusError):  # else the write may have succeeded: the blocks stay allocated
                         self._release(left)
-                    self._tell(node, "CIDRAssignmentFailed")
+                    self._record_event(node, "CIDRAssignmentFailed")
                     raise
             else:
                 return
 
-    def _tell(self, node: Node, status: str) -> None:
+    def _record_event(self, node: Node, status: str) -> None:
         name = node.metadata.name
         about = ObjectReference(api_version="v1", kind="Node", name=name, uid=node.metadata.uid)
         self.recorder.event(about, "Normal", status, f"Node {name} status is now: {status}")
 
 
 def _blocks(node: Node) -> Sequence[Network]:
-    """The blocks that a node has; what is none is told of."""
+    """Return the blocks of a node, up to the first that cannot be parsed, which is logged."""
     found: list[Network] = []
     for text in node.spec.pod_cidrs:
         try:

@@ -1,1 +1,1 @@
-"""Claims of devices: made for pods, given back by them."""
+"""Controllers of resource claims: creation for pods, release after use, eviction by device taints."""

@@ -1,4 +1,7 @@
-"""Makes claims of templates for pods, and gives back what nobody uses any more (pkg/controller/resourceclaim)."""
+"""Controller of resource claims: it creates claims from pods' templates, and releases unused ones.
+
+Follows pkg/controller/resourceclaim.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ from steersman.client.events import reference
 from steersman.client.informer import Key as ObjectKey
 from steersman.client.informer import key_of
 from steersman.client.resources import PODS, RESOURCE_CLAIM_TEMPLATES, RESOURCE_CLAIMS
-from steersman.controllers.controller import Controller, Surroundings
+from steersman.controllers.controller import Controller, ControllerDependencies
 from steersman.controllers.resource_claims.giving_back import (
     deallocated,
     is_done,
@@ -25,8 +28,8 @@ from steersman.controllers.resource_claims.giving_back import (
 )
 from steersman.machinery.built_in.resource_claims import (
     OF_POD_CLAIM,
-    ClaimNotMade,
-    is_of_template,
+    ClaimNotCreated,
+    is_generated,
     is_owned_by,
     is_reserved_for,
     name_of,
@@ -39,34 +42,34 @@ _BY_TEMPLATE: Final = "resource claim template"
 _BY_OWNER: Final = "owner"
 _MANAGER: Final = "ResourceClaimController"
 _LONGEST_PREFIX: Final = 57
-"""What leaves room for a hyphen and five random characters in a name of 63."""
+"""Longest prefix of a generated name: a hyphen and five random characters make it 63 characters."""
 
 Key = tuple[Literal["claim", "pod"], ObjectKey]
 
 
 class ResourceClaimController(Controller[Key]):
-    """A key is a pod whose claims have to be made or reserved, or a claim that may be given back."""
+    """Reconciles claims. A key is a pod whose claims have to be created or reserved, or a claim that may be released."""
 
     name = "resourceclaim-controller"
     account = "resource-claim-controller"
     component = "resource_claim"
     workers = 10
 
-    def __init__(self, given: Surroundings) -> None:
-        super().__init__(given)
-        self._pods = self.informers.of(PODS)
-        self._claims = self.informers.of(RESOURCE_CLAIMS)
-        self._templates = self.informers.of(RESOURCE_CLAIM_TEMPLATES)
+    def __init__(self, dependencies: ControllerDependencies) -> None:
+        super().__init__(dependencies)
+        self._pods = self.informers.for_resource(PODS)
+        self._claims = self.informers.for_resource(RESOURCE_CLAIMS)
+        self._templates = self.informers.for_resource(RESOURCE_CLAIM_TEMPLATES)
         self._pods.add_index(_BY_CLAIM, _claims)
         self._pods.add_index(_BY_TEMPLATE, _templates)
         self._claims.add_index(_BY_OWNER, _owners)
         self._made: dict[tuple[str, str], ResourceClaim] = {}
-        """Claims that were made and are not known yet, by the uid of the pod and the name of its claim."""
+        """Created claims that the informer does not have yet, by the uid of the pod and the name of its claim."""
         self._pods.on_change(self._pod_changed)
         self._claims.on_change(self._claim_changed)
         self._templates.on_change(self._template_changed)
 
-    # what changes
+    # Changes
 
     def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
         pod = new or old
@@ -98,31 +101,31 @@ class ResourceClaimController(Controller[Key]):
                 self._pod_changed(None, pod)
 
     def _needs_work(self, pod: Pod) -> bool:
-        """Whether a claim of a pod has to be made, or reserved for it."""
+        """Return True if a claim of a pod has to be created, or reserved for the pod."""
         if pod.metadata.deletion_timestamp:
             return False
         for given in pod.spec.resource_claims:
             try:
                 name = name_of(pod, given)
-            except ClaimNotMade:
+            except ClaimNotCreated:
                 return True
             if name is None:
                 continue
             claim = self._claims.get(pod.metadata.namespace, name)
             if claim is None:
-                if is_of_template(given):
+                if is_generated(given):
                     return True
             elif self._is_to_be_reserved(pod, given, claim):
                 return True
         return False
 
     def _is_to_be_reserved(self, pod: Pod, given: PodResourceClaim, claim: ResourceClaim) -> bool:
-        """Whether a claim has devices, and a pod that was bound without the scheduler has still to be named in it."""
-        usable = not is_of_template(given) or is_owned_by(claim, pod)
+        """Return True if a claim is allocated but not reserved for its pod, which was bound without the scheduler."""
+        usable = not is_generated(given) or is_owned_by(claim, pod)
         allocated = claim.status.allocation is not None
         return bool(pod.spec.node_name) and usable and allocated and not is_reserved_for(claim, pod)
 
-    # what follows
+    # Reconciliation
 
     async def sync(self, key: Key) -> None:
         kind, (namespace, name) = key
@@ -159,10 +162,12 @@ class ResourceClaimController(Controller[Key]):
                 await self.client.update_status(RESOURCE_CLAIMS, wanted)
 
     async def _provide(self, pod: Pod, given: PodResourceClaim) -> ResourceClaim | None:
-        """The claim that a pod gets and does not name yet; None if it has what it needs. Raises TryLater."""
+        """Return a new or existing claim that the pod's status does not name yet; None if nothing is needed. Raises
+        TryLater.
+        """
         try:
             name = name_of(pod, given)
-        except ClaimNotMade:
+        except ClaimNotCreated:
             name = ""
         if name is None or given.resource_claim_template_name is None:
             return None
@@ -190,7 +195,7 @@ class ResourceClaimController(Controller[Key]):
         return claim
 
     async def _put_names(self, pod: Pod, made: dict[str, str]) -> None:
-        """Has the status of a pod name the claims that were made for it."""
+        """Apply the names of created claims to the status of their pod."""
         statuses = [{"name": each, "resourceClaimName": name} for each, name in made.items()]
         namespace, name = key_of(pod)
         configuration = {
@@ -219,7 +224,7 @@ class ResourceClaimController(Controller[Key]):
             await self._delete_unneeded(claim)
 
     async def _uses(self, claim: ResourceClaim, consumer: ResourceClaimConsumerReference) -> bool:
-        """Whether the pod for which a claim is reserved is there and has not ended."""
+        """Return True if the pod that a claim is reserved for exists and has not ended."""
         namespace = claim.metadata.namespace
         pod = self._pods.get(namespace, consumer.name)
         if pod is not None:
@@ -228,7 +233,7 @@ class ResourceClaimController(Controller[Key]):
         return pod is not None and pod.metadata.uid == consumer.uid
 
     async def _delete_unneeded(self, claim: ResourceClaim) -> None:
-        """Deletes a claim whose pod has ended; those of pods that are gone are garbage."""
+        """Delete a claim whose pod has ended. The garbage collector deletes claims of deleted pods."""
         name, uid = owner_of(claim)
         pod = self._pods.get(claim.metadata.namespace, name) if name else None
         if pod is None or (pod.metadata.uid == uid and not is_done(pod)):
@@ -238,7 +243,7 @@ class ResourceClaimController(Controller[Key]):
 
 
 def _claim_of(template: ResourceClaimTemplate, pod: Pod, given: PodResourceClaim) -> ResourceClaim:
-    """The claim that a template stands for, for one of a pod's claims."""
+    """Return the claim from a template, for one of a pod's claims."""
     owner = OwnerReference(api_version="v1", kind="Pod", name=pod.metadata.name, uid=pod.metadata.uid, controller=True)
     first, second = pod.metadata.name, given.name
     prefix = f"{first}-{second}-"
@@ -258,18 +263,18 @@ def _claim_of(template: ResourceClaimTemplate, pod: Pod, given: PodResourceClaim
 
 
 def _names(pod: Pod) -> Iterable[str]:
-    """The names of the claims that a pod uses, of those that are made."""
+    """Yield the names of the existing claims that a pod uses."""
     for each in pod.spec.resource_claims:
         try:
             name = name_of(pod, each)
-        except ClaimNotMade:
+        except ClaimNotCreated:
             continue
         if name is not None:
             yield name
 
 
 def _extended(pod: Pod) -> Iterable[str]:
-    """The claim that the scheduler made for the pod's extended resources."""
+    """Return the claim that the scheduler created for the pod's extended resources, as a tuple; () without one."""
     status = pod.status.extended_resource_claim_status
     return () if status is None else (status.resource_claim_name,)
 

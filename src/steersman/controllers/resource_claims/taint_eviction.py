@@ -1,4 +1,7 @@
-"""Deletes pods whose devices have NoExecute taints that they do not tolerate (pkg/controller/devicetainteviction)."""
+"""Controller that deletes pods whose devices have NoExecute taints they do not tolerate.
+
+Follows pkg/controller/devicetainteviction.
+"""
 
 from __future__ import annotations
 
@@ -18,10 +21,10 @@ from steersman.client.errors import ignoring, is_not_found
 from steersman.client.informer import Key, key_of
 from steersman.client.pod_status import patch_pod_status
 from steersman.client.resources import PODS, RESOURCE_CLAIMS, RESOURCE_SLICES
-from steersman.controllers.controller import Controller, Surroundings
+from steersman.controllers.controller import Controller, ControllerDependencies
 from steersman.machinery.built_in.resource_claims import (
-    ClaimNotMade,
-    is_of_template,
+    ClaimNotCreated,
+    is_generated,
     is_owned_by,
     is_reserved_for,
     name_of,
@@ -34,24 +37,24 @@ _BY_POOL: Final = "pool"
 
 
 class DeviceTaintEviction(Controller[Key]):
-    """A key is a pod that may have to go."""
+    """Deletes pods by device taints. A key is the namespace and name of a pod."""
 
     name = "device-taint-eviction-controller"
     account = "device-taint-eviction-controller"
     component = "device-taint-eviction-controller"
     workers = 8
 
-    def __init__(self, given: Surroundings) -> None:
-        super().__init__(given)
-        self._pods = self.informers.of(PODS)
-        self._claims = self.informers.of(RESOURCE_CLAIMS)
-        self._slices = self.informers.of(RESOURCE_SLICES)
+    def __init__(self, dependencies: ControllerDependencies) -> None:
+        super().__init__(dependencies)
+        self._pods = self.informers.for_resource(PODS)
+        self._claims = self.informers.for_resource(RESOURCE_CLAIMS)
+        self._slices = self.informers.for_resource(RESOURCE_SLICES)
         self._claims.add_index(_BY_POOL, _pools_of_claim)
         self._slices.add_index(_BY_POOL, lambda each: (_pool(each.spec.driver, each.spec.pool.name),))
         self._due: set[str] = set()
-        """The uids of pods that are to go."""
+        """Uids of pods whose deletion is scheduled."""
         self._evicted: set[str] = set()
-        """Those of pods that were told to."""
+        """Uids of pods that were deleted by this controller."""
         self._claims.on_change(self._claim_changed)
         self._pods.on_change(self._pod_changed)
         self._slices.on_change(self._slice_changed)
@@ -92,33 +95,33 @@ class DeviceTaintEviction(Controller[Key]):
                 self._tell(pod, "Cancelling deletion")
             return
         self._due.add(uid)
-        left = when - times.moment()
+        left = when - times.unix_now()
         if left > 0:
             self.queue.add_after(key, left)
             return
         await self._evict(pod)
 
     def _eviction_time(self, pod: Pod) -> float | None:
-        """When a pod has to go, in seconds since 1970; None if it may stay."""
+        """Return the time at which a pod has to be deleted, in seconds since 1970; None if it may stay."""
         if not pod.spec.node_name:
             return None
         return min((time for claim in self._claims_of(pod) for time in self._times(claim)), default=None)
 
     def _claims_of(self, pod: Pod) -> Iterator[ResourceClaim]:
-        """The claims that a pod uses."""
+        """Yield the claims that a pod uses."""
         for given in pod.spec.resource_claims:
             try:
                 name = name_of(pod, given)
-            except ClaimNotMade:
+            except ClaimNotCreated:
                 continue
             claim = None if name is None else self._claims.get(pod.metadata.namespace, name)
-            if claim is None or (is_of_template(given) and not is_owned_by(claim, pod)):
+            if claim is None or (is_generated(given) and not is_owned_by(claim, pod)):
                 continue
             if is_reserved_for(claim, pod):
                 yield claim
 
     def _times(self, claim: ResourceClaim) -> Iterator[float]:
-        """When each taint of a claim's devices ends its use."""
+        """Yield the time at which each taint of a claim's devices ends their use."""
         allocation = claim.status.allocation
         for result in allocation.devices.results if allocation is not None else ():
             for taint in self._taints(result):
@@ -127,7 +130,7 @@ class DeviceTaintEviction(Controller[Key]):
                     yield time
 
     def _taints(self, result: DeviceRequestAllocationResult) -> Iterator[DeviceTaint]:
-        """The NoExecute taints of a device, as the newest slices of its pool have it."""
+        """Yield the NoExecute taints of a device in the newest slices of its pool."""
         slices = self._slices.indexed(_BY_POOL, _pool(result.driver, result.pool))
         newest = max((each.spec.pool.generation for each in slices), default=0)
         for each in slices:
@@ -150,7 +153,7 @@ class DeviceTaintEviction(Controller[Key]):
         self._evicted.add(uid)
 
     async def _put_condition(self, pod: Pod) -> None:
-        """Has a pod say why it goes."""
+        """Set the condition DisruptionTarget of a pod."""
         condition = PodCondition(
             type="DisruptionTarget",
             status="True",
@@ -175,8 +178,8 @@ class DeviceTaintEviction(Controller[Key]):
 
 
 def _end(taint: DeviceTaint, tolerations: Iterable[DeviceToleration]) -> float | None:
-    """When a taint ends the use of a device; None if it is tolerated for ever."""
-    since = float(times.unix(taint.time_added)) if taint.time_added else times.moment()
+    """Return the time at which a taint ends the use of a device; None if it is tolerated without limit."""
+    since = float(times.unix(taint.time_added)) if taint.time_added else times.unix_now()
     fitting = [each for each in tolerations if each.effect == NO_EXECUTE and _tolerates(each, taint)]
     limits = [each.toleration_seconds for each in fitting if each.toleration_seconds is not None]
     if len(limits) < len(fitting):
@@ -200,5 +203,5 @@ def _pools_of_claim(claim: ResourceClaim) -> Iterable[str]:
 
 
 def _concern(pod: Pod) -> tuple[object, ...]:
-    """What of a pod matters here."""
+    """Return the parts of a pod that the controller depends on."""
     return pod.spec.node_name, pod.status.resource_claim_statuses

@@ -1,1 +1,1 @@
-"""Tells quotas what is used of them (pkg/controller/resourcequota)."""
+"""Usage in the status of quotas (pkg/controller/resourcequota)."""

@@ -1,4 +1,4 @@
-"""What the objects of a namespace use, kept as they change: who asks again pays for what has changed since."""
+"""Sums of the usage of a namespace's objects, updated incrementally: a query costs only the changes since the last one."""
 
 from __future__ import annotations
 
@@ -11,44 +11,44 @@ from steersman.machinery.built_in.pod_resources import Amounts
 from steersman.machinery.built_in.quota.measure import Measure
 from steersman.machinery.selectors.labels import SelectorError
 from steersman.machinery.values.quantity import Quantity
-from steersman.work.yielding import Turn
+from steersman.work.yielding import TimeSlice
 
 O = TypeVar("O", bound=Object)  # noqa: E741
 
 Scopes = Sequence[ScopedResourceSelectorRequirement]
 
 ZERO: Final = Quantity(0)
-_MOST_ALIKE: Final = 1000
-"""Amounts that are kept once for all objects that use them."""
-_MOST_SCOPES: Final = 16
-"""Sums of a namespace, each for other scopes; the oldest is forgotten."""
+_MAX_SHARED: Final = 1000
+"""Most distinct amounts that are shared between objects with equal usage."""
+_MAX_SUMS: Final = 16
+"""Most sums of a namespace, each for other scopes; the oldest is evicted."""
 _NONE: Final[Amounts] = {}
 
 
 class Sum(Generic[O]):
-    """What objects that are in all of some scopes use. One of which a scope cannot be read is in none."""
+    """Usage of the objects that are in all of some scopes. An object for which a scope cannot be evaluated is in none."""
 
     def __init__(self, measure: Measure[O], scopes: Scopes, objects: Sequence[O]) -> None:
         self._measure = measure
         self._scopes = scopes
         self._total: Amounts = {}
         self._counted: dict[str, Amounts] = {}
-        self._alike: dict[tuple[object, ...], Amounts] = {}
-        self._going: dict[str, O] = {}
+        self._shared: dict[tuple[object, ...], Amounts] = {}
+        self._terminating: dict[str, O] = {}
         self._changed: dict[str, O | None] = {each.metadata.name: each for each in objects}
 
     def change(self, name: str, obj: O | None) -> None:
-        """An object is there, is another now, or is gone (None)."""
+        """Note that an object was added or changed, or deleted (None)."""
         self._changed[name] = obj
 
     async def used(self, names: Collection[str]) -> Amounts:
-        """How much of `names` is used, 0 where that is nothing. What others do meanwhile may be in it."""
-        turn = Turn()
+        """Return the usage of `names`, 0 for unused names. It may include changes made during the call."""
+        time_slice = TimeSlice()
         while self._changed:
             self._count(*self._changed.popitem())
-            await turn.give()
+            await time_slice.pause_if_over()
         total = {name: self._total.get(name, ZERO) for name in names}
-        for obj in self._going.values():
+        for obj in self._terminating.values():
             for name, amount in self._usage(obj).items():
                 if name in total:
                     total[name] += amount
@@ -57,15 +57,15 @@ class Sum(Generic[O]):
     def _count(self, name: str, obj: O | None) -> None:
         for each, amount in self._counted.pop(name, _NONE).items():
             self._total[each] -= amount
-        self._going.pop(name, None)
+        self._terminating.pop(name, None)
         if obj is None:
             return
         if obj.metadata.deletion_timestamp is not None:
-            self._going[name] = obj  # what it uses depends on what time it is
+            self._terminating[name] = obj  # the usage of a terminating object depends on the time
             return
         usage = self._usage(obj)
         if usage:
-            self._counted[name] = self._once(usage)
+            self._counted[name] = self._share(usage)
         for each, amount in usage.items():
             self._total[each] = self._total.get(each, ZERO) + amount
 
@@ -76,44 +76,44 @@ class Sum(Generic[O]):
             return _NONE
         return self._measure.usage(obj) if inside else _NONE
 
-    def _once(self, usage: Amounts) -> Amounts:
-        """The same amounts, as the objects before had them."""
+    def _share(self, usage: Amounts) -> Amounts:
+        """Return the shared copy of equal amounts, to save memory."""
         key = tuple((name, each.mantissa, each.exponent, each.format) for name, each in usage.items())
-        found = self._alike.get(key)
+        found = self._shared.get(key)
         if found is None:
             found = usage
-            if len(self._alike) < _MOST_ALIKE:
-                self._alike[key] = usage
+            if len(self._shared) < _MAX_SHARED:
+                self._shared[key] = usage
         return found
 
 
 class Sums(Generic[O]):
-    """The sums of all namespaces that have been asked for, of one measure."""
+    """Sums of one measure for all namespaces that were queried."""
 
     def __init__(self, measure: Measure[O]) -> None:
         self._measure = measure
         self._sums: dict[str, dict[tuple[object, ...], Sum[O]]] = {}
 
     def change(self, old: O | None, new: O | None) -> None:
-        """As informers tell of changes."""
+        """Note a change of an object, as a handler of an informer."""
         known = new if new is not None else old
         assert known is not None
         for each in self._sums.get(known.metadata.namespace, {}).values():
             each.change(known.metadata.name, new)
 
-    def of(self, namespace: str, scopes: Scopes, objects: Callable[[str], Sequence[O]]) -> Sum[O]:
-        """The sum of the objects of a namespace; `objects` tells which there are now."""
+    def get(self, namespace: str, scopes: Scopes, objects: Callable[[str], Sequence[O]]) -> Sum[O]:
+        """Return the sum of a namespace and scopes; `objects` returns the current objects of a namespace for a new sum."""
         key = tuple((each.scope_name, each.operator, *each.values) for each in scopes)
         sums = self._sums.setdefault(namespace, {})
         found = sums.get(key)
         if found is None:
-            if len(sums) >= _MOST_SCOPES:
+            if len(sums) >= _MAX_SUMS:
                 del sums[next(iter(sums))]
             found = sums[key] = Sum(self._measure, scopes, objects(namespace))
         return found
 
     def forget(self, namespace: str = "") -> None:
-        """Nothing is kept of a namespace any more, or of all of them: who asks has everything measured anew."""
+        """Drop the sums of a namespace, or of all, so that they are measured anew."""
         if namespace:
             self._sums.pop(namespace, None)
         else:

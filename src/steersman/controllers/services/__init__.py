@@ -1,1 +1,1 @@
-"""The controllers of Services: where their pods are, and addresses from outside."""
+"""Controllers of Services: Endpoints and EndpointSlices of their pods, and simulated load balancers."""

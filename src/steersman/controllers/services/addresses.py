@@ -1,4 +1,4 @@
-"""Addresses of pods by their families."""
+"""IP families of Services, and addresses of pods by family."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ IPV6: Final = "IPv6"
 
 
 def canonical(address: str) -> tuple[str, str] | None:
-    """Family and canonical text of an address; None for what is none."""
+    """Return the family and canonical text of an address; None for an invalid address."""
     parsed = parse_ip_sloppy(address)
     if parsed is None:
         return None
@@ -21,28 +21,28 @@ def canonical(address: str) -> tuple[str, str] | None:
 
 
 def pod_addresses(pod: Pod, family: str) -> list[str]:
-    """The addresses of a family that a pod has."""
+    """Return the addresses of a pod in one family."""
     found = (canonical(each.ip) for each in pod.status.pod_ips)
     return [each[1] for each in found if each is not None and each[0] == family]
 
 
 def families_of(service: Service) -> list[str]:
-    """The families in which a Service has EndpointSlices."""
+    """Return the families in which a Service has EndpointSlices."""
     spec = service.spec
     if spec.ip_families:
         return [each for each in (IPV4, IPV6) if each in spec.ip_families]
-    if not has_cluster_ip(service):  # headless, from a server that knows no families yet
+    if not has_cluster_ip(service):  # a headless Service, stored by a server without IP families
         return [IPV4, IPV6]
     return [IPV6 if ":" in spec.cluster_ip else IPV4]
 
 
 def has_cluster_ip(service: Service) -> bool:
-    """Whether a Service has an address of its own; without one it is headless."""
+    """Return True if a Service has a cluster IP; without one it is headless."""
     return service.spec.cluster_ip not in ("", "None")
 
 
 def first_family(service: Service, pod: Pod) -> str:
-    """The family of which Endpoints list addresses."""
+    """Return the family of the addresses in Endpoints."""
     spec = service.spec
     if spec.ip_families:
         return spec.ip_families[0]

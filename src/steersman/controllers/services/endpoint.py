@@ -1,4 +1,4 @@
-"""What an EndpointSlice says of a pod (k8s.io/endpointslice podToEndpoint, trafficdist)."""
+"""Endpoint of a pod in an EndpointSlice (k8s.io/endpointslice podToEndpoint, trafficdist)."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ _MODES: Final = ("service.kubernetes.io/topology-aware-hints", "service.kubernet
 _NEAR: Final = ("PreferClose", "PreferSameZone", "PreferSameNode")
 
 
-class Wanted(Struct, frozen=True):
-    """How a pod is to be listed: with which ports, and as what; not at all if it has no address of the family."""
+class DesiredEndpoint(Struct, frozen=True):
+    """Desired ports and endpoint of a pod; `endpoint` is None if the pod has no address of the family."""
 
     ports: Ports
     endpoint: Endpoint | None
 
 
 def endpoint_of(pod: Pod, node: Node | None, service: Service, family: str) -> Endpoint | None:
-    """The endpoint of a pod, if it has addresses of a family."""
+    """Return the endpoint of a pod, None if the pod has no address of the family."""
     addresses = pod_addresses(pod, family)
     if not addresses:
         return None
@@ -42,19 +42,21 @@ def endpoint_of(pod: Pod, node: Node | None, service: Service, family: str) -> E
         node_name=node_name,
         zone=zone,
         hostname=hostname_in(pod, service) or None,
-        hints=_near(service, zone, node_name) if ready else None,
+        hints=_near_hints(service, zone, node_name) if ready else None,
     )
 
 
 def uses_zone_shares(service: Service) -> bool:
-    """Whether hints of a Service follow the shares of zones (topology-mode Auto) instead of `trafficDistribution`."""
+    """Return True if hints follow the zones' share of CPUs (topology-mode Auto) instead of `trafficDistribution`."""
     annotations = service.metadata.annotations
     given = next((annotations[each] for each in _MODES if each in annotations), "")
     return given in ("Auto", "auto")
 
 
-def _near(service: Service, zone: str | None, node: str | None) -> EndpointHints | None:
-    """By whom an endpoint is to be used, where clients are to stay near."""
+def _near_hints(service: Service, zone: str | None, node: str | None) -> EndpointHints | None:
+    """Return hints for clients in the same zone or on the same node, None if the Service does not prefer near
+    endpoints.
+    """
     wanted = service.spec.traffic_distribution
     if wanted not in _NEAR or uses_zone_shares(service):
         return None

@@ -1,4 +1,4 @@
-"""Keeps the EndpointSlices of Services that select pods (pkg/controller/endpointslice)."""
+"""Controller of EndpointSlices of Services with a selector (pkg/controller/endpointslice)."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from steersman.client.events import reference
 from steersman.client.indexes import BY_NODE, by_node
 from steersman.client.informer import Informer, Key
 from steersman.client.resources import ENDPOINT_SLICES, NODES, SERVICES
-from steersman.controllers.controller import Surroundings
+from steersman.controllers.controller import ControllerDependencies
 from steersman.controllers.services.addresses import families_of
-from steersman.controllers.services.endpoint import ZONE, Wanted, endpoint_of, uses_zone_shares
+from steersman.controllers.services.endpoint import ZONE, DesiredEndpoint, endpoint_of, uses_zone_shares
 from steersman.controllers.services.packing import (
     MANAGER,
     Changes,
@@ -25,35 +25,35 @@ from steersman.controllers.services.packing import (
 )
 from steersman.controllers.services.pods_of_services import PodsOfService, PodsOfServicesController
 from steersman.controllers.services.ports import ports_of_pod
-from steersman.controllers.services.selecting import concerned, may_be_reached
+from steersman.controllers.services.selecting import affected_services, may_be_reached
 from steersman.controllers.services.topology import ZoneShares, is_node_ready
 from steersman.machinery.errors.status import StatusError
 from steersman.work.work_queue import TryLater
 
 _NODES: Final[Key] = "", ""
-"""The key that stands for the zones of nodes."""
+"""Key for a change of nodes and their zones."""
 _NODES_WAIT: Final = 1.0
-"""Seconds that a change of nodes waits for others."""
+"""Seconds during which changes of nodes are collected."""
 _FOREIGN_WAIT: Final = 1.0
-"""Seconds until what others have done to slices is looked at."""
+"""Seconds before changes of slices by other clients are reconciled."""
 
 
 _services_of: Final = partial(services_of_slice, MANAGER)
 
 
 class _State(PodsOfService):
-    """The slices of a Service, by families."""
+    """Pods and slices of a Service, by family."""
 
     def __init__(self, service: Service, nodes: Informer[Node]) -> None:
         super().__init__(service)
         self._nodes = nodes
         self.packings: dict[str, Packing] = {}
-        self.homeless: dict[str, str] = {}
-        """Pods on nodes that are not known, with these."""
+        self.on_unknown_nodes: dict[str, str] = {}
+        """Names of unknown nodes, by pod."""
         self.deleted: set[str] = set()
-        """Uids of slices that were deleted here and of whose end nothing was heard yet."""
+        """Uids of slices that the controller has deleted but the informer still has."""
         self.is_writing = False
-        """Whether what is heard of may be what is written here."""
+        """True while slices are being written: reported changes may be the controller's own."""
 
     def packing(self, family: str) -> Packing:
         found = self.packings.get(family)
@@ -61,30 +61,30 @@ class _State(PodsOfService):
             found = self.packings[family] = Packing(family)
         return found
 
-    def know(self, pod: Pod) -> None:
+    def put(self, pod: Pod) -> None:
         name = pod.metadata.name
-        self.homeless.pop(name, None)
+        self.on_unknown_nodes.pop(name, None)
         if not may_be_reached(pod, terminating=True):
-            self.forget(name)
+            self.remove(name)
             return
         service = self.service
         node = self._nodes.get("", pod.spec.node_name) if pod.spec.node_name else None
         if node is None:
-            self.homeless[name] = pod.spec.node_name
+            self.on_unknown_nodes[name] = pod.spec.node_name
         skipped = node is None and not service.spec.publish_not_ready_addresses
         ports = ports_of_pod(service, pod)
         families = families_of(service)
         for family in {*families, *self.packings}:
             endpoint = None if skipped or family not in families else endpoint_of(pod, node, service, family)
-            self.packing(family).want(name, Wanted(ports, endpoint))
+            self.packing(family).set_desired(name, DesiredEndpoint(ports, endpoint))
 
-    def forget(self, name: str) -> None:
-        self.homeless.pop(name, None)
+    def remove(self, name: str) -> None:
+        self.on_unknown_nodes.pop(name, None)
         for each in self.packings.values():
-            each.want(name, None)
+            each.set_desired(name, None)
 
-    def heard_of(self, slice_: EndpointSlice) -> bool:
-        """A slice is on the server in this version; whether somebody else has changed it."""
+    def slice_changed(self, slice_: EndpointSlice) -> bool:
+        """Record a slice from the informer. Return True if another client has changed it."""
         metadata = slice_.metadata
         packing = self.packing(slice_.address_type)
         known = packing.slices.get(metadata.name)
@@ -93,39 +93,39 @@ class _State(PodsOfService):
         ):
             return False
         if metadata.deletion_timestamp:
-            packing.gone(metadata.name)
+            packing.remove_slice(metadata.name)
         else:
-            packing.know(slice_)
+            packing.put_slice(slice_)
             return packing.is_dirty(metadata.name) or (packing.ignores_hints and not self.is_writing)
         return True
 
-    def heard_of_end(self, slice_: EndpointSlice) -> bool:
-        """A slice is gone; whether that is news."""
+    def slice_deleted(self, slice_: EndpointSlice) -> bool:
+        """Record the deletion of a slice. Return True if the slice was still in use."""
         metadata = slice_.metadata
         packing = self.packing(slice_.address_type)
         known = packing.slices.get(metadata.name)
         self.deleted.discard(metadata.uid)
         if known is None or known.metadata.uid != metadata.uid:
             return False
-        packing.gone(metadata.name)
+        packing.remove_slice(metadata.name)
         return True
 
 
 class EndpointSliceController(PodsOfServicesController[_State]):
-    """A key is namespace and name of a Service."""
+    """Keeps EndpointSlices. A key is the namespace and name of a Service."""
 
     name = "endpointslice-controller"
     account = "endpointslice-controller"
     component = "endpoint-slice-controller"
     retry_delay = 1.0
 
-    def __init__(self, given: Surroundings) -> None:
-        self._nodes = given.informers.of(NODES)
-        self._slices = given.informers.of(ENDPOINT_SLICES)
+    def __init__(self, dependencies: ControllerDependencies) -> None:
+        self._nodes = dependencies.informers.for_resource(NODES)
+        self._slices = dependencies.informers.for_resource(ENDPOINT_SLICES)
         self._slices.add_index(MANAGER, _services_of)
         self._zones = ZoneShares()
         self._zones_are_known = False
-        super().__init__(given)
+        super().__init__(dependencies)
         self.pods.add_index(BY_NODE, by_node)
         self._nodes.on_change(self._node_changed)
         self._slices.on_change(self._slice_changed)
@@ -133,11 +133,11 @@ class EndpointSliceController(PodsOfServicesController[_State]):
     def new_state(self, service: Service) -> _State:
         state = _State(service, self._nodes)
         for each in self._slices.indexed(MANAGER, f"{service.metadata.namespace}/{service.metadata.name}"):
-            state.heard_of(each)
+            state.slice_changed(each)
         return state
 
-    async def gone(self, key: Key) -> None:
-        """Slices go with their owner."""
+    async def service_deleted(self, key: Key) -> None:
+        """Drop the state of a deleted Service. The garbage collector deletes its slices."""
         for family in ("IPv4", "IPv6"):
             self._zones.forget(key, family)
 
@@ -151,27 +151,27 @@ class EndpointSliceController(PodsOfServicesController[_State]):
             self._pods_moved((new or old).metadata.name)  # type: ignore[union-attr]
 
     def _pods_moved(self, node: str) -> None:
-        """The pods of a node are in another zone; they are looked at with the next change of their Services."""
+        """Note that the pods of a node are in another zone. They are processed with the next change of their Services."""
         for pod in self.pods.indexed(BY_NODE, node):
             name = pod.metadata.name
-            for key in concerned(self.services, None, pod):
+            for key in affected_services(self.services, None, pod):
                 state = self.states.get(key)
                 if state is not None:
                     state.changed[name] = None
-                    if name in state.homeless:
+                    if name in state.on_unknown_nodes:
                         self.queue.add(key)
 
     def _slice_changed(self, old: EndpointSlice | None, new: EndpointSlice | None) -> None:
         before, after = (next(iter(_services_of(each)), "") if each is not None else "" for each in (old, new))
         if old is not None and before and before != after:
-            self._heard(before, old, ended=True)
+            self._slice_reported(before, old, ended=True)
         if new is not None and after:
-            self._heard(after, new, ended=False)
+            self._slice_reported(after, new, ended=False)
 
-    def _heard(self, service: str, slice_: EndpointSlice, *, ended: bool) -> None:
+    def _slice_reported(self, service: str, slice_: EndpointSlice, *, ended: bool) -> None:
         namespace, _, name = service.partition("/")
         state = self.states.get((namespace, name))
-        if state is None or (state.heard_of_end(slice_) if ended else state.heard_of(slice_)):
+        if state is None or (state.slice_deleted(slice_) if ended else state.slice_changed(slice_)):
             self.queue.add_after((namespace, name), _FOREIGN_WAIT)
 
     async def sync(self, key: Key) -> None:
@@ -182,14 +182,14 @@ class EndpointSliceController(PodsOfServicesController[_State]):
             self.queue.add(each)
 
     def _known_zones(self) -> ZoneShares:
-        """The shares of zones as nodes are now."""
+        """Return the zones' shares for the current nodes."""
         if not self._zones_are_known:
             self._zones.set_nodes(self._nodes)
             self._zones_are_known = True
         return self._zones
 
     async def write(self, key: Key, state: _State) -> None:
-        time = state.trigger_times.take(state.service)
+        time = state.trigger_times.take_earliest(state.service)
         error: StatusError | TryLater | None = None
         state.is_writing = True
         try:
@@ -199,16 +199,16 @@ class EndpointSliceController(PodsOfServicesController[_State]):
         finally:
             state.is_writing = False
         if error is None and not state.service.spec.publish_not_ready_addresses:
-            error = _homeless(state)
+            error = _unknown_nodes_error(state)
         if error is not None:
             about = reference(SERVICES, state.service)
             text = f"Error updating Endpoint Slices for Service {key[0]}/{key[1]}: {error}"
             self.recorder.event(about, "Warning", "FailedToUpdateEndpointSlices", text)
-            state.changed.update(dict.fromkeys(state.homeless))
+            state.changed.update(dict.fromkeys(state.on_unknown_nodes))
             raise error
 
     async def _write_all(self, key: Key, state: _State, time: str) -> None:
-        """Makes the slices of all families as they should be. Raises StatusError, TryLater."""
+        """Write the slices of all families. Raises StatusError, TryLater."""
         families = families_of(state.service)
         for family in families:
             await self._write_family(key, state, state.packing(family), time)
@@ -227,7 +227,7 @@ class EndpointSliceController(PodsOfServicesController[_State]):
         if shares_zones:
             written = {each.metadata.name for each in (*changes.update, *changes.delete)}
             unchanged = [each for name, each in packing.slices.items() if name not in written]
-            told = list(self._known_zones().give(key, packing.family, changes, unchanged))
+            told = list(self._known_zones().set_hints(key, packing.family, changes, unchanged))
         elif self._zones.forget(key, packing.family):
             text = f"Topology Aware Hints has been disabled, addressType: {packing.family}"
             self.recorder.event(reference(SERVICES, service), "Warning", "TopologyAwareHintsDisabled", text)
@@ -241,7 +241,9 @@ class EndpointSliceController(PodsOfServicesController[_State]):
         if not state.service.metadata.deletion_timestamp:
             for each in changes.create:
                 try:
-                    packing.know(_kept(await self.client.create(ENDPOINT_SLICES, prepared(each, time))))
+                    packing.put_slice(
+                        _without_managed_fields(await self.client.create(ENDPOINT_SLICES, prepared(each, time)))
+                    )
                 except StatusError as error:
                     if is_namespace_terminating(error):
                         return
@@ -249,10 +251,12 @@ class EndpointSliceController(PodsOfServicesController[_State]):
         for each in changes.update:
             name = each.metadata.name
             try:
-                packing.know(_kept(await self.client.update(ENDPOINT_SLICES, prepared(each, time))))
+                packing.put_slice(
+                    _without_managed_fields(await self.client.update(ENDPOINT_SLICES, prepared(each, time)))
+                )
             except StatusError as error:
                 if is_not_found(error):
-                    packing.gone(name)
+                    packing.remove_slice(name)
                 raise TryLater(f"failed to update {name} EndpointSlice for Service {service}: {error}") from error
         for each in changes.delete:
             await self._delete(state, packing, each)
@@ -266,23 +270,23 @@ class EndpointSliceController(PodsOfServicesController[_State]):
                 service = f"{namespace}/{state.service.metadata.name}"
                 raise TryLater(f"failed to delete {name} EndpointSlice for Service {service}: {error}") from error
         state.deleted.add(slice_.metadata.uid)
-        packing.gone(name)
+        packing.remove_slice(name)
 
 
-def _homeless(state: _State) -> TryLater | None:
-    """Why pods are left out, if any are."""
-    if not state.homeless:
+def _unknown_nodes_error(state: _State) -> TryLater | None:
+    """Return an error about the pods on unknown nodes, None if there are none."""
+    if not state.on_unknown_nodes:
         return None
     metadata = state.service.metadata
     texts = [
         f"skipping Pod {pod} for Service {metadata.namespace}/{metadata.name}: Node {node} Not Found"
-        for pod, node in list(state.homeless.items())[:10]
+        for pod, node in list(state.on_unknown_nodes.items())[:10]
     ]
     return TryLater(texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]")
 
 
-def _kept(slice_: EndpointSlice) -> EndpointSlice:
-    """A slice as informers have it."""
+def _without_managed_fields(slice_: EndpointSlice) -> EndpointSlice:
+    """Return a slice without managedFields, as informers have it."""
     slice_.metadata.managed_fields = []
     return slice_
 

@@ -1,4 +1,4 @@
-"""Keeps the Endpoints of Services that select pods (pkg/controller/endpoint)."""
+"""Controller of Endpoints of Services with a selector (pkg/controller/endpoint)."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from steersman.client.errors import ignoring, is_namespace_terminating, is_not_f
 from steersman.client.events import reference
 from steersman.client.informer import Key, key_of
 from steersman.client.resources import ENDPOINTS
-from steersman.controllers.controller import Surroundings
+from steersman.controllers.controller import ControllerDependencies
 from steersman.controllers.services.addresses import first_family, has_cluster_ip, pod_addresses
 from steersman.controllers.services.pods_of_services import PodsOfService, PodsOfServicesController
 from steersman.controllers.services.ports import Ports, ports_of_pod
 from steersman.controllers.services.selecting import hostname_in, may_be_reached
-from steersman.controllers.services.subsets import AddressKey, Group, in_order, key_of_address, repacked, truncated
+from steersman.controllers.services.subsets import AddressKey, Group, in_order, key_of_address, repack, truncated
 from steersman.controllers.services.trigger_times import with_trigger_time
 from steersman.machinery.built_in.pod_state import is_ready
 from steersman.machinery.errors.status import StatusError
@@ -32,26 +32,26 @@ LEADER: Final = "control-plane.alpha.kubernetes.io/leader"
 
 
 class _Listed(Struct):
-    """Addresses that offer the same ports, in order."""
+    """Sorted addresses with the same ports."""
 
     ready: list[AddressKey] = field(default_factory=list)
     not_ready: list[AddressKey] = field(default_factory=list)
 
 
 class _State(PodsOfService):
-    """The addresses of a Service, by the ports that they offer."""
+    """Addresses of a Service's pods, by their ports."""
 
     def __init__(self, service: Service) -> None:
         super().__init__(service)
         self.written: Endpoints | None = None
-        """As the server answered the last write."""
+        """Endpoints in the response to the last write, until the informer has them."""
         self._listed: dict[Ports, _Listed] = {}
         self._addresses: dict[AddressKey, EndpointAddress] = {}
         self._places: dict[str, tuple[Ports, AddressKey, bool]] = {}
-        """By the name of a pod where its address is listed, and whether as ready."""
+        """Ports, address key, and True for a ready address, by pod."""
 
-    def know(self, pod: Pod) -> None:
-        self.forget(pod.metadata.name)
+    def put(self, pod: Pod) -> None:
+        self.remove(pod.metadata.name)
         service = self.service
         if not may_be_reached(pod, terminating=service.spec.publish_not_ready_addresses):
             return
@@ -66,7 +66,7 @@ class _State(PodsOfService):
         self._addresses[key] = address
         self._places[pod.metadata.name] = ports, key, ready
 
-    def forget(self, name: str) -> None:
+    def remove(self, name: str) -> None:
         place = self._places.pop(name, None)
         if place is None:
             return
@@ -79,9 +79,9 @@ class _State(PodsOfService):
         del self._addresses[key]
 
     def desired(self, current: Endpoints, time: str) -> Endpoints:
-        """The Endpoints as they should be."""
+        """Return the desired Endpoints."""
         groups = [Group(ports, listed.ready, listed.not_ready) for ports, listed in self._listed.items()]
-        subsets, is_truncated = truncated(in_order(repacked(groups)))
+        subsets, is_truncated = truncated(in_order(repack(groups)))
         annotations = with_trigger_time(current.metadata.annotations, time)
         annotations.pop(OVER_CAPACITY, None)
         if is_truncated:
@@ -96,14 +96,14 @@ class _State(PodsOfService):
 
 
 class EndpointsController(PodsOfServicesController[_State]):
-    """A key is namespace and name of a Service."""
+    """Keeps Endpoints. A key is the namespace and name of a Service."""
 
     name = "endpoints-controller"
     account = "endpoint-controller"
 
-    def __init__(self, given: Surroundings) -> None:
-        self._endpoints = given.informers.of(ENDPOINTS)
-        super().__init__(given)
+    def __init__(self, dependencies: ControllerDependencies) -> None:
+        self._endpoints = dependencies.informers.for_resource(ENDPOINTS)
+        super().__init__(dependencies)
         self._endpoints.on_change(self._endpoints_changed)
 
     def new_state(self, service: Service) -> _State:
@@ -117,24 +117,24 @@ class EndpointsController(PodsOfServicesController[_State]):
             self.queue.add(key_of(old))
 
     async def run(self) -> None:
-        for each in self._endpoints:  # their Services may have gone while nobody looked
+        for each in self._endpoints:  # their Services may have been deleted while no controller was running
             if LEADER not in each.metadata.annotations:
                 self.queue.add(key_of(each))
         await super().run()
 
-    async def gone(self, key: Key) -> None:
+    async def service_deleted(self, key: Key) -> None:
         namespace, name = key
         with ignoring(is_not_found):
             await self.client.delete(ENDPOINTS, name, namespace)
 
     async def write(self, key: Key, state: _State) -> None:
-        time = state.trigger_times.take(state.service)
+        time = state.trigger_times.take_earliest(state.service)
         current = self._current(key, state)
         is_new = current is None
         if current is None:
             current = Endpoints(metadata=ObjectMeta(name=key[1], namespace=key[0]))
         desired = state.desired(current, time)
-        if not is_new and _are_alike(current, desired):
+        if not is_new and _is_up_to_date(current, desired):
             return
         try:
             if is_new:
@@ -144,13 +144,13 @@ class EndpointsController(PodsOfServicesController[_State]):
         except StatusError as error:
             if is_new and is_namespace_terminating(error):
                 return
-            self._tell_of_failure(key, desired, error, is_new=is_new)
+            self._record_failure(key, desired, error, is_new=is_new)
             raise
         written.metadata.managed_fields = []
         state.written = written
 
     def _current(self, key: Key, state: _State) -> Endpoints | None:
-        """The newest Endpoints that are known: as they were written, or as they were told of."""
+        """Return the newest known Endpoints: the written ones or those of the informer."""
         told, written = self._endpoints.get(*key), state.written
         if written is None or (
             told is not None and int(told.metadata.resource_version) >= int(written.metadata.resource_version)
@@ -159,7 +159,7 @@ class EndpointsController(PodsOfServicesController[_State]):
             return told
         return written
 
-    def _tell_of_failure(self, key: Key, endpoints: Endpoints, error: StatusError, *, is_new: bool) -> None:
+    def _record_failure(self, key: Key, endpoints: Endpoints, error: StatusError, *, is_new: bool) -> None:
         namespace, name = key
         if is_new:
             reason, text = (
@@ -172,7 +172,7 @@ class EndpointsController(PodsOfServicesController[_State]):
 
 
 def _address(service: Service, pod: Pod) -> EndpointAddress | None:
-    """What Endpoints say of a pod; None if it has no address of the Service's first family."""
+    """Return the address of a pod; None if the pod has no address of the Service's first family."""
     found = pod_addresses(pod, first_family(service, pod))
     if not found:
         return None
@@ -185,8 +185,8 @@ def _address(service: Service, pod: Pod) -> EndpointAddress | None:
     )
 
 
-def _are_alike(current: Endpoints, desired: Endpoints) -> bool:
-    """Whether nothing has to be written. A label of headless Services alone is nothing, as upstream."""
+def _is_up_to_date(current: Endpoints, desired: Endpoints) -> bool:
+    """Return True if nothing has to be written. As upstream, the label of headless Services alone is ignored."""
     labels, wanted = (
         {key: value for key, value in each.metadata.labels.items() if key != HEADLESS} for each in (current, desired)
     )

@@ -1,5 +1,8 @@
-"""Gives Services of type LoadBalancer addresses, as a cloud would, of which only this program knows
-(k8s.io/cloud-provider controllers/service). Part of simulated clusters alone: elsewhere a cloud does it."""
+"""Simulated load balancers: addresses for Services of type LoadBalancer, as a cloud would assign them.
+
+Follows k8s.io/cloud-provider controllers/service. It runs only in simulated clusters; elsewhere a cloud provider does
+this.
+"""
 
 from __future__ import annotations
 
@@ -10,25 +13,25 @@ from steersman.api.core.v1 import LoadBalancerIngress, Node, Service
 from steersman.client.client import STRATEGIC_MERGE_PATCH
 from steersman.client.errors import is_not_found
 from steersman.client.events import reference
-from steersman.client.informer import Key, either, key_of
+from steersman.client.informer import Key, key_of, new_or_old
 from steersman.client.resources import NODES, SERVICES
-from steersman.controllers.controller import Controller, Surroundings
+from steersman.controllers.controller import Controller, ControllerDependencies
 from steersman.controllers.services.addresses import IPV4, IPV6, canonical, families_of
 from steersman.machinery.codec.serializer import to_plain
 from steersman.machinery.errors.status import StatusError
-from steersman.machinery.free_numbers import FreeNumbers
+from steersman.machinery.number_allocator import NumberAllocator
 from steersman.work.work_queue import TryLater
 
 FINALIZER: Final = "service.kubernetes.io/load-balancer-cleanup"
 EXCLUDED: Final = "node.kubernetes.io/exclude-from-external-load-balancers"
-_LEAVES_SOON: Final = "ToBeDeletedByClusterAutoscaler"
+_TO_BE_DELETED: Final = "ToBeDeletedByClusterAutoscaler"
 RANGES: Final[dict[str, IPv4Network | IPv6Network]] = {
     IPV4: IPv4Network("198.18.0.0/15"),
     IPV6: IPv6Network("2001:2::/48"),
 }
-"""Addresses by family: those that are reserved for tests of devices (RFC 2544, RFC 5180)."""
+"""Address range by family: the ranges for benchmarks of network devices (RFC 2544, RFC 5180)."""
 _NODES: Final[Key] = "", ""
-"""The key that stands for the nodes."""
+"""Key for a change of the nodes."""
 _NODES_WAIT: Final = 1.0
 _FALSE: Final = ("0", "f", "F", "false", "FALSE", "False")
 
@@ -38,33 +41,35 @@ class NoAddresses(Exception):
 
 
 class Addresses:
-    """Addresses of one family, the lowest that is free first, and who has which. One that is asked for by name is
-    given to whoever asks."""
+    """Address allocator of one family. The lowest free address is allocated first.
+
+    Addresses that Services request by name are not allocated here.
+    """
 
     def __init__(self, network: IPv4Network | IPv6Network) -> None:
         self._network = network
-        self._free = FreeNumbers(first=1)
-        self._of: dict[str, int] = {}
+        self._free = NumberAllocator(first=1)
+        self._numbers: dict[str, int] = {}
 
-    def take(self, owner: str) -> str:
-        """The address of an owner, a new one if it has none. Raises NoAddresses."""
-        number = self._of.get(owner)
+    def allocate(self, owner: str) -> str:
+        """Return the address of an owner; allocate one if it has none. Raises NoAddresses."""
+        number = self._numbers.get(owner)
         if number is None:
             number = self._free.lowest()
             if number >= self._network.num_addresses - 1:
                 raise NoAddresses
-            self._of[owner] = self._free.take(number)
+            self._numbers[owner] = self._free.take(number)
         return str(self._network[number])
 
-    def keep(self, owner: str, address: str) -> None:
-        """The owner has had this address before; nothing if it is of another range, or somebody else's."""
+    def occupy(self, owner: str, address: str) -> None:
+        """Allocate an address that an owner has had before. Do nothing if it is outside of the range or not free."""
         number = self._number(address)
-        if number is not None and number in self._free and owner not in self._of:
-            self._of[owner] = self._free.take(number)
+        if number is not None and number in self._free and owner not in self._numbers:
+            self._numbers[owner] = self._free.take(number)
 
     def release(self, owner: str) -> None:
-        """The owner needs none any more."""
-        number = self._of.pop(owner, None)
+        """Free the address of an owner."""
+        number = self._numbers.pop(owner, None)
         if number is not None:
             self._free.release(number)
 
@@ -77,21 +82,21 @@ class Addresses:
 
 
 class LoadBalancerController(Controller[Key]):
-    """A key is namespace and name of a Service."""
+    """Keeps load balancer addresses in the status. A key is the namespace and name of a Service."""
 
     name = "service-lb-controller"
     account = "service-controller"
     retry_delay = 5.0
 
-    def __init__(self, given: Surroundings) -> None:
-        super().__init__(given)
+    def __init__(self, dependencies: ControllerDependencies) -> None:
+        super().__init__(dependencies)
         self._addresses = {family: Addresses(network) for family, network in RANGES.items()}
         self._balanced: dict[Key, str] = {}
-        """Services that have addresses, with their uids."""
+        """Uids of the Services that have addresses."""
         self._hosts: frozenset[str] | None = None
-        """Nodes that load balancers lead to, as it was said last."""
-        self._services = self.informers.of(SERVICES)
-        self._nodes = self.informers.of(NODES)
+        """Nodes behind the load balancers at the last event."""
+        self._services = self.informers.for_resource(SERVICES)
+        self._nodes = self.informers.for_resource(NODES)
         self._services.on_change(self._service_changed)
         self._nodes.on_change(self._node_changed)
 
@@ -99,9 +104,9 @@ class LoadBalancerController(Controller[Key]):
         if old is None and new is not None:
             for each in new.status.load_balancer.ingress:
                 for family in self._addresses.values():
-                    family.keep(new.metadata.uid, each.ip)
+                    family.occupy(new.metadata.uid, each.ip)
         if new is None or old is None:
-            one = either(old, new)
+            one = new_or_old(old, new)
             if new is None or wants_load_balancer(new) or needs_cleanup(new):
                 self.queue.add(key_of(one))
         elif needs_cleanup(new) or _needs_update(old, new):
@@ -146,7 +151,7 @@ class LoadBalancerController(Controller[Key]):
             raise TryLater("failed to ensure load balancer: no address is free") from None
         self._balanced[key] = service.metadata.uid
         self.recorder.event(about, "Normal", "EnsuredLoadBalancer", "Ensured load balancer")
-        await self._say(service, ingress)
+        await self._write_status(service, ingress)
 
     async def _clean_up(self, key: Key, service: Service) -> None:
         about = reference(SERVICES, service)
@@ -157,24 +162,26 @@ class LoadBalancerController(Controller[Key]):
             change = {"metadata": {"$deleteFromPrimitiveList/finalizers": [FINALIZER]}}
             await self._patch(service, change, "remove load balancer cleanup finalizer")
         self.recorder.event(about, "Normal", "DeletedLoadBalancer", "Deleted load balancer")
-        await self._say(service, [])
+        await self._write_status(service, [])
 
     def _ingress(self, service: Service) -> list[LoadBalancerIngress]:
-        """Where a Service is reached: at the address that it asks for, or one for each of its families. Raises
-        NoAddresses."""
+        """Return the ingress points of a Service: the requested address, or an address of each of its families.
+
+        Raises NoAddresses.
+        """
         uid, asked = service.metadata.uid, service.spec.load_balancer_ip
         if asked:
             self._release(uid)
             return [LoadBalancerIngress(ip=asked, ip_mode="VIP")]
         families = families_of(service)
-        return [LoadBalancerIngress(ip=self._addresses[each].take(uid), ip_mode="VIP") for each in families]
+        return [LoadBalancerIngress(ip=self._addresses[each].allocate(uid), ip_mode="VIP") for each in families]
 
     def _release(self, uid: str) -> None:
         for each in self._addresses.values():
             each.release(uid)
 
     def _sync_nodes(self) -> None:
-        """Tells of the nodes that load balancers lead to, when these are others."""
+        """Record events about all balanced Services if the nodes behind the load balancers have changed."""
         hosts = frozenset(each.metadata.name for each in self._nodes if is_host(each))
         former, self._hosts = self._hosts, hosts
         if former is None or former == hosts:
@@ -191,7 +198,7 @@ class LoadBalancerController(Controller[Key]):
                 text = "There are no available nodes for LoadBalancer"
                 self.recorder.event(about, "Warning", "UnAvailableLoadBalancer", text)
 
-    async def _say(self, service: Service, ingress: list[LoadBalancerIngress]) -> None:
+    async def _write_status(self, service: Service, ingress: list[LoadBalancerIngress]) -> None:
         if service.status.load_balancer.ingress == ingress:
             return
         change = {"status": {"loadBalancer": {"ingress": to_plain(ingress)} if ingress else None}}
@@ -212,29 +219,29 @@ class LoadBalancerController(Controller[Key]):
 
 
 def wants_load_balancer(service: Service) -> bool:
-    """Whether a Service is to have addresses from here; a class says that somebody else gives them."""
+    """Return True if this controller assigns addresses; a Service with a class is left to others."""
     return service.spec.type == "LoadBalancer" and service.spec.load_balancer_class is None
 
 
 def needs_cleanup(service: Service) -> bool:
-    """Whether a Service has had addresses that it needs no more."""
+    """Return True if a Service has had addresses and no longer needs them."""
     if FINALIZER not in service.metadata.finalizers:
         return False
     return service.metadata.deletion_timestamp is not None or service.spec.type != "LoadBalancer"
 
 
 def is_host(node: Node) -> bool:
-    """Whether load balancers lead to a node."""
+    """Return True if load balancers forward to the node."""
     excluded = node.metadata.labels.get(EXCLUDED)
     return (
         node.metadata.deletion_timestamp is None
         and (excluded is None or excluded in _FALSE)
-        and all(each.key != _LEAVES_SOON for each in node.spec.taints)
+        and all(each.key != _TO_BE_DELETED for each in node.spec.taints)
     )
 
 
 def _needs_update(old: Service, new: Service) -> bool:
-    """Whether what load balancers look at has changed."""
+    """Return True if a change of a Service concerns its load balancer."""
     if not wants_load_balancer(old) and not wants_load_balancer(new):
         return False
     one, other = old.spec, new.spec

@@ -1,5 +1,7 @@
-"""Mirrors Endpoints that somebody else keeps, for Services without a selector, as EndpointSlices
-(pkg/controller/endpointslicemirroring)."""
+"""Controller that mirrors Endpoints of Services without a selector as EndpointSlices.
+
+Follows pkg/controller/endpointslicemirroring. Users or other controllers write such Endpoints.
+"""
 
 from __future__ import annotations
 
@@ -17,51 +19,51 @@ from steersman.client.errors import ignoring, is_namespace_terminating, is_not_f
 from steersman.client.events import reference
 from steersman.client.informer import Key, key_of
 from steersman.client.resources import ENDPOINT_SLICES, ENDPOINTS, SERVICES
-from steersman.controllers.controller import Controller, Surroundings
+from steersman.controllers.controller import Controller, ControllerDependencies
 from steersman.controllers.services.addresses import canonical
 from steersman.controllers.services.endpoints import LEADER
 from steersman.controllers.services.packing import MANAGED_BY, SERVICE_NAME, services_of_slice
 from steersman.controllers.services.ports import Ports, in_order, ports_of_slice
-from steersman.controllers.services.subsets import MOST, AddressKey, Subset, group_of_subset, repacked
+from steersman.controllers.services.subsets import MOST, AddressKey, Subset, group_of_subset, repack
 from steersman.controllers.services.trigger_times import ANNOTATION
 from steersman.controllers.workloads.controller_ref import new_controller_ref
 from steersman.controllers.workloads.own_writes import OwnWrites
 from steersman.machinery.errors.status import StatusError
 from steersman.work.work_queue import TryLater
-from steersman.work.yielding import Turn, unhurried
+from steersman.work.yielding import TimeSlice, time_sliced
 
 MANAGER: Final = "endpointslicemirroring-controller.k8s.io"
 _SKIP: Final = "endpointslice.kubernetes.io/skip-mirror"
 _NOT_MIRRORED: Final = (ANNOTATION, "kubectl.kubernetes.io/last-applied-configuration")
 _LONGEST_PREFIX: Final = 253
 
-_Place = tuple[str, Ports]
-"""Family and ports: what has a slice of its own."""
+_SliceKey = tuple[str, Ports]
+"""Family and ports of one EndpointSlice."""
 
 
 _services_of: Final = partial(services_of_slice, MANAGER)
 
 
 class Mirrored(Struct):
-    """What Endpoints come to: endpoints by families and ports, and how many addresses are in none."""
+    """Endpoints by family and ports, from an Endpoints object, and counts of skipped addresses."""
 
-    endpoints: dict[_Place, dict[tuple[str, ...], Endpoint]] = field(default_factory=dict)
+    endpoints: dict[_SliceKey, dict[tuple[str, ...], Endpoint]] = field(default_factory=dict)
     invalid: int = 0
     skipped: int = 0
-    """Of all addresses; those that are invalid, and those beyond MOST of a subset."""
+    """Number of skipped addresses, both invalid ones and those beyond MOST of a subset."""
 
     async def add(self, subset: Subset, addresses: Mapping[AddressKey, EndpointAddress]) -> None:
-        """Adds a subset, those that are ready first."""
+        """Add a subset, ready addresses first."""
         ports = in_order(subset.ports)
         for family in ("IPv4", "IPv6"):
             self.endpoints.setdefault((family, ports), {})
         added = 0
-        turn = Turn()
+        time_slice = TimeSlice()
         given = [(each, True) for each in subset.ready] + [(each, False) for each in subset.not_ready]
         for key, ready in given:
             if added >= MOST:
                 break
-            await turn.give()
+            await time_slice.pause_if_over()
             found = _endpoint(addresses[key], ready=ready)
             if found is None:
                 self.invalid += 1
@@ -73,22 +75,22 @@ class Mirrored(Struct):
 
 
 class EndpointSliceMirroringController(Controller[Key]):
-    """A key is namespace and name of Endpoints, and of their Service."""
+    """Mirrors Endpoints. A key is the namespace and name of Endpoints, and of their Service."""
 
     name = "endpointslice-mirroring-controller"
     account = "endpointslicemirroring-controller"
     component = "endpoint-slice-mirroring-controller"
     retry_delay = 1.0
 
-    def __init__(self, given: Surroundings) -> None:
-        super().__init__(given)
-        self._endpoints = self.informers.of(ENDPOINTS)
-        self._slices = self.informers.of(ENDPOINT_SLICES)
-        self._services = self.informers.of(SERVICES)
-        self._own: OwnWrites[Key] = OwnWrites()
-        """Of slices, by their names."""
-        self._unseen: dict[Key, set[str]] = {}
-        """By Endpoints the names of slices that were made and have not been told of yet."""
+    def __init__(self, dependencies: ControllerDependencies) -> None:
+        super().__init__(dependencies)
+        self._endpoints = self.informers.for_resource(ENDPOINTS)
+        self._slices = self.informers.for_resource(ENDPOINT_SLICES)
+        self._services = self.informers.for_resource(SERVICES)
+        self._own_writes: OwnWrites[Key] = OwnWrites()
+        """Written slices by namespace and name."""
+        self._not_in_informer: dict[Key, set[str]] = {}
+        """Names of created slices that the informer does not have yet, by the key of their Endpoints."""
         self._slices.add_index(MANAGER, _services_of)
         self._endpoints.on_change(self._endpoints_changed)
         self._slices.on_change(self._slice_changed)
@@ -103,9 +105,9 @@ class EndpointSliceMirroringController(Controller[Key]):
         for each in services:
             namespace, _, name = each.partition("/")
             if new is None and old is not None:
-                self._own.forget(key_of(old))
+                self._own_writes.forget(key_of(old))
             elif new is not None:
-                self._unseen.get((namespace, name), set()).discard(new.metadata.name)
+                self._not_in_informer.get((namespace, name), set()).discard(new.metadata.name)
             self.queue.add((namespace, name))
 
     def _service_changed(self, old: Service | None, new: Service | None) -> None:
@@ -117,21 +119,21 @@ class EndpointSliceMirroringController(Controller[Key]):
         endpoints, service = self._endpoints.get(*key), self._services.get(*key)
         slices = self._slices.indexed(MANAGER, f"{key[0]}/{key[1]}")
         if endpoints is None or not is_mirrored(endpoints) or service is None or service.spec.selector:
-            self._unseen.pop(key, None)
+            self._not_in_informer.pop(key, None)
             for each in slices:
                 await self._delete(each)
             return
-        if self._unseen.get(key) or any(self._own.is_behind(key_of(each), each) for each in slices):
-            return  # what is newer will be told of
+        if self._not_in_informer.get(key) or any(self._own_writes.is_stale(key_of(each), each) for each in slices):
+            return  # the change of a newer slice queues the key again
         mirrored = Mirrored()
         addresses: dict[AddressKey, EndpointAddress] = {}
         groups = [await group_of_subset(each, addresses) for each in endpoints.subsets]
-        async for subset in unhurried(repacked(groups)):
+        async for subset in time_sliced(repack(groups)):
             await mirrored.add(subset, addresses)
-        self._tell(endpoints, mirrored)
+        self._record_events(endpoints, mirrored)
         await self._write(key, endpoints, mirrored, slices)
 
-    def _tell(self, endpoints: Endpoints, mirrored: Mirrored) -> None:
+    def _record_events(self, endpoints: Endpoints, mirrored: Mirrored) -> None:
         about = reference(ENDPOINTS, endpoints)
         if mirrored.invalid:
             text = f"Skipped {mirrored.invalid} invalid IP addresses when mirroring to EndpointSlices"
@@ -144,8 +146,10 @@ class EndpointSliceMirroringController(Controller[Key]):
             self.recorder.event(about, "Warning", "TooManyAddressesToMirror", text)
 
     async def _write(self, key: Key, endpoints: Endpoints, mirrored: Mirrored, slices: Iterable[EndpointSlice]) -> None:
-        """Makes what is missing, over what is too much where there is something, and deletes the rest of that."""
-        there: dict[_Place, list[EndpointSlice]] = {}
+        """Write the slices: reuse surplus slices for missing ones, create the other missing ones, delete the other
+        surplus ones.
+        """
+        there: dict[_SliceKey, list[EndpointSlice]] = {}
         for each in slices:
             there.setdefault((each.address_type, ports_of_slice(each.ports)), []).append(each)
         create: list[EndpointSlice] = []
@@ -157,7 +161,7 @@ class EndpointSliceMirroringController(Controller[Key]):
             there[place] = mirrors[1:]
             if not mirrors:
                 create.append(_new_slice(endpoints, place, wanted.values()))
-            elif not _is_as(mirrors[0], endpoints, wanted):
+            elif not _is_mirror_of(mirrors[0], endpoints, wanted):
                 update.append(_new_slice(endpoints, place, wanted.values(), mirrors[0].metadata.name))
         delete = [each for slices in there.values() for each in slices]
         for new in list(create):
@@ -182,16 +186,16 @@ class EndpointSliceMirroringController(Controller[Key]):
                 if is_namespace_terminating(error):
                     return
                 raise TryLater(f"failed to create EndpointSlice for Endpoints {name}: {error}") from error
-            self._own.wrote(key_of(written), written)
+            self._own_writes.record(key_of(written), written)
             if self._slices.get(*key_of(written)) is None:
-                self._unseen.setdefault(key, set()).add(written.metadata.name)
+                self._not_in_informer.setdefault(key, set()).add(written.metadata.name)
         for each in update:
             try:
                 written = await self.client.update(ENDPOINT_SLICES, each)
             except StatusError as error:
                 failed = f"failed to update {each.metadata.name} EndpointSlice for Endpoints {name}"
                 raise TryLater(f"{failed}: {error}") from error
-            self._own.wrote(key_of(written), written)
+            self._own_writes.record(key_of(written), written)
 
     async def _delete(self, slice_: EndpointSlice) -> None:
         namespace, name = key_of(slice_)
@@ -200,13 +204,13 @@ class EndpointSliceMirroringController(Controller[Key]):
 
 
 def is_mirrored(endpoints: Endpoints) -> bool:
-    """Whether Endpoints are to be mirrored, if their Service has no selector."""
+    """Return True if Endpoints are to be mirrored, provided that their Service has no selector."""
     metadata = endpoints.metadata
     return metadata.labels.get(_SKIP) != "true" and LEADER not in metadata.annotations
 
 
 def _endpoint(address: EndpointAddress, *, ready: bool) -> tuple[str, Endpoint] | None:
-    """Family and endpoint of an address; None if it is not valid."""
+    """Return the family and endpoint of an address; None if it is invalid."""
     found = canonical(address.ip)
     if found is None:
         return None
@@ -221,7 +225,7 @@ def _endpoint(address: EndpointAddress, *, ready: bool) -> tuple[str, Endpoint] 
 
 
 def _identity(endpoint: Endpoint) -> tuple[str, ...]:
-    """What tells endpoints apart."""
+    """Return the parts of an endpoint that identify it."""
     target = endpoint.target_ref
     whose = (target.namespace, target.name) if target is not None else ("", "")
     return *(endpoint.addresses or ()), endpoint.hostname or "", *whose
@@ -231,7 +235,7 @@ def _annotations(endpoints: Endpoints) -> dict[str, str]:
     return {key: value for key, value in endpoints.metadata.annotations.items() if key not in _NOT_MIRRORED}
 
 
-def _new_slice(endpoints: Endpoints, place: _Place, wanted: Iterable[Endpoint], name: str = "") -> EndpointSlice:
+def _new_slice(endpoints: Endpoints, place: _SliceKey, wanted: Iterable[Endpoint], name: str = "") -> EndpointSlice:
     metadata = endpoints.metadata
     prefix = f"{metadata.name}-"
     family, ports = place
@@ -250,8 +254,8 @@ def _new_slice(endpoints: Endpoints, place: _Place, wanted: Iterable[Endpoint], 
     )
 
 
-def _is_as(slice_: EndpointSlice, endpoints: Endpoints, wanted: Mapping[tuple[str, ...], Endpoint]) -> bool:
-    """Whether a slice mirrors Endpoints already."""
+def _is_mirror_of(slice_: EndpointSlice, endpoints: Endpoints, wanted: Mapping[tuple[str, ...], Endpoint]) -> bool:
+    """Return True if a slice mirrors the Endpoints already."""
     metadata = slice_.metadata
     labels = {key: value for key, value in metadata.labels.items() if key not in (SERVICE_NAME, MANAGED_BY)}
     there = {_identity(each): each for each in slice_.endpoints or ()}
@@ -269,7 +273,7 @@ def _is_as(slice_: EndpointSlice, endpoints: Endpoints, wanted: Mapping[tuple[st
 
 
 def _plain(endpoint: Endpoint) -> Endpoint:
-    """An endpoint without the version of what it refers to."""
+    """Return an endpoint without the resourceVersion of its target."""
     target = endpoint.target_ref
     if target is None or not target.resource_version:
         return endpoint

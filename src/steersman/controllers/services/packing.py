@@ -1,5 +1,8 @@
-"""Endpoints packed into EndpointSlices: as few writes as may be, at most 100 endpoints in each (k8s.io/endpointslice
-Reconciler). The work of a change follows how many slices it changes, not how many endpoints there are."""
+"""Packing of endpoints into EndpointSlices with few writes and at most 100 endpoints each.
+
+Follows k8s.io/endpointslice Reconciler. The cost of a change depends on the number of changed slices, not on the number
+of endpoints.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ from steersman.api.discovery.v1 import Endpoint, EndpointSlice
 from steersman.api.meta.v1 import ObjectMeta
 from steersman.client.resources import SERVICES
 from steersman.controllers.services.addresses import has_cluster_ip
-from steersman.controllers.services.endpoint import Wanted
+from steersman.controllers.services.endpoint import DesiredEndpoint
 from steersman.controllers.services.ports import Ports, ports_of_slice
 from steersman.controllers.services.trigger_times import with_trigger_time
 from steersman.controllers.workloads.controller_ref import new_controller_ref
@@ -25,12 +28,12 @@ SERVICE_NAME: Final = "kubernetes.io/service-name"
 MANAGED_BY: Final = "endpointslice.kubernetes.io/managed-by"
 HEADLESS: Final = "service.kubernetes.io/headless"
 MOST: Final = 100
-"""Endpoints in a slice (`--max-endpoints-per-slice`)."""
+"""Most endpoints of a slice (`--max-endpoints-per-slice`)."""
 _RESERVED: Final = (SERVICE_NAME, MANAGED_BY, HEADLESS)
 
 
 class Changes(Struct):
-    """What is to be written of the slices of one family."""
+    """Slices of one family to create, update and delete."""
 
     create: list[EndpointSlice] = field(default_factory=list)
     update: list[EndpointSlice] = field(default_factory=list)
@@ -38,57 +41,57 @@ class Changes(Struct):
 
 
 class Packing:
-    """The slices of one family of a Service as the server has them, and the endpoints that should be in them."""
+    """Slices of one family of a Service as they are on the server, and the endpoints that they should have."""
 
     def __init__(self, family: str) -> None:
         self.family: Final = family
         self.slices: dict[str, EndpointSlice] = {}
         self._ports: dict[str, Ports] = {}
-        self._wanted: dict[str, Wanted] = {}
-        self._place: dict[str, str] = {}
-        """By the name of a pod that of the slice that it is in."""
+        self._desired: dict[str, DesiredEndpoint] = {}
+        self._slice_by_pod: dict[str, str] = {}
+        """Name of the slice that has a pod, by pod."""
         self._missing: dict[str, None] = {}
-        """Pods that should be in a slice and are in none."""
-        self._offered: Counter[Ports] = Counter()
+        """Pods that should be in a slice but are in none."""
+        self._port_counts: Counter[Ports] = Counter()
         self._dirty: set[str] = set()
-        """Names of slices of which not all endpoints are as they should be."""
+        """Names of slices whose endpoints differ from the desired ones."""
         self.ignores_hints = False
 
     def ignore_hints(self, ignored: bool) -> None:
-        """Whether hints are somebody else's, who sees to them after `plan`."""
+        """Set if hints are ignored, because the caller sets them after `plan`."""
         if ignored != self.ignores_hints:
             self.ignores_hints = ignored
             self._dirty.update(self.slices)
 
     def is_dirty(self, name: str) -> bool:
-        """Whether a slice is not as it should be."""
+        """Return True if a slice differs from its desired state."""
         return name in self._dirty
 
-    def want(self, pod: str, wanted: Wanted | None) -> None:
-        """How a pod is to be listed from now on; None: not at all."""
-        old = self._wanted.get(pod)
+    def set_desired(self, pod: str, wanted: DesiredEndpoint | None) -> None:
+        """Set the desired endpoint of a pod; None removes the pod."""
+        old = self._desired.get(pod)
         if old == wanted:
             return
         if old is not None:
-            self._offered[old.ports] -= 1
-            if not self._offered[old.ports]:
-                del self._offered[old.ports]
-            del self._wanted[pod]
+            self._port_counts[old.ports] -= 1
+            if not self._port_counts[old.ports]:
+                del self._port_counts[old.ports]
+            del self._desired[pod]
         if wanted is not None:
-            self._offered[wanted.ports] += 1
-            self._wanted[pod] = wanted
+            self._port_counts[wanted.ports] += 1
+            self._desired[pod] = wanted
         self._missing.pop(pod, None)
-        place = self._place.get(pod)
+        place = self._slice_by_pod.get(pod)
         if place is not None:
             self._dirty.add(place)
             if wanted is None or wanted.endpoint is None or wanted.ports != self._ports[place]:
-                del self._place[pod]
+                del self._slice_by_pod[pod]
                 place = None
         if place is None and wanted is not None and wanted.endpoint is not None:
             self._missing[pod] = None
 
-    def know(self, slice_: EndpointSlice) -> None:
-        """A slice is as it is on the server now."""
+    def put_slice(self, slice_: EndpointSlice) -> None:
+        """Record a slice as it is on the server now."""
         name = slice_.metadata.name
         before = self.slices.get(name)
         self.slices[name] = slice_
@@ -97,44 +100,44 @@ class Packing:
         there: set[str] = set()
         for endpoint in slice_.endpoints or ():
             pod = pod_of(endpoint)
-            wanted = self._wanted.get(pod)
+            wanted = self._desired.get(pod)
             if (
                 pod in there
                 or wanted is None
                 or wanted.endpoint is None
                 or wanted.ports != ports
-                or self._place.get(pod, name) != name
+                or self._slice_by_pod.get(pod, name) != name
             ):
-                self._dirty.add(name)  # of another pod, or of one that is listed elsewhere
+                self._dirty.add(name)  # an endpoint of another Service's pod, or of a pod that is in another slice
                 continue
             there.add(pod)
-            self._place[pod] = name
+            self._slice_by_pod[pod] = name
             self._missing.pop(pod, None)
-            if not self._same(wanted.endpoint, endpoint):
+            if not self._is_equal(wanted.endpoint, endpoint):
                 self._dirty.add(name)
-        self._left(before, name, there)
+        self._mark_missing(before, name, there)
 
-    def gone(self, name: str) -> None:
-        """There is no slice of that name any more."""
+    def remove_slice(self, name: str) -> None:
+        """Remove a deleted slice."""
         before = self.slices.pop(name, None)
         self._ports.pop(name, None)
         self._dirty.discard(name)
-        self._left(before, name, set())
+        self._mark_missing(before, name, set())
 
-    def _left(self, before: EndpointSlice | None, name: str, there: set[str]) -> None:
-        """Pods that were in a slice and are not there any more are to be listed elsewhere."""
+    def _mark_missing(self, before: EndpointSlice | None, name: str, there: set[str]) -> None:
+        """Mark the pods that were in a slice before and are not in `there` as missing."""
         for endpoint in (before.endpoints if before is not None else None) or ():
             pod = pod_of(endpoint)
-            if pod not in there and self._place.get(pod) == name:
-                del self._place[pod]
-                wanted = self._wanted.get(pod)
+            if pod not in there and self._slice_by_pod.get(pod) == name:
+                del self._slice_by_pod[pod]
+                wanted = self._desired.get(pod)
                 if wanted is not None and wanted.endpoint is not None:
                     self._missing[pod] = None
                     if name in self.slices:
                         self._dirty.add(name)
 
     def plan(self, service: Service) -> Changes:
-        """What is to be written, so that all is as it should be."""
+        """Return the writes that lead to the desired state."""
         changes = Changes()
         labels = slice_labels(service)
         own_labels = _plain(labels)
@@ -142,7 +145,7 @@ class Packing:
         unchanged: dict[Ports, list[EndpointSlice]] = {}
         for name, slice_ in self.slices.items():
             ports = self._ports[name]
-            if not is_owned(slice_, service) or ports not in self._offered:
+            if not is_owned(slice_, service) or ports not in self._port_counts:
                 changes.delete.append(slice_)
                 continue
             endpoints = self._kept(name, slice_) if name in self._dirty else None
@@ -156,7 +159,7 @@ class Packing:
                 unchanged.setdefault(ports, []).append(slice_)
         missing: dict[Ports, list[Endpoint]] = {}
         for pod in self._missing:
-            wanted = self._wanted[pod]
+            wanted = self._desired[pod]
             assert wanted.endpoint is not None
             missing.setdefault(wanted.ports, []).append(wanted.endpoint)
         for ports, endpoints in missing.items():
@@ -164,26 +167,26 @@ class Packing:
                 service, ports, endpoints, updated.setdefault(ports, []), unchanged.get(ports, []), changes
             )
         changes.update = [each for slices in updated.values() for each in slices]
-        self._see_to_placeholder(service, changes)
+        self._keep_placeholder(service, changes)
         return changes
 
     def _kept(self, name: str, slice_: EndpointSlice) -> list[Endpoint] | None:
-        """The endpoints that stay in a slice, as they should be; None if they are so already."""
+        """Return the endpoints that stay in a slice, in their desired form; None if nothing changes."""
         kept: list[Endpoint] = []
         seen: set[str] = set()
         changed = False
         for endpoint in slice_.endpoints or ():
             pod = pod_of(endpoint)
-            wanted = self._wanted.get(pod)
+            wanted = self._desired.get(pod)
             if pod in self._missing and wanted is not None and wanted.ports == self._ports[name]:
-                self._place[pod] = name  # it was listed before it was known to be wanted
+                self._slice_by_pod[pod] = name  # the slice was recorded before the pod
                 del self._missing[pod]
-            if self._place.get(pod) != name or wanted is None or wanted.endpoint is None or pod in seen:
+            if self._slice_by_pod.get(pod) != name or wanted is None or wanted.endpoint is None or pod in seen:
                 changed = True
                 continue
             seen.add(pod)
             kept.append(wanted.endpoint)
-            changed = changed or not self._same(wanted.endpoint, endpoint)
+            changed = changed or not self._is_equal(wanted.endpoint, endpoint)
         return kept if changed else None
 
     def _place_missing(
@@ -195,12 +198,14 @@ class Packing:
         unchanged: list[EndpointSlice],
         changes: Changes,
     ) -> None:
-        """Fills slices that are written anyway, the fullest first, then one that has room for all, then new ones."""
+        """Add missing endpoints to slices: first to updated ones (fullest first), then to an unchanged one with room
+        for all the rest, then to new slices.
+        """
         rest = missing[::-1]
         for slice_ in sorted(updated, key=_length, reverse=True):
             _fill(slice_, rest)
         while rest:
-            room = _closest(unchanged, len(rest)) if len(rest) < MOST else None
+            room = _fullest_with_room(unchanged, len(rest)) if len(rest) < MOST else None
             if room is None:
                 slice_ = new_slice(service, self.family, ports)
                 changes.create.append(slice_)
@@ -209,8 +214,8 @@ class Packing:
                 updated.append(slice_)
             _fill(slice_, rest)
 
-    def _see_to_placeholder(self, service: Service, changes: Changes) -> None:
-        """A Service without endpoints has an empty slice."""
+    def _keep_placeholder(self, service: Service, changes: Changes) -> None:
+        """Keep an empty slice for a Service without endpoints."""
         if len(self.slices) != len(changes.delete) or changes.create:
             return
         placeholder = new_slice(service, self.family, ())
@@ -222,20 +227,20 @@ class Packing:
                 return
         changes.create.append(placeholder)
 
-    def _same(self, one: Endpoint, other: Endpoint) -> bool:
+    def _is_equal(self, one: Endpoint, other: Endpoint) -> bool:
         if one == other:
             return True
         return self.ignores_hints and one == msgspec.structs.replace(other, hints=one.hints)
 
 
 def pod_of(endpoint: Endpoint) -> str:
-    """The name of the pod that an endpoint is, or nothing."""
+    """Return the name of an endpoint's pod, "" if its target is no pod."""
     target = endpoint.target_ref
     return target.name if target is not None and target.kind == "Pod" else ""
 
 
 def slice_labels(service: Service) -> dict[str, str]:
-    """The labels of a Service's slices: its own, and whose they are."""
+    """Return the labels of a Service's slices: those of the Service, its name, and the manager."""
     labels = _plain(service.metadata.labels)
     if not has_cluster_ip(service):
         labels[HEADLESS] = ""
@@ -243,7 +248,7 @@ def slice_labels(service: Service) -> dict[str, str]:
 
 
 def services_of_slice(manager: str, slice_: EndpointSlice) -> Iterable[str]:
-    """Return the Service of a slice that a controller manages: "NAMESPACE/NAME"."""
+    """Return the Service ("NAMESPACE/NAME") of a slice that the manager manages, () for any other slice."""
     labels = slice_.metadata.labels
     if labels.get(MANAGED_BY) != manager or not labels.get(SERVICE_NAME):
         return ()
@@ -251,7 +256,7 @@ def services_of_slice(manager: str, slice_: EndpointSlice) -> Iterable[str]:
 
 
 def new_slice(service: Service, family: str, ports: Ports) -> EndpointSlice:
-    """A slice without endpoints."""
+    """Return a new slice without endpoints."""
     metadata = service.metadata
     return EndpointSlice(
         metadata=ObjectMeta(
@@ -267,7 +272,7 @@ def new_slice(service: Service, family: str, ports: Ports) -> EndpointSlice:
 
 
 def is_owned(slice_: EndpointSlice, service: Service) -> bool:
-    """Whether a slice belongs to this Service, and not to one of its name that is gone."""
+    """Return True if the slice's owner is this Service, and not a deleted one of the same name."""
     return any(
         each.uid == service.metadata.uid and each.kind == "Service" and each.api_version == "v1"
         for each in slice_.metadata.owner_references
@@ -275,14 +280,14 @@ def is_owned(slice_: EndpointSlice, service: Service) -> bool:
 
 
 def prepared(slice_: EndpointSlice, time: str) -> EndpointSlice:
-    """A slice as it is sent: with the time of what it follows, and nothing instead of empty lists."""
+    """Prepare a slice for a write: set the trigger time, and replace an empty list by None. Return the slice."""
     slice_.metadata.annotations = with_trigger_time(slice_.metadata.annotations, time)
     slice_.endpoints = slice_.endpoints or None
     return slice_
 
 
 def recycle(changes: Changes, service: Service) -> None:
-    """Writes new slices over those that would be deleted."""
+    """Turn pairs of a create and a delete into updates."""
     kept: list[EndpointSlice] = []
     for old in changes.delete:
         if changes.create and is_owned(old, service):
@@ -305,21 +310,21 @@ def _length(slice_: EndpointSlice) -> int:
 def changed_slice(
     slice_: EndpointSlice, endpoints: list[Endpoint], labels: dict[str, str] | None = None
 ) -> EndpointSlice:
-    """A copy of a slice with other endpoints, and other labels where these are given."""
+    """Return a copy of a slice with other endpoints, and with other labels if they are given."""
     replace = msgspec.structs.replace
     labels = slice_.metadata.labels if labels is None else labels
     return replace(slice_, metadata=replace(slice_.metadata, labels=labels), endpoints=endpoints)
 
 
 def _fill(slice_: EndpointSlice, rest: list[Endpoint]) -> None:
-    """Moves endpoints from the end of `rest` into a slice, while there is room."""
+    """Move endpoints from the end of `rest` into a slice until it is full."""
     endpoints = slice_.endpoints
     assert endpoints is not None
     while rest and len(endpoints) < MOST:
         endpoints.append(rest.pop())
 
 
-def _closest(slices: Iterable[EndpointSlice], count: int) -> EndpointSlice | None:
-    """The slice that will be fullest with so many endpoints more."""
+def _fullest_with_room(slices: Iterable[EndpointSlice], count: int) -> EndpointSlice | None:
+    """Return the fullest slice that has room for `count` more endpoints, None if no slice has."""
     fitting = [each for each in slices if _length(each) + count <= MOST]
     return max(fitting, key=_length, default=None)

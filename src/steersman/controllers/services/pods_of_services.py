@@ -1,5 +1,4 @@
-"""What the controllers of Endpoints and EndpointSlices share: the pods of each Service, of which only those that have
-changed are looked at again."""
+"""Common base of the controllers of Endpoints and EndpointSlices: the pods of each Service, processed incrementally."""
 
 from __future__ import annotations
 
@@ -7,129 +6,131 @@ from abc import ABC, abstractmethod
 from typing import Final, Generic, TypeVar
 
 from steersman.api.core.v1 import Pod, Service
-from steersman.client.informer import Key, either, key_of
+from steersman.client.informer import Key, key_of, new_or_old
 from steersman.client.resources import PODS, SERVICES
-from steersman.controllers.controller import Controller, Surroundings
-from steersman.controllers.services.selecting import add_selector_index, concerned, selects
+from steersman.controllers.controller import Controller, ControllerDependencies
+from steersman.controllers.services.selecting import add_selector_index, affected_services, selects
 from steersman.controllers.services.trigger_times import TriggerTimes
-from steersman.work.yielding import Turn
+from steersman.work.yielding import TimeSlice
 
-_WAIT_FOR_EACH: Final = 200e-6
-"""Seconds for each pod of a Service that a change of one may wait for others, so that a Service of many pods is not
-written each time one of them changes."""
-_MOST_WAIT: Final = 0.5
+_DELAY_PER_POD: Final = 200e-6
+"""Seconds for each pod of a Service that a reconciliation is delayed after a change of a pod.
+
+So a Service with many pods is not written for each single change.
+"""
+_MAX_DELAY: Final = 0.5
 
 
 class PodsOfService(ABC):
-    """What is known of the pods of a Service; `service` is the one that they were looked at for."""
+    """State of a Service's pods; `service` is the Service they were processed for."""
 
     def __init__(self, service: Service) -> None:
         self.service = service
         self.trigger_times = TriggerTimes()
         self.members: set[str] = set()
-        """Names of the pods that it selects."""
+        """Names of the selected pods."""
         self.changed: dict[str, None] = {}
-        """Names of pods that are to be looked at, in the order of their changes."""
+        """Names of pods to process, in the order of their changes."""
 
     @abstractmethod
-    def know(self, pod: Pod) -> None:
-        """A pod that the Service selects is as it is now."""
+    def put(self, pod: Pod) -> None:
+        """Add or update a selected pod."""
 
     @abstractmethod
-    def forget(self, name: str) -> None:
-        """A pod is not of the Service any more."""
+    def remove(self, name: str) -> None:
+        """Remove a pod that is no longer selected."""
 
 
 S = TypeVar("S", bound=PodsOfService)
 
 
 class PodsOfServicesController(Controller[Key], Generic[S]):
-    """A key is namespace and name of a Service. What is made of its pods is said by classes below."""
+    """Tracks the pods of Services. A key is the namespace and name of a Service; subclasses write the results."""
 
-    def __init__(self, given: Surroundings) -> None:
-        super().__init__(given)
+    def __init__(self, dependencies: ControllerDependencies) -> None:
+        super().__init__(dependencies)
         self.states: dict[Key, S] = {}
-        self.services = self.informers.of(SERVICES)
-        self.pods = self.informers.of(PODS)
+        self.services = self.informers.for_resource(SERVICES)
+        self.pods = self.informers.for_resource(PODS)
         add_selector_index(self.services)
         self.services.on_change(self._service_changed)
         self.pods.on_change(self._pod_changed)
 
     @abstractmethod
     def new_state(self, service: Service) -> S:
-        """What is known of a Service at first."""
+        """Return the initial state of a Service."""
 
     @abstractmethod
-    async def gone(self, key: Key) -> None:
-        """A Service is gone."""
+    async def service_deleted(self, key: Key) -> None:
+        """Clean up after a deleted Service."""
 
     @abstractmethod
     async def write(self, key: Key, state: S) -> None:
-        """Writes what follows from the pods of a Service."""
+        """Write the objects that follow from the pods of a Service. Raises what `sync` raises."""
 
     def _service_changed(self, old: Service | None, new: Service | None) -> None:
-        self.queue.add(key_of(either(old, new)))
+        self.queue.add(key_of(new_or_old(old, new)))
 
     def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
-        one = either(old, new)
-        for key in concerned(self.services, old, new):
-            self.look_again(key, one.metadata.name)
+        one = new_or_old(old, new)
+        for key in affected_services(self.services, old, new):
+            self.enqueue_pod(key, one.metadata.name)
 
-    def look_again(self, key: Key, pod: str) -> None:
-        """Has a pod of a Service looked at, when more of them may have changed."""
+    def enqueue_pod(self, key: Key, pod: str) -> None:
+        """Queue a pod of a Service with a short delay, as more of its pods may change."""
         state = self.states.get(key)
         if state is not None:
             state.changed[pod] = None
-        self.queue.add_after(key, 0 if state is None else min(len(state.members) * _WAIT_FOR_EACH, _MOST_WAIT))
+        self.queue.add_after(key, 0 if state is None else min(len(state.members) * _DELAY_PER_POD, _MAX_DELAY))
 
     async def sync(self, key: Key) -> None:
         service = self.services.get(*key)
         state = self.states.get(key)
         if service is None:
             self.states.pop(key, None)
-            await self.gone(key)
+            await self.service_deleted(key)
             return
         if service.spec.type == "ExternalName" or not service.spec.selector:
-            self.states.pop(key, None)  # what there is stays, as it may be anybody's
+            self.states.pop(key, None)  # existing objects stay, because other clients may own them
             return
         if state is None:
             state = self.states[key] = self.new_state(service)
-            self._look_at_all(state)
+            self._mark_all_changed(state)
         elif state.service is not service:
             before, state.service = state.service, service
             if _differs(before, service):
-                self._look_at_all(state)
-        await self._look(key, state)
+                self._mark_all_changed(state)
+        await self._process_changed(key, state)
         await self.write(key, state)
 
-    def _look_at_all(self, state: S) -> None:
+    def _mark_all_changed(self, state: S) -> None:
         service = state.service
         state.changed.update(dict.fromkeys(state.members))
         for pod in self.pods.list(service.metadata.namespace):
             if selects(service, pod.metadata.labels):
                 state.changed[pod.metadata.name] = None
 
-    async def _look(self, key: Key, state: S) -> None:
-        """Looks at the pods that have changed; those that change meanwhile bring the key back."""
+    async def _process_changed(self, key: Key, state: S) -> None:
+        """Process the changed pods. Pods that change meanwhile queue the key again."""
         service = state.service
-        turn = Turn()
+        time_slice = TimeSlice()
         while state.changed:
             name = next(iter(state.changed))
             del state.changed[name]
             pod = self.pods.get(key[0], name)
             if pod is not None and selects(service, pod.metadata.labels):
                 state.members.add(name)
-                state.trigger_times.changed(pod)
-                state.know(pod)
+                state.trigger_times.pod_changed(pod)
+                state.put(pod)
             else:
                 state.members.discard(name)
-                state.trigger_times.gone(name)
-                state.forget(name)
-            await turn.give()
+                state.trigger_times.pod_removed(name)
+                state.remove(name)
+            await time_slice.pause_if_over()
 
 
 def _differs(old: Service, new: Service) -> bool:
-    """Whether endpoints follow in another way from pods."""
+    """Return True if a change of the Service affects the endpoints of its pods."""
     return (
         old.metadata.uid != new.metadata.uid
         or old.spec != new.spec

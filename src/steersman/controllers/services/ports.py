@@ -1,6 +1,7 @@
-"""Ports that pods offer for a Service, and the order in which Endpoints and EndpointSlices list them.
+"""Ports of a Service on its pods, and their order in Endpoints and EndpointSlices.
 
-Upstream orders ports by the 128-bit FNV-1a hash of what go-spew prints of the Go struct (k8s.io/utils dump.ForHash).
+Upstream orders ports by the 128-bit FNV-1a hash of the text that go-spew prints for the Go struct (k8s.io/utils
+dump.ForHash).
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ _MASK: Final = 2**128 - 1
 
 
 class Port(NamedTuple):
-    """A port, by what both kinds of objects say of one."""
+    """A port, with the members that Endpoints and EndpointSlices have in common."""
 
     name: str | None
     protocol: str | None
@@ -29,23 +30,23 @@ class Port(NamedTuple):
 
     @property
     def of_slice(self) -> EndpointPort:
-        """As EndpointSlices have it."""
+        """Return the port for an EndpointSlice."""
         return EndpointPort(name=self.name, protocol=self.protocol, port=self.port, app_protocol=self.app_protocol)
 
     @property
     def of_endpoints(self) -> CorePort:
-        """As Endpoints have it."""
+        """Return the port for Endpoints."""
         return CorePort(
             name=self.name or "", protocol=self.protocol or "", port=self.port or 0, app_protocol=self.app_protocol
         )
 
 
 Ports = tuple[Port, ...]
-"""What groups endpoints: those of an EndpointSlice offer the same ports. In the order of EndpointSlices."""
+"""Ports in the order of EndpointSlices. All endpoints of an EndpointSlice have the same ports."""
 
 
 def ports_of_pod(service: Service, pod: Pod) -> Ports:
-    """The ports of a Service on a pod, without those that the pod has no container port for."""
+    """Return the ports of a Service on a pod, without those for which the pod has no container port."""
     spec = service.spec
     if not spec.ports and spec.cluster_ip == "None":
         return ()
@@ -56,27 +57,31 @@ def ports_of_pod(service: Service, pod: Pod) -> Ports:
 
 
 def ports_of_slice(ports: Iterable[EndpointPort] | None) -> Ports:
-    """The ports of an EndpointSlice."""
+    """Return the ports of an EndpointSlice."""
     return in_order(Port(each.name, each.protocol, each.port, each.app_protocol) for each in ports or ())
 
 
 def ports_of_subset(ports: Iterable[CorePort]) -> Iterable[Port]:
-    """The ports of a subset of Endpoints."""
+    """Return the ports of a subset of Endpoints."""
     return (Port(each.name, each.protocol, each.port, each.app_protocol) for each in ports)
 
 
 def in_order(ports: Iterable[Port]) -> Ports:
-    """Ports as EndpointSlices list them."""
+    """Return ports in the order of EndpointSlices."""
     return tuple(sorted(ports, key=_hash_in_slice))
 
 
 def in_order_of_endpoints(ports: Iterable[Port]) -> list[Port]:
-    """Ports as Endpoints list them."""
+    """Return ports in the order of Endpoints."""
     return sorted(ports, key=_hash_in_endpoints)
 
 
 def find_port(pod: Pod, port: ServicePort) -> int | None:
-    """The number that a port of a Service leads to on a pod: its own, or that of the container port of its name."""
+    """Return the pod's port number for a Service port: its target number, or that of the container port of its target
+    name.
+
+    Return None if the pod has no container port of that name.
+    """
     target = port.target_port
     if isinstance(target, int):
         return target

@@ -1,4 +1,4 @@
-"""Which Services a pod belongs to, and which changes of a pod they have to know of (k8s.io/endpointslice util)."""
+"""Matching of pods and Services, and the changes of a pod that concern its Services (k8s.io/endpointslice util)."""
 
 from __future__ import annotations
 
@@ -6,20 +6,22 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from steersman.api.core.v1 import Pod, Service
-from steersman.client.informer import Informer, Key, either, key_of
+from steersman.client.informer import Informer, Key, key_of, new_or_old
 from steersman.machinery.built_in.pod_state import is_ready, is_terminal
 
 _BY_LABEL: Final = "a label of the selector"
 
 
 def add_selector_index(services: Informer[Service]) -> None:
-    """Makes Services findable by labels of pods."""
+    """Add an index of Services by one label of their selector."""
     services.add_index(_BY_LABEL, _one_label)
 
 
 def services_of(services: Informer[Service], namespace: str, labels: Mapping[str, str]) -> Iterator[Key]:
-    """The Services that select pods with these labels. Work follows labels, or Services where there are fewer of
-    these."""
+    """Yield the Services that select pods with these labels.
+
+    The cost depends on the number of labels, or on the number of Services in the namespace if that is smaller.
+    """
     if services.count(namespace) < len(labels):
         yield from (key_of(each) for each in services.list(namespace) if selects(each, labels))
         return
@@ -30,15 +32,15 @@ def services_of(services: Informer[Service], namespace: str, labels: Mapping[str
 
 
 def selects(service: Service, labels: Mapping[str, str]) -> bool:
-    """Whether pods with these labels are of a Service. One without a selector has none."""
+    """Return True if a Service selects pods with these labels. A Service without a selector selects none."""
     selector = service.spec.selector
     return bool(selector) and all(labels.get(key) == value for key, value in selector.items())
 
 
-def concerned(services: Informer[Service], old: Pod | None, new: Pod | None) -> set[Key]:
-    """The Services that a change of a pod concerns."""
+def affected_services(services: Informer[Service], old: Pod | None, new: Pod | None) -> set[Key]:
+    """Return the Services that a change of a pod concerns."""
     if old is None or new is None:
-        one = either(old, new)
+        one = new_or_old(old, new)
         return set(services_of(services, one.metadata.namespace, one.metadata.labels))
     changed, moved = _has_changed(old, new), _may_have_moved(old, new)
     if not changed and not moved:
@@ -52,14 +54,14 @@ def concerned(services: Informer[Service], old: Pod | None, new: Pod | None) -> 
 
 
 def may_be_reached(pod: Pod, *, terminating: bool) -> bool:
-    """Whether a pod has an address and has not ended; `terminating`: even while it is being deleted."""
+    """Return True if a pod has an address and has not ended. With `terminating` it may be marked for deletion."""
     if is_terminal(pod) or not (pod.status.pod_ip or pod.status.pod_ips):
         return False
     return terminating or pod.metadata.deletion_timestamp is None
 
 
 def hostname_in(pod: Pod, service: Service) -> str:
-    """The name that a pod has within the domain of a Service, or none."""
+    """Return the host name of a pod within the domain of a Service, "" if it has none."""
     spec = pod.spec
     return spec.hostname if spec.hostname and spec.subdomain == service.metadata.name else ""
 
@@ -82,7 +84,7 @@ def _may_have_moved(old: Pod, new: Pod) -> bool:
 
 
 def _has_changed(old: Pod, new: Pod) -> bool:
-    """Whether a pod is reached in another way. (That it has ended is seen by its readiness.)"""
+    """Return True if the reachability of a pod has changed. A pod that ends becomes unready, which is included."""
     return (
         old.metadata.deletion_timestamp != new.metadata.deletion_timestamp
         or is_ready(old) != is_ready(new)

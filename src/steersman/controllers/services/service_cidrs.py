@@ -1,4 +1,6 @@
-"""Says that ranges of Service addresses are ready, and keeps those that are used (pkg/controller/servicecidrs)."""
+"""Controller of ServiceCIDRs: it sets their Ready condition, and keeps deleted ranges in use
+(pkg/controller/servicecidrs).
+"""
 
 from __future__ import annotations
 
@@ -10,58 +12,58 @@ from steersman.api.networking.v1 import IPAddress, ServiceCIDR
 from steersman.client.client import STRATEGIC_MERGE_PATCH
 from steersman.client.errors import ignoring, is_not_found
 from steersman.client.events import reference
-from steersman.client.informer import either
+from steersman.client.informer import new_or_old
 from steersman.client.resources import IP_ADDRESSES, SERVICE_CIDRS
-from steersman.controllers.controller import Controller, Surroundings
+from steersman.controllers.controller import Controller, ControllerDependencies
 from steersman.machinery.errors.status import StatusError
 from steersman.machinery.values import times
-from steersman.work.yielding import Turn
+from steersman.work.yielding import TimeSlice
 
 FINALIZER: Final = "networking.k8s.io/service-cidr-finalizer"
 GRACE: Final = 10.0
-"""Seconds for which API servers may not yet know that a range is being deleted."""
+"""Seconds during which API servers may not know yet that a range is being deleted."""
 _MANAGED_BY: Final = "ipaddress.kubernetes.io/managed-by"
 _ALLOCATOR: Final = "ipallocator.k8s.io"
 _IN_USE: Final = (
     "There are still IPAddresses referencing the ServiceCIDR, please remove them or create a new ServiceCIDR"
 )
 Block = tuple[int, int, int]
-"""A network, as it can be looked up: version, length of the prefix, the bits of that."""
+"""A network as a key for lookups: IP version, prefix length, and the bits of the prefix."""
 
 
 class ServiceCIDRController(Controller[str]):
-    """A key is the name of a ServiceCIDR."""
+    """Keeps condition and finalizer of ServiceCIDRs. A key is the name of a ServiceCIDR."""
 
     name = "service-cidr-controller"
     account = "service-cidrs-controller"
     component = "service-cidr-controller"
 
-    def __init__(self, given: Surroundings) -> None:
-        super().__init__(given)
-        self._ranges = self.informers.of(SERVICE_CIDRS)
-        self._addresses = self.informers.of(IP_ADDRESSES)
-        self._going: set[str] = set()
-        """Names of ranges that are being deleted: what else changes may let them go."""
+    def __init__(self, dependencies: ControllerDependencies) -> None:
+        super().__init__(dependencies)
+        self._ranges = self.informers.for_resource(SERVICE_CIDRS)
+        self._addresses = self.informers.for_resource(IP_ADDRESSES)
+        self._terminating: set[str] = set()
+        """Names of ranges that are being deleted; a change of another range or of an address may release them."""
         self._ranges.on_change(self._range_changed)
         self._addresses.on_change(self._address_changed)
 
     def _range_changed(self, old: ServiceCIDR | None, new: ServiceCIDR | None) -> None:
-        one = either(old, new)
+        one = new_or_old(old, new)
         name = one.metadata.name
         self.queue.add(name)
         if new is not None and new.metadata.deletion_timestamp:
-            self._going.add(name)
+            self._terminating.add(name)
         else:
-            self._going.discard(name)
+            self._terminating.discard(name)
         if old is None:
-            self._look_at_those_that_go()
+            self._enqueue_terminating()
 
     def _address_changed(self, old: IPAddress | None, new: IPAddress | None) -> None:
         if old is None or new is None:
-            self._look_at_those_that_go()
+            self._enqueue_terminating()
 
-    def _look_at_those_that_go(self) -> None:
-        for each in self._going:
+    def _enqueue_terminating(self) -> None:
+        for each in self._terminating:
             self.queue.add(each)
 
     async def sync(self, key: str) -> None:
@@ -69,32 +71,32 @@ class ServiceCIDRController(Controller[str]):
         if found is None:
             return
         if found.metadata.deletion_timestamp:
-            await self._end(found)
+            await self._finalize(found)
             return
         if FINALIZER not in found.metadata.finalizers:
             await self._patch(key, {"finalizers": [FINALIZER]})
         try:
-            await self._say(found, "True", "", "Kubernetes Service CIDR is ready")
+            await self._apply_condition(found, "True", "", "Kubernetes Service CIDR is ready")
         except StatusError:
             text = "The ServiceCIDR Status can not be set to Ready=True"
             self.recorder.event(reference(SERVICE_CIDRS, found), "Warning", "KubernetesServiceCIDRError", text)
             raise
 
-    async def _end(self, found: ServiceCIDR) -> None:
-        """Lets a range go that is not used, some time after its deletion."""
+    async def _finalize(self, found: ServiceCIDR) -> None:
+        """Remove the finalizer of a deleted range that is not in use, after a grace period."""
         name = found.metadata.name
         if await self._is_used(found):
-            await self._say(found, "False", "Terminating", _IN_USE)
+            await self._apply_condition(found, "False", "Terminating", _IN_USE)
             return
         deleted = times.parse(found.metadata.deletion_timestamp or "").timestamp()
-        wait = GRACE - (times.moment() - deleted)
+        wait = GRACE - (times.unix_now() - deleted)
         if wait > 0:
             self.queue.add_after(name, wait)
         elif FINALIZER in found.metadata.finalizers:
             await self._patch(name, {"$deleteFromPrimitiveList/finalizers": [FINALIZER]})
 
     async def _is_used(self, found: ServiceCIDR) -> bool:
-        """Whether addresses would be left in no range at all."""
+        """Return True if the range has allocated addresses that no other range contains."""
         others = {
             block
             for each in self._ranges
@@ -104,9 +106,9 @@ class ServiceCIDRController(Controller[str]):
         own = blocks(found.spec.cidrs)
         if all(is_within(others, *each) for each in own):
             return False
-        turn = Turn()
+        time_slice = TimeSlice()
         for each in self._addresses:
-            await turn.give()
+            await time_slice.pause_if_over()
             if each.metadata.labels.get(_MANAGED_BY) != _ALLOCATOR:
                 continue
             address = ip_address(each.metadata.name)
@@ -115,8 +117,8 @@ class ServiceCIDRController(Controller[str]):
                 return True
         return False
 
-    async def _say(self, found: ServiceCIDR, status: str, reason: str, message: str) -> None:
-        """Applies the condition Ready, if it is another one."""
+    async def _apply_condition(self, found: ServiceCIDR, status: str, reason: str, message: str) -> None:
+        """Apply the condition Ready if it has changed."""
         for each in found.status.conditions:
             if each.type == "Ready" and (each.status, each.reason, each.message) == (status, reason, message):
                 return
@@ -143,7 +145,7 @@ class ServiceCIDRController(Controller[str]):
 
 
 def blocks(cidrs: Iterable[str]) -> set[Block]:
-    """Networks, as they can be looked up."""
+    """Return networks as keys for lookups."""
     networks = (ip_network(each) for each in cidrs)
     return {
         (each.version, each.prefixlen, int(each.network_address) >> (each.max_prefixlen - each.prefixlen))
@@ -152,5 +154,7 @@ def blocks(cidrs: Iterable[str]) -> set[Block]:
 
 
 def is_within(outer: set[Block], version: int, length: int, bits: int) -> bool:
-    """Whether a network, or an address as one of full length, is within one of others. A look-up for each length."""
+    """Return True if a network (or an address, as one of full length) is within one of `outer`. Each length costs a
+    lookup.
+    """
     return any((version, shorter, bits >> (length - shorter)) in outer for shorter in range(length + 1))

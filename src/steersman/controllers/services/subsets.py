@@ -1,5 +1,7 @@
-"""Subsets of Endpoints in their canonical form: each set of addresses once, with all ports that it offers
-(pkg/api/v1/endpoints RepackSubsets)."""
+"""Canonical form of the subsets in Endpoints: each set of addresses once, with all its ports (RepackSubsets).
+
+Follows pkg/api/v1/endpoints.
+"""
 
 from __future__ import annotations
 
@@ -12,21 +14,21 @@ from msgspec import Struct
 
 from steersman.api.core.v1 import EndpointAddress, EndpointSubset
 from steersman.controllers.services.ports import Port, in_order_of_endpoints, ports_of_subset
-from steersman.work.yielding import Turn
+from steersman.work.yielding import TimeSlice
 
 MOST: Final = 1000
-"""Addresses in Endpoints."""
+"""Most addresses of Endpoints."""
 
 
 class AddressKey(NamedTuple):
-    """What tells addresses apart, and their order: the address, and the uid of the pod that has it."""
+    """Identity and sort key of an address: the IP address, and the uid of its pod."""
 
     ip: str
     uid: str
 
 
 class Group(Struct):
-    """Addresses that offer the same ports, in order; none is both ready and not."""
+    """Sorted addresses with the same ports. No address is in both lists."""
 
     ports: Iterable[Port]
     ready: Sequence[AddressKey]
@@ -34,14 +36,14 @@ class Group(Struct):
 
 
 class Subset(Struct):
-    """A subset of Endpoints, its addresses in order."""
+    """A subset of Endpoints with sorted addresses."""
 
     ports: list[Port]
     ready: Sequence[AddressKey]
     not_ready: Sequence[AddressKey]
 
     def of_endpoints(self, addresses: Mapping[AddressKey, EndpointAddress]) -> EndpointSubset:
-        """As Endpoints have it."""
+        """Return the subset as an object of the API; `addresses` has the objects of the address keys."""
         return EndpointSubset(
             addresses=[addresses[each] for each in self.ready],
             not_ready_addresses=[addresses[each] for each in self.not_ready],
@@ -50,33 +52,38 @@ class Subset(Struct):
 
 
 def key_of_address(address: EndpointAddress) -> AddressKey:
-    """What tells an address apart."""
+    """Return the key of an address."""
     return AddressKey(address.ip, address.target_ref.uid if address.target_ref is not None else "")
 
 
 async def group_of_subset(subset: EndpointSubset, addresses: dict[AddressKey, EndpointAddress]) -> Group:
-    """A subset that anybody wrote; its addresses are added to `addresses`, those that are there stay. There may be
-    thousands, and others have their turn between them."""
-    turn = Turn()
+    """Return the group of a subset of the API, and add its addresses to `addresses` unless they are present.
+
+    A user's subset may have thousands of addresses, so the work is done in time slices.
+    """
+    time_slice = TimeSlice()
     ready: set[AddressKey] = set()
     not_ready: set[AddressKey] = set()
     for keys, given in ((ready, subset.addresses), (not_ready, subset.not_ready_addresses)):
         for each in given:
             keys.add(addresses_key(each, addresses))
-            await turn.give()
+            await time_slice.pause_if_over()
     return Group(list(ports_of_subset(subset.ports)), sorted(ready - not_ready), sorted(not_ready))
 
 
 def addresses_key(address: EndpointAddress, addresses: dict[AddressKey, EndpointAddress]) -> AddressKey:
-    """The key of an address, which is added to `addresses` unless it is there."""
+    """Return the key of an address, and add the address to `addresses` unless it is present."""
     key = key_of_address(address)
     addresses.setdefault(key, address)
     return key
 
 
-def repacked(groups: Sequence[Group]) -> Iterator[Subset]:
-    """The canonical subsets of groups, ports that go with the same addresses together; what is not ready in one of
-    them is not. Each step costs as much as there are addresses."""
+def repack(groups: Sequence[Group]) -> Iterator[Subset]:
+    """Yield the canonical subsets of groups: ports with the same addresses are joined.
+
+    An address that is not ready in one group is not ready in the result. The cost of each step is the number of
+    addresses.
+    """
     if len(groups) == 1:
         (group,) = groups
         if group.ready or group.not_ready:
@@ -104,13 +111,15 @@ def repacked(groups: Sequence[Group]) -> Iterator[Subset]:
 
 
 def in_order(subsets: Iterable[Subset]) -> list[Subset]:
-    """Subsets in an order that does not depend on who writes them. (Upstream's is that of a hash of everything.)"""
+    """Return subsets in a stable order. (Upstream orders by a hash of the whole subset.)"""
     return sorted(subsets, key=lambda each: (str(each.ports), each.ready[:1], each.not_ready[:1]))
 
 
 def truncated(subsets: Sequence[Subset]) -> tuple[list[Subset], bool]:
-    """Subsets with at most MOST addresses, and whether any were left out: those that are not ready go first, then each
-    subset has its share."""
+    """Return subsets with at most MOST addresses in all, and True if addresses were dropped.
+
+    Addresses that are not ready are dropped first, then each subset keeps its share.
+    """
     ready = sum(len(each.ready) for each in subsets)
     not_ready = sum(len(each.not_ready) for each in subsets)
     if ready + not_ready <= MOST:
@@ -131,7 +140,7 @@ def truncated(subsets: Sequence[Subset]) -> tuple[list[Subset], bool]:
 
 
 def _merged(lists: Sequence[Sequence[AddressKey]]) -> Sequence[AddressKey]:
-    """Sorted lists as one, each element once."""
+    """Return sorted lists merged into one without duplicates."""
     if len(lists) == 1:
         return lists[0]
     out: list[AddressKey] = []

@@ -1,5 +1,7 @@
-"""Hints that give each zone its share of endpoints, by the processors of its nodes (k8s.io/endpointslice
-topologycache; the annotation `service.kubernetes.io/topology-mode: Auto`)."""
+"""Topology hints that give each zone a share of the endpoints by its share of CPUs.
+
+Follows k8s.io/endpointslice topologycache. A Service opts in by `service.kubernetes.io/topology-mode: Auto`.
+"""
 
 from __future__ import annotations
 
@@ -20,13 +22,13 @@ from steersman.machinery.values.conditions import is_condition_true
 from steersman.machinery.values.quantity import nanos
 
 _OVERLOAD: Final = 0.2
-"""By how much more than its share an endpoint may be used."""
+"""Allowed excess of an endpoint's load over its share."""
 _EXCLUDED: Final = ("node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master")
 _MILLI: Final = 10**6
 
 
-class Told(NamedTuple):
-    """An event about the Service."""
+class ServiceEvent(NamedTuple):
+    """An event about a Service."""
 
     type: str
     reason: str
@@ -34,7 +36,7 @@ class Told(NamedTuple):
 
 
 class _Share(Struct, frozen=True):
-    """How many endpoints a zone must and may have, and how many it should have."""
+    """Minimum, maximum and desired number of endpoints of a zone."""
 
     least: int
     most: int
@@ -42,23 +44,23 @@ class _Share(Struct, frozen=True):
 
 
 class _NoHints(Exception):
-    """Hints cannot be given; the text says why."""
+    """Hints cannot be set. The text is that of the event."""
 
 
 class ZoneShares(Struct):
-    """The shares of zones in all processors, and which Services have been given hints by them."""
+    """The zones' shares of all CPUs, and the Services with hints by these shares."""
 
     shares: dict[str, float] = field(default_factory=dict)
-    _given: dict[Key, dict[str, Counter[str]]] = field(default_factory=dict)
-    """By Service and family, how many endpoints each zone has."""
-    _told: set[Key] = field(default_factory=set)
+    _hints: dict[Key, dict[str, Counter[str]]] = field(default_factory=dict)
+    """Number of endpoints of each zone, by Service and family."""
+    _reported: set[Key] = field(default_factory=set)
 
     @property
     def has_services(self) -> bool:
-        return bool(self._given)
+        return bool(self._hints)
 
     def set_nodes(self, nodes: Iterable[Node]) -> None:
-        """Counts the processors of ready nodes by zones; a node that does not tell makes that impossible."""
+        """Set the shares from the CPUs of ready nodes. If a node lacks its zone or CPUs, there are no shares."""
         milli: Counter[str] = Counter()
         for node in nodes:
             labels = node.metadata.labels
@@ -73,8 +75,8 @@ class ZoneShares(Struct):
         self.shares = {zone: count / total for zone, count in milli.items()} if len(milli) > 1 else {}
 
     def overloaded(self) -> list[Key]:
-        """Services of which a zone has too few endpoints."""
-        return [key for key, given in self._given.items() if any(map(self._is_overloaded, given.values()))]
+        """Return the Services with too few endpoints for a zone."""
+        return [key for key, given in self._hints.items() if any(map(self._is_overloaded, given.values()))]
 
     def _is_overloaded(self, given: Counter[str]) -> bool:
         if not given:
@@ -83,18 +85,19 @@ class ZoneShares(Struct):
         return not least or any(zone not in given or given[zone] < count for zone, count in least.items())
 
     def forget(self, key: Key, family: str) -> bool:
-        """A Service has no hints by zones; whether it was told that it has."""
-        given = self._given.get(key, {})
+        """Remove the hints of a Service. Return True if an event has reported that it has hints."""
+        given = self._hints.get(key, {})
         given.pop(family, None)
         if not given:
-            self._given.pop(key, None)
-        told = key in self._told
-        self._told.discard(key)
+            self._hints.pop(key, None)
+        told = key in self._reported
+        self._reported.discard(key)
         return told
 
-    def give(self, key: Key, family: str, changes: Changes, unchanged: list[EndpointSlice]) -> Iterator[Told]:
-        """Puts hints into slices that are to be written, and writes others whose hints do not do; says what users are
-        told."""
+    def set_hints(
+        self, key: Key, family: str, changes: Changes, unchanged: list[EndpointSlice]
+    ) -> Iterator[ServiceEvent]:
+        """Set hints in the slices to be written, and add unchanged slices with unsuitable hints to them. Yield events."""
         everything = [*changes.create, *changes.update, *unchanged]
         try:
             allowed = self._allowed(sum(_ready(each) for each in everything))
@@ -102,16 +105,16 @@ class ZoneShares(Struct):
         except _NoHints as error:
             self.forget(key, family)
             remove_hints(changes, unchanged)
-            yield Told("Warning", "TopologyAwareHintsDisabled", f"{error}, addressType: {family}")
+            yield ServiceEvent("Warning", "TopologyAwareHintsDisabled", f"{error}, addressType: {family}")
             return
-        if key not in self._told:
+        if key not in self._reported:
             text = f"Topology Aware Hints has been enabled, addressType: {family}"
-            yield Told("Normal", "TopologyAwareHintsEnabled", text)
-        self._given.setdefault(key, {})[family] = given
-        self._told.add(key)
+            yield ServiceEvent("Normal", "TopologyAwareHintsEnabled", text)
+        self._hints.setdefault(key, {})[family] = given
+        self._reported.add(key)
 
     def _allowed(self, count: int) -> dict[str, _Share]:
-        """What each zone may have of so many endpoints. Raises _NoHints."""
+        """Return the numbers of endpoints that the zones may have, of `count` in all. Raises _NoHints."""
         if not self.shares:
             raise _NoHints("Insufficient Node information: allocatable CPU or zone not specified on one or more nodes")
         numbers = f"({count} endpoints, {len(self.shares)} zones)"
@@ -127,12 +130,12 @@ class ZoneShares(Struct):
 
 
 def is_node_ready(node: Node) -> bool:
-    """Whether a node says so."""
+    """Return True if a node is ready."""
     return is_condition_true(node.status.conditions, "Ready")
 
 
 def remove_hints(changes: Changes, unchanged: Iterable[EndpointSlice]) -> None:
-    """Takes all hints away."""
+    """Remove the hints of all slices."""
     for each in (*changes.create, *changes.update):
         each.endpoints = [_with_hints(endpoint, None) for endpoint in each.endpoints or ()]
     written = {each.metadata.name for each in changes.update}
@@ -145,11 +148,13 @@ def remove_hints(changes: Changes, unchanged: Iterable[EndpointSlice]) -> None:
 
 
 def _spread(changes: Changes, unchanged: list[EndpointSlice], allowed: Mapping[str, _Share]) -> Counter[str]:
-    """Gives endpoints to their own zones, then those that a zone has too many of to others. How many each zone has
-    then. Raises _NoHints."""
+    """Assign endpoints to their own zones, then surplus ones to other zones. Return the number of each zone.
+
+    Raises _NoHints.
+    """
     given: Counter[str] = Counter()
     for each in unchanged:
-        there = _given_in(each, given, allowed)
+        there = _hints_in(each, given, allowed)
         if there is None:
             changes.update.append(changed_slice(each, list(each.endpoints or ())))
         else:
@@ -181,7 +186,7 @@ def _spread(changes: Changes, unchanged: list[EndpointSlice], allowed: Mapping[s
 
 
 def _exchange(allowed: Mapping[str, _Share], given: Counter[str]) -> tuple[Counter[str], Counter[str]]:
-    """How many endpoints zones give to others, and how many these take."""
+    """Return the numbers of endpoints that zones give away and receive."""
     more = {zone: given[zone] - share.desired for zone, share in allowed.items() if given[zone] > share.desired}
     fewer = {zone: share.desired - given[zone] for zone, share in allowed.items() if given[zone] < share.desired}
     giving: Counter[str] = Counter()
@@ -198,8 +203,8 @@ def _exchange(allowed: Mapping[str, _Share], given: Counter[str]) -> tuple[Count
     return giving, receiving
 
 
-def _given_in(slice_: EndpointSlice, given: Counter[str], allowed: Mapping[str, _Share]) -> Counter[str] | None:
-    """How many hints a slice has for each zone; None if it must be written, as they do not do."""
+def _hints_in(slice_: EndpointSlice, given: Counter[str], allowed: Mapping[str, _Share]) -> Counter[str] | None:
+    """Return the number of hints of a slice by zone; None if the slice must be rewritten."""
     found: Counter[str] = Counter()
     for _, endpoint in _ready_in(slice_):
         zones = endpoint.hints.for_zones if endpoint.hints is not None else ()

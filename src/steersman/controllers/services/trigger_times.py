@@ -1,5 +1,7 @@
-"""When what Endpoints follow has changed, for the annotation `endpoints.kubernetes.io/last-change-trigger-time`
-(k8s.io/endpointslice TriggerTimeTracker)."""
+"""Trigger times for the annotation `endpoints.kubernetes.io/last-change-trigger-time`.
+
+Follows k8s.io/endpointslice TriggerTimeTracker.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,7 @@ ANNOTATION: Final = "endpoints.kubernetes.io/last-change-trigger-time"
 
 
 class TriggerTimes:
-    """Of a Service. Times are those of objects, in text, to the second; empty where there is none."""
+    """Trigger times of one Service. A time is a text as in objects, with seconds; "" for none."""
 
     def __init__(self) -> None:
         self._pods: dict[str, str] = {}
@@ -21,8 +23,8 @@ class TriggerTimes:
         self._earliest = ""
         self._is_known = False
 
-    def changed(self, pod: Pod) -> None:
-        """A pod of the Service is as it is now."""
+    def pod_changed(self, pod: Pod) -> None:
+        """Note a change of one of the Service's pods."""
         condition = find_condition(pod.status.conditions, "Ready")
         time = "" if condition is None else condition.last_transition_time or ""
         if not time:
@@ -32,12 +34,12 @@ class TriggerTimes:
             self._note(time)
         self._pods[pod.metadata.name] = time
 
-    def gone(self, pod: str) -> None:
-        """A pod is not of the Service any more."""
+    def pod_removed(self, pod: str) -> None:
+        """Remove a pod that the Service no longer selects."""
         self._pods.pop(pod, None)
 
-    def take(self, service: Service) -> str:
-        """The earliest of the changes since the last call, at first the creation of the Service."""
+    def take_earliest(self, service: Service) -> str:
+        """Return the earliest change since the last call; the first call returns the creation time of the Service."""
         created = service.metadata.creation_timestamp or ""
         if created > self._service:
             self._service = created
@@ -53,6 +55,6 @@ class TriggerTimes:
 
 
 def with_trigger_time(annotations: Mapping[str, str], time: str) -> dict[str, str]:
-    """Annotations that tell a time, or none."""
+    """Return annotations with the trigger time, without the annotation if it is ""."""
     rest = {key: value for key, value in annotations.items() if key != ANNOTATION}
     return {**rest, ANNOTATION: time} if time else rest

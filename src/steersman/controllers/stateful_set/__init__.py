@@ -1,1 +1,1 @@
-"""StatefulSets: pods with numbers, names and storage of their own (pkg/controller/statefulset)."""
+"""Controller of StatefulSets: pods with ordinals, stable names and their own storage (pkg/controller/statefulset)."""

@@ -1,4 +1,4 @@
-"""Who owns the claims of a StatefulSet's pods, so that they go when its policy says (stateful_set_utils.go)."""
+"""Owner references of the claims of a StatefulSet's pods, by its retention policy (stateful_set_utils.go)."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from steersman.controllers.workloads.controller_ref import new_controller_ref
 
 
 def policy_of(stateful_set: StatefulSet) -> tuple[bool, bool]:
-    """Whether claims go with the set, and whether they go with pods that are scaled away."""
+    """Return True if claims are deleted with the set, and True if they are deleted with pods that are scaled away."""
     policy = stateful_set.spec.persistent_volume_claim_retention_policy
     return (policy.when_deleted == "Delete", policy.when_scaled == "Delete") if policy else (False, False)
 
 
 def _wanted(stateful_set: StatefulSet, pod: Pod) -> tuple[bool, bool]:
-    """Whether the set is to own the claims of a pod, and whether the pod itself is."""
+    """Return True if the set should own the claims of a pod, and True if the pod itself should."""
     with_set, with_scaled = policy_of(stateful_set)
     scaled_away = with_scaled and ordinal_of(pod) not in ordinals(stateful_set)
     return with_set and not scaled_away, scaled_away
@@ -32,7 +32,7 @@ def _means(reference: OwnerReference, resource: APIResource[Any], obj: Object) -
 
 
 def is_stale(claim: PersistentVolumeClaim, resource: APIResource[Any], obj: Object) -> bool:
-    """Whether a claim is owned by an object of that name that was there before."""
+    """Return True if a claim is owned by a former object with the name of `obj`."""
     for each in claim.metadata.owner_references:
         if _means(each, resource, obj):
             return each.uid != obj.metadata.uid
@@ -40,7 +40,7 @@ def is_stale(claim: PersistentVolumeClaim, resource: APIResource[Any], obj: Obje
 
 
 def has_unexpected_controller(claim: PersistentVolumeClaim, stateful_set: StatefulSet, pod: Pod) -> bool:
-    """Whether somebody else controls a claim that would have to go."""
+    """Return True if another controller owns a claim that the policy would delete."""
     if not any(policy_of(stateful_set)):
         return False
     for each in claim.metadata.owner_references:
@@ -56,7 +56,7 @@ def has_unexpected_controller(claim: PersistentVolumeClaim, stateful_set: Statef
 
 
 def is_owner_up_to_date(claim: PersistentVolumeClaim, stateful_set: StatefulSet, pod: Pod) -> bool:
-    """Whether a claim is owned by whom the policy says; stale owners are waited for."""
+    """Return True if a claim has the owners required by the policy. A claim with stale owners counts as up to date."""
     if is_stale(claim, STATEFUL_SETS, stateful_set) or is_stale(claim, PODS, pod):
         return True
     own = stateful_set.metadata.uid, pod.metadata.uid
@@ -70,7 +70,7 @@ def is_owner_up_to_date(claim: PersistentVolumeClaim, stateful_set: StatefulSet,
 
 
 def put_owners(claim: PersistentVolumeClaim, stateful_set: StatefulSet, pod: Pod) -> None:
-    """Has a claim owned by whom the policy says."""
+    """Set the owner references of a claim that the policy requires."""
     conflicting = has_unexpected_controller(claim, stateful_set, pod)
     references = [
         each

@@ -1,4 +1,4 @@
-"""Takes StatefulSets from what they are to what they ask for (pkg/controller/statefulset)."""
+"""Reconciliation of StatefulSets (pkg/controller/statefulset)."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import msgspec
 from steersman.api.apps.v1 import ControllerRevision, StatefulSet, StatefulSetStatus
 from steersman.api.core.v1 import Pod
 from steersman.client.errors import is_conflict
-from steersman.client.informer import Key, either, key_of
+from steersman.client.informer import Key, key_of, new_or_old
 from steersman.client.resources import CONTROLLER_REVISIONS, PERSISTENT_VOLUME_CLAIMS, PODS, STATEFUL_SETS
-from steersman.controllers.controller import Controller, Surroundings
+from steersman.controllers.controller import Controller, ControllerDependencies
 from steersman.controllers.stateful_set import history
 from steersman.controllers.stateful_set.identity import is_member
 from steersman.controllers.stateful_set.pods import StatefulPods
@@ -17,14 +17,14 @@ from steersman.controllers.stateful_set.update import Update, complete
 from steersman.controllers.workloads.controller_ref import (
     Claims,
     add_controller_index,
-    candidates,
     controlled_by,
     orphans,
     owners_of_change,
+    possible_owners,
 )
 from steersman.controllers.workloads.expectations import TIMEOUT
 from steersman.controllers.workloads.own_writes import OwnWrites
-from steersman.controllers.workloads.selectors import compiled, may_own
+from steersman.controllers.workloads.selectors import compile_selector, may_own
 from steersman.machinery.built_in.pod_state import next_availability
 from steersman.machinery.errors.status import StatusError
 from steersman.machinery.selectors.labels import Selector
@@ -32,17 +32,17 @@ from steersman.machinery.values import times
 
 
 class StatefulSetController(Controller[Key]):
-    """A key is namespace and name of a StatefulSet."""
+    """Reconciles StatefulSets. A key is the namespace and name of a StatefulSet."""
 
     name = "statefulset-controller"
     account = "statefulset-controller"
 
-    def __init__(self, given: Surroundings) -> None:
-        super().__init__(given)
-        self._sets = self.informers.of(STATEFUL_SETS)
-        self._pods = self.informers.of(PODS)
-        self._revisions = self.informers.of(CONTROLLER_REVISIONS)
-        claims = self.informers.of(PERSISTENT_VOLUME_CLAIMS)
+    def __init__(self, dependencies: ControllerDependencies) -> None:
+        super().__init__(dependencies)
+        self._sets = self.informers.for_resource(STATEFUL_SETS)
+        self._pods = self.informers.for_resource(PODS)
+        self._revisions = self.informers.for_resource(CONTROLLER_REVISIONS)
+        claims = self.informers.for_resource(PERSISTENT_VOLUME_CLAIMS)
         self._stateful_pods = StatefulPods(self.client, self.recorder, claims)
         self._written: OwnWrites[Key] = OwnWrites()
         add_controller_index(self._pods)
@@ -51,7 +51,7 @@ class StatefulSetController(Controller[Key]):
         self._pods.on_change(self._pod_changed)
 
     def _changed(self, old: StatefulSet | None, new: StatefulSet | None) -> None:
-        key = key_of(either(old, new))
+        key = key_of(new_or_old(old, new))
         if new is None:
             self._forget(key)
         self.queue.add(key)
@@ -61,31 +61,31 @@ class StatefulSetController(Controller[Key]):
         self._written.forget(key)
 
     def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
-        pod = either(old, new)
+        pod = new_or_old(old, new)
         for owner in owners_of_change(self._sets, old, new):
             if owner is not None:
                 self._observe(key_of(owner), pod, is_new=old is None, goes=new is None)
-        for candidate in () if new is None else candidates(self._sets, may_own, old, new):
+        for candidate in () if new is None else possible_owners(self._sets, may_own, old, new):
             self.queue.add(key_of(candidate))
 
     def _observe(self, key: Key, pod: Pod, *, is_new: bool, goes: bool) -> None:
         if is_new:
-            self._stateful_pods.expected.created(key)
+            self._stateful_pods.expected.observe_creation(key)
         if goes or pod.metadata.deletion_timestamp:
-            self._stateful_pods.expected.deleted(key, pod.metadata.uid)
+            self._stateful_pods.expected.observe_deletion(key, pod.metadata.uid)
         self.queue.add(key)
 
     async def sync(self, key: Key) -> None:
         stateful_set = self._sets.get(*key)
         if stateful_set is None:
             self._forget(key)
-        elif not self._stateful_pods.expected.satisfied(key):
+        elif not self._stateful_pods.expected.are_satisfied(key):
             self.queue.add_after(key, TIMEOUT + 1)
-        elif not self._written.is_behind(key, stateful_set):
+        elif not self._written.is_stale(key, stateful_set):
             await self._sync(key, stateful_set)
 
     async def _sync(self, key: Key, stateful_set: StatefulSet) -> None:
-        selector = await compiled(stateful_set.spec.selector)
+        selector = await compile_selector(stateful_set.spec.selector)
         known = await self._own_revisions(stateful_set, selector)
         pods = await self._claimed(stateful_set, selector)
         found = await history.find(self.client, stateful_set, known)
@@ -103,7 +103,7 @@ class StatefulSetController(Controller[Key]):
             self.queue.add_after(key, next_availability(pods, seconds, now) or seconds)
 
     async def _own_revisions(self, stateful_set: StatefulSet, selector: Selector) -> list[ControllerRevision]:
-        """The revisions of a set; those that nobody controls are adopted."""
+        """Return the revisions of a set, after adopting those without a controller."""
         claims = Claims(
             self.client,
             STATEFUL_SETS,
@@ -124,7 +124,7 @@ class StatefulSetController(Controller[Key]):
         return await claims.claim((*controlled_by(self._pods, uid), *orphans(self._pods, namespace)))
 
     async def _write(self, key: Key, stateful_set: StatefulSet, status: StatefulSetStatus) -> None:
-        """Puts the status if it has changed; once more on the newest version where the set has changed."""
+        """Update the status if it has changed. After a conflict, retry once on the newest version of the set."""
         if not _has_changed(stateful_set.status, status):
             return
         replace = msgspec.structs.replace
@@ -135,11 +135,11 @@ class StatefulSetController(Controller[Key]):
                 raise
             fresh = await self.client.get(STATEFUL_SETS, key[1], key[0])
             written = await self.client.update_status(STATEFUL_SETS, replace(fresh, status=status))
-        self._written.wrote(key, written)
+        self._written.record(key, written)
 
 
 def _has_changed(old: StatefulSetStatus, new: StatefulSetStatus) -> bool:
-    """Whether there is anything to be told; how often names collided is told with other things only."""
+    """Return True if the status must be written. A changed collision count alone is not written."""
     if new.observed_generation > old.observed_generation:
         return True
     ignored = {"collision_count": None, "observed_generation": 0}

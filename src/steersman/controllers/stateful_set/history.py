@@ -1,4 +1,4 @@
-"""The revisions of a StatefulSet: which its pods have, which they are to get (stateful_set_control.go)."""
+"""Revisions of a StatefulSet: the current one and the update revision (stateful_set_control.go)."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from steersman.client.client import Client
 from steersman.client.errors import ignoring, is_already_exists
 from steersman.client.resources import CONTROLLER_REVISIONS, STATEFUL_SETS
 from steersman.controllers.stateful_set.identity import revision_of
-from steersman.controllers.workloads.large_templates import on_template
+from steersman.controllers.workloads.large_templates import offload_if_large
 from steersman.controllers.workloads.revisions import (
-    holds,
-    in_order,
+    equal_revisions,
+    has_data,
     new_revision,
     revision_hash,
-    revisions_of,
-    template_of,
+    revision_sort_key,
+    revision_template,
 )
 
 _HASH: Final = "controller.kubernetes.io/hash"
@@ -29,8 +29,7 @@ _MAX_PREFIX: Final = 223
 
 
 class Revisions(Struct, frozen=True):
-    """The revision that all pods had, the one that they are to get, the set with the template of each, and how often
-    names collided."""
+    """Current revision and update revision, the set with the template of each, and the count of name collisions."""
 
     current: ControllerRevision
     update: ControllerRevision
@@ -40,9 +39,11 @@ class Revisions(Struct, frozen=True):
 
 
 async def find(client: Client, stateful_set: StatefulSet, known: Iterable[ControllerRevision]) -> Revisions:
-    """Finds the revisions of a set among those that are its own, and makes the one of its template if need be."""
-    template, revisions = stateful_set.spec.template, sorted(known, key=in_order)
-    data, same = await on_template(template, revisions_of, template, revisions)
+    """Return the revisions of a set, from `known` ones; the revision of its present template is created if it is
+    missing.
+    """
+    template, revisions = stateful_set.spec.template, sorted(known, key=revision_sort_key)
+    data, same = await offload_if_large(template, equal_revisions, template, revisions)
     collisions = stateful_set.status.collision_count or 0
     newest = revisions[-1].revision + 1 if revisions else 1
     if not same:
@@ -57,21 +58,21 @@ async def find(client: Client, stateful_set: StatefulSet, known: Iterable[Contro
     current = next((each for each in revisions if each.metadata.name == name), update)
     current_set = stateful_set
     if current is not update and current not in same:
-        current_set = await on_template(template, _with_template, stateful_set, current)
+        current_set = await offload_if_large(template, _with_template, stateful_set, current)
     return Revisions(current, update, current_set, stateful_set, collisions)
 
 
 def _with_template(stateful_set: StatefulSet, revision: ControllerRevision) -> StatefulSet:
-    spec = msgspec.structs.replace(stateful_set.spec, template=template_of(revision))
+    spec = msgspec.structs.replace(stateful_set.spec, template=revision_template(revision))
     return msgspec.structs.replace(stateful_set, spec=spec)
 
 
 async def _make(
     client: Client, stateful_set: StatefulSet, data: bytes, number: int, collisions: int
 ) -> tuple[ControllerRevision, int]:
-    """Makes a revision under the first name that no other has."""
+    """Create a revision under the first free name. Return the revision, and the new count of collisions."""
     metadata, template = stateful_set.metadata, stateful_set.spec.template
-    hash_ = await on_template(template, revision_hash, data, collisions)
+    hash_ = await offload_if_large(template, revision_hash, data, collisions)
     labels = {_HASH: hash_}
     while True:
         name = f"{metadata.name[:_MAX_PREFIX]}-{hash_}"
@@ -79,10 +80,10 @@ async def _make(
         with ignoring(is_already_exists):
             return await client.create(CONTROLLER_REVISIONS, revision), collisions
         existing = await client.get(CONTROLLER_REVISIONS, name, metadata.namespace)
-        if await on_template(template, holds, existing, data):
+        if await offload_if_large(template, has_data, existing, data):
             return existing, collisions
         collisions += 1
-        hash_ = await on_template(template, revision_hash, data, collisions)
+        hash_ = await offload_if_large(template, revision_hash, data, collisions)
 
 
 async def truncate(
@@ -92,9 +93,9 @@ async def truncate(
     found: Revisions,
     pods: Sequence[Pod],
 ) -> None:
-    """Deletes the oldest revisions that no pod is of, and that are more than the history is to have."""
+    """Delete the oldest unused revisions beyond the history limit."""
     live = {found.current.metadata.name, found.update.metadata.name, *map(revision_of, pods)}
-    dead = [each for each in sorted(known, key=in_order) if each.metadata.name not in live]
+    dead = [each for each in sorted(known, key=revision_sort_key) if each.metadata.name not in live]
     limit = stateful_set.spec.revision_history_limit
     limit = 10 if limit is None else limit
     for each in dead[: max(len(dead) - limit, 0)] if limit >= 0 else ():

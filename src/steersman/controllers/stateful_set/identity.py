@@ -1,4 +1,4 @@
-"""What makes a pod of a StatefulSet the one that it is: its number, its name, its volumes (stateful_set_utils.go)."""
+"""Identity of a StatefulSet's pods: ordinal, name, and volumes (stateful_set_utils.go)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import msgspec
 from steersman.api.apps.v1 import StatefulSet
 from steersman.api.core.v1 import PersistentVolumeClaim, PersistentVolumeClaimVolumeSource, Pod, Volume
 from steersman.client.resources import STATEFUL_SETS
-from steersman.controllers.workloads.pod_control import pod_of
+from steersman.controllers.workloads.pod_control import pod_from_template
 from steersman.controllers.workloads.revisions import REVISION_HASH
 from steersman.machinery.codec.serializer import deep_copy
 
@@ -20,7 +20,7 @@ _NAME: Final = re.compile(r"(.*)-([0-9]{1,10})", re.ASCII | re.DOTALL)
 
 
 def parent_and_ordinal(pod: Pod) -> tuple[str, int]:
-    """The name of the set that a pod's name says it is of, and its number; -1 for a name that says no such thing."""
+    """Return the set's name and the ordinal in a pod's name, ("", -1) for any other name."""
     found = _NAME.fullmatch(pod.metadata.name)
     if found is None or int(found[2]) >= 2**31:
         return "", -1
@@ -28,34 +28,34 @@ def parent_and_ordinal(pod: Pod) -> tuple[str, int]:
 
 
 def ordinal_of(pod: Pod) -> int:
-    """The number of a pod."""
+    """Return the ordinal of a pod, -1 if it has none."""
     return parent_and_ordinal(pod)[1]
 
 
 def ordinals(stateful_set: StatefulSet) -> range:
-    """The numbers that a set has."""
+    """Return the ordinals that a set should have."""
     start = stateful_set.spec.ordinals.start if stateful_set.spec.ordinals else 0
     return range(start, start + replicas_of(stateful_set))
 
 
 def replicas_of(stateful_set: StatefulSet) -> int:
-    """How many pods are asked for."""
+    """Return the desired number of pods."""
     return 1 if stateful_set.spec.replicas is None else stateful_set.spec.replicas
 
 
 def is_member(stateful_set: StatefulSet, pod: Pod) -> bool:
-    """Whether a pod's name says that it is one of the set's."""
+    """Return True if a pod's name is that of a pod of the set."""
     return parent_and_ordinal(pod)[0] == stateful_set.metadata.name
 
 
 def revision_of(pod: Pod) -> str:
-    """The name of the revision that a pod is of."""
+    """Return the name of a pod's revision."""
     return pod.metadata.labels.get(REVISION_HASH, "")
 
 
 def new_pod(stateful_set: StatefulSet, ordinal: int, revision: str) -> Pod:
-    """The pod of a number, as the set's template says."""
-    pod = pod_of(stateful_set.spec.template, STATEFUL_SETS, stateful_set)
+    """Return a new pod with this ordinal, from the set's template."""
+    pod = pod_from_template(stateful_set.spec.template, STATEFUL_SETS, stateful_set)
     pod.metadata.name = f"{stateful_set.metadata.name}-{ordinal}"
     put_identity(stateful_set, pod)
     pod.metadata.labels[REVISION_HASH] = revision
@@ -65,24 +65,24 @@ def new_pod(stateful_set: StatefulSet, ordinal: int, revision: str) -> Pod:
 
 
 def has_identity(pod: Pod) -> bool:
-    """Whether a pod's labels say its name."""
+    """Return True if a pod has the label with its name."""
     return pod.metadata.labels.get(_POD_NAME) == pod.metadata.name
 
 
 def put_identity(stateful_set: StatefulSet, pod: Pod) -> None:
-    """Has a pod's labels say its name and number."""
+    """Set the labels with a pod's name and ordinal."""
     own = {_POD_NAME: pod.metadata.name, _POD_INDEX: str(ordinal_of(pod))}
     pod.metadata.namespace = stateful_set.metadata.namespace
     pod.metadata.labels = {**pod.metadata.labels, **own}
 
 
 def claim_name(stateful_set: StatefulSet, template: PersistentVolumeClaim, ordinal: int) -> str:
-    """The name of the claim of a template for a number."""
+    """Return the name of the claim of a template and an ordinal."""
     return f"{template.metadata.name}-{stateful_set.metadata.name}-{ordinal}"
 
 
 def claims_of(stateful_set: StatefulSet, ordinal: int) -> dict[str, PersistentVolumeClaim]:
-    """The claims of a number, by the names of their templates."""
+    """Return the claims of an ordinal, by the names of their templates."""
     selector = stateful_set.spec.selector
     found = {}
     for template in stateful_set.spec.volume_claim_templates:
@@ -96,7 +96,7 @@ def claims_of(stateful_set: StatefulSet, ordinal: int) -> dict[str, PersistentVo
 
 
 def has_storage(stateful_set: StatefulSet, pod: Pod) -> bool:
-    """Whether a pod uses the claims of its number."""
+    """Return True if a pod uses the claims of its ordinal."""
     used = {
         volume.name: volume.persistent_volume_claim.claim_name
         for volume in pod.spec.volumes
@@ -110,7 +110,7 @@ def has_storage(stateful_set: StatefulSet, pod: Pod) -> bool:
 
 
 def put_storage(stateful_set: StatefulSet, pod: Pod) -> None:
-    """Has a pod use the claims of its number, in the place of volumes of their names."""
+    """Set the volumes of a pod that use the claims of its ordinal; they replace volumes of the same names."""
     ordinal, templates = ordinal_of(pod), stateful_set.spec.volume_claim_templates
     own = []
     for each in templates:

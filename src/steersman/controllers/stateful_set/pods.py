@@ -1,4 +1,4 @@
-"""Makes, changes and deletes pods of StatefulSets and their claims, and tells of it (stateful_pod_control.go)."""
+"""Writes of StatefulSets' pods and claims, with events about them (stateful_pod_control.go)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _TRIES = 4
 
 
 class StatefulPods:
-    """The pods of all StatefulSets."""
+    """Creates, updates and deletes the pods of all StatefulSets, and their claims."""
 
     def __init__(self, client: Client, recorder: Recorder, known: Informer[PersistentVolumeClaim]) -> None:
         self._client = client
@@ -37,18 +37,18 @@ class StatefulPods:
         self.expected: Expectations[Key] = Expectations()
 
     async def create(self, stateful_set: StatefulSet, pod: Pod) -> None:
-        """Makes a pod, its claims before it. Raises StatusError, Unreachable, TryLater."""
+        """Create a pod after its claims. Raises StatusError, Unreachable, TryLater."""
         try:
             await self.create_claims(stateful_set, pod)
         except (StatusError, TryLater) as error:
             self._tell("Create", stateful_set, pod, error)
             raise
         key = key_of(stateful_set)
-        self.expected.raise_by(key, creations=1)
+        self.expected.add(key, creations=1)
         try:
             made = await self._client.create(PODS, pod)
         except StatusError as error:
-            self.expected.created(key)
+            self.expected.observe_creation(key)
             if not is_already_exists(error):
                 self._tell("Create", stateful_set, pod, error)
             raise
@@ -56,20 +56,20 @@ class StatefulPods:
         self._tell("Create", stateful_set, pod)
 
     async def delete(self, stateful_set: StatefulSet, pod: Pod) -> None:
-        """Deletes a pod. Raises StatusError, Unreachable."""
+        """Delete a pod. Raises StatusError, Unreachable."""
         key, uid = key_of(stateful_set), pod.metadata.uid
-        self.expected.raise_by(key, deletions=(uid,))
+        self.expected.add(key, deletions=(uid,))
         try:
             await self._client.delete(PODS, pod.metadata.name, pod.metadata.namespace)
         except StatusError as error:
-            self.expected.deleted(key, uid)
+            self.expected.observe_deletion(key, uid)
             if not is_not_found(error):
                 self._tell("Delete", stateful_set, pod, error)
                 raise
         self._tell("Delete", stateful_set, pod)
 
     async def put_right(self, stateful_set: StatefulSet, pod: Pod) -> None:
-        """Gives a pod its name, number and storage, and its claims their owners, where any of it is not so."""
+        """Restore the labels and volumes of a pod, and the owners of its claims, if any of them is wrong."""
         if has_identity(pod) and has_storage(stateful_set, pod) and self.owners_are_right(stateful_set, pod):
             return
         for attempt in range(_TRIES):
@@ -91,16 +91,16 @@ class StatefulPods:
                 return
 
     def owners_are_right(self, stateful_set: StatefulSet, pod: Pod) -> bool:
-        """Whether the claims of a pod go when the policy says."""
+        """Return True if the claims of a pod have the owners that the policy requires."""
         return all(claims.is_owner_up_to_date(each, stateful_set, pod) for each in self._known(stateful_set, pod))
 
     async def put_owners(self, stateful_set: StatefulSet, pod: Pod) -> None:
-        """Has the claims of a pod owned by whom the policy says, where they are not."""
+        """Set the owners of a pod's claims that the policy requires, if they are wrong."""
         if not self.owners_are_right(stateful_set, pod):
             await self._put_owners(stateful_set, pod)
 
     def has_stale_claims(self, stateful_set: StatefulSet, pod: Pod) -> bool:
-        """Whether claims are still to go with a pod of that name that was there before."""
+        """Return True if claims of the pod are still to be deleted with a former pod of that name."""
         if not claims.policy_of(stateful_set)[1]:
             return False
         return any(claims.is_stale(each, PODS, pod) for each in self._known(stateful_set, pod))
@@ -124,12 +124,12 @@ class StatefulPods:
                 await self._client.update(PERSISTENT_VOLUME_CLAIMS, changed)
 
     async def create_missing(self, stateful_set: StatefulSet, pod: Pod) -> None:
-        """Makes the claims that a pod which cannot run yet lacks."""
+        """Create the missing claims of a pending pod, and set the owners of all its claims."""
         await self.create_claims(stateful_set, pod)
         await self.put_owners(stateful_set, pod)
 
     async def create_claims(self, stateful_set: StatefulSet, pod: Pod) -> None:
-        """Makes the claims of a pod that are not there. Raises TryLater when it has tried all."""
+        """Create the missing claims of a pod. Raises TryLater after all have been tried."""
         failed: list[str] = []
         for claim in claims_of(stateful_set, ordinal_of(pod)).values():
             name = claim.metadata.name
@@ -143,7 +143,7 @@ class StatefulPods:
             try:
                 await self._client.create(PERSISTENT_VOLUME_CLAIMS, claim)
             except StatusError as error:
-                if not is_already_exists(error):  # the informer is behind
+                if not is_already_exists(error):  # an existing claim is not in the informer yet
                     failed.append(f"failed to create PVC {name}: {error}")
                     text = f"Create Claim {name} for {where} failed error: {error}"
                     self._recorder.event(about, "Warning", "FailedCreate", text)

@@ -1,4 +1,4 @@
-"""One step of a StatefulSet towards what it asks for (stateful_set_control.go)."""
+"""One reconciliation step of a StatefulSet's pods (stateful_set_control.go)."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ from steersman.controllers.stateful_set.identity import (
 from steersman.controllers.stateful_set.pods import StatefulPods
 from steersman.controllers.workloads.pod_control import slow_start
 from steersman.machinery.built_in.pod_state import is_available, is_ready, is_terminal
-from steersman.work.yielding import Turn
+from steersman.work.yielding import TimeSlice
 
 _STOP: Final = True
-"""Whether the pods that follow have to wait."""
+"""Result of an action after which the other pods must wait."""
 
 
 class _Replicas(Sequence[Pod]):
-    """The pods of a range of numbers, in order.
+    """Pods of a range of ordinals, in order.
 
-    A pod that is to be made exists only while it is worked on: the field allows 2^31-1 of them.
+    A missing pod is created as an object only while it is processed, because a set may have 2^31-1 replicas.
     """
 
     def __init__(self, numbers: range, present: Mapping[int, Pod], make: Callable[[int], Pod]) -> None:
-        """`make` returns the pod of a number that none of those present has."""
+        """Create the sequence; `make` returns the new pod of an ordinal that is not in `present`."""
         self._numbers = numbers
         self._present = present
         self._make = make
@@ -56,8 +56,7 @@ class _Replicas(Sequence[Pod]):
 
 
 class Update:
-    """A StatefulSet with its pods at a moment: those it has or is to have, in order, and those that are to go, the last
-    one first."""
+    """Snapshot of a StatefulSet and its pods: the replicas in order, and the condemned pods in reverse order."""
 
     def __init__(
         self, pods: StatefulPods, stateful_set: StatefulSet, found: Revisions, present: Sequence[Pod], now: int
@@ -70,7 +69,7 @@ class Update:
         of_number = {ordinal_of(pod): pod for pod in present}
         self._replicas = _Replicas(numbers, of_number, self._missing)
         self._kept = [pod for number, pod in of_number.items() if number in numbers]
-        """Replicas that are there."""
+        """Existing pods that are replicas."""
         self._condemned = sorted(
             (pod for number, pod in of_number.items() if number >= 0 and number not in numbers),
             key=ordinal_of,
@@ -79,7 +78,9 @@ class Update:
         self.status = self._status(present)
 
     def _missing(self, number: int) -> Pod:
-        """A pod that is to be made: below the partition, or before all have been updated, of the present revision."""
+        """Return a new pod: of the current revision below the partition or during an update, else of the update
+        revision.
+        """
         found, strategy = self._found, self._set.spec.update_strategy
         start = ordinals(self._set).start
         if strategy.rolling_update is None:
@@ -119,8 +120,10 @@ class Update:
         return self._set.spec.pod_management_policy != "Parallel"
 
     async def run(self) -> None:
-        """Makes, puts right and deletes what can be now. Raises StatusError, Unreachable, TryLater; `status` says in
-        any case what is there."""
+        """Create, restore and delete the pods that can be processed now. Raises StatusError, Unreachable, TryLater.
+
+        `status` is up to date in any case.
+        """
         if self._set.metadata.deletion_timestamp:
             return
         try:
@@ -137,17 +140,20 @@ class Update:
             await self._replace_old()
 
     async def _for_all(self, pods: Sequence[Pod], act: Callable[[Pod], Awaitable[bool]]) -> bool:
-        """Acts on pods, one after the other until one says to stop, or on all; whether to stop."""
+        """Call `act` for pods, one at a time until a call returns _STOP, or for all with the policy Parallel.
+
+        Return True if a call returned _STOP.
+        """
         if not self._one_by_one:
             _, error = await slow_start(len(pods), lambda number: act(pods[number]))
             if error is not None:
                 raise error
             return False
-        turn = Turn()
+        time_slice = TimeSlice()
         for pod in pods:
             if await act(pod) is _STOP:
                 return _STOP
-            await turn.give()
+            await time_slice.pause_if_over()
         return False
 
     def _first_unavailable(self) -> Pod | None:
@@ -155,7 +161,7 @@ class Update:
         return next(filter(self._is_unavailable, everything), None)
 
     async def _replica(self, pod: Pod) -> bool:
-        """Makes a pod or puts it right; whether those after it have to wait."""
+        """Create or restore a replica. Return _STOP if the pods after it must wait."""
         stateful_set = self._set
         if is_terminal(pod):
             if not pod.metadata.deletion_timestamp:
@@ -184,7 +190,7 @@ class Update:
         return False
 
     async def _condemn(self, pod: Pod, waited_for: Pod | None) -> bool:
-        """Deletes a pod that is too much, once those that are to stay serve."""
+        """Delete a condemned pod, once the pods before it are available. Return _STOP if the other pods must wait."""
         if pod.metadata.deletion_timestamp:
             return self._one_by_one
         serves = pod.status.phase == "Running" and self._is_available(pod)
@@ -194,10 +200,10 @@ class Update:
         return _STOP
 
     async def _replace_old(self) -> None:
-        """Deletes the last pod that is not of the newest revision, if all after it serve."""
+        """Delete the last pod that is not of the update revision, if all pods after it are available."""
         rolling = self._set.spec.update_strategy.rolling_update
         partition = (rolling.partition or 0) if rolling else 0
-        turn = Turn()
+        time_slice = TimeSlice()
         for at in reversed(range(partition, len(self._replicas))):
             pod = self._replicas[at]
             if revision_of(pod) != self._found.update.metadata.name and not pod.metadata.deletion_timestamp:
@@ -206,11 +212,11 @@ class Update:
                 return
             if self._is_unavailable(pod):
                 return
-            await turn.give()
+            await time_slice.pause_if_over()
 
 
 def complete(stateful_set: StatefulSet, status: StatefulSetStatus) -> None:
-    """Once all pods are of the newest revision and ready, it is the present one."""
+    """Make the update revision the current one, if all pods have it and are ready."""
     wanted = replicas_of(stateful_set)
     if stateful_set.spec.update_strategy.type == "RollingUpdate" and (
         status.updated_replicas == status.ready_replicas == status.replicas == wanted

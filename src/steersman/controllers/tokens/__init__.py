@@ -1,1 +1,1 @@
-"""Tokens in secrets: of service accounts, and those with which nodes join a cluster."""
+"""Tokens in secrets: of service accounts, and bootstrap tokens for joining a cluster."""

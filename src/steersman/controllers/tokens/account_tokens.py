@@ -1,4 +1,4 @@
-"""Puts tokens into secrets of service accounts, and deletes those of accounts that are gone.
+"""Controller of service account tokens in secrets: it fills secrets, and deletes those of deleted accounts.
 
 Follows pkg/controller/serviceaccount/tokens_controller.go.
 """
@@ -10,9 +10,9 @@ from typing import Any, Final, NamedTuple
 from steersman.api.core.v1 import Secret, ServiceAccount
 from steersman.api.meta.v1 import DeleteOptions, Preconditions
 from steersman.client.errors import ignoring, is_conflict, is_not_found
-from steersman.client.informer import either
+from steersman.client.informer import new_or_old
 from steersman.client.resources import SECRETS, SERVICE_ACCOUNTS
-from steersman.controllers.controller import Controller, Settings, Surroundings
+from steersman.controllers.controller import Controller, ControllerDependencies, Settings
 from steersman.machinery.built_in.token_secrets import ACCOUNT_NAME, ACCOUNT_UID, ISSUER, SECRET_TYPE
 
 _CA: Final = "ca.crt"
@@ -22,7 +22,7 @@ _BY_ACCOUNT: Final = "account of a token"
 
 
 class AccountKey(NamedTuple):
-    """A service account that may be gone."""
+    """Key of a service account that may have been deleted."""
 
     namespace: str
     name: str
@@ -30,7 +30,7 @@ class AccountKey(NamedTuple):
 
 
 class SecretKey(NamedTuple):
-    """A secret and the account it says it is of; the account's uid is "" where it does not say."""
+    """Key of a secret and the account in its annotations; `account_uid` is "" if the annotation is missing."""
 
     namespace: str
     name: str
@@ -40,18 +40,18 @@ class SecretKey(NamedTuple):
 
 
 class ServiceAccountTokenController(Controller[AccountKey | SecretKey]):
-    """A key is a secret of a token, or an account whose secrets may have to go."""
+    """Keeps service account tokens. A key is a token secret, or an account whose secrets may have to be deleted."""
 
     name = "serviceaccount-token-controller"
     account = ""
 
-    def __init__(self, given: Surroundings) -> None:
-        super().__init__(given)
-        assert given.settings.sign_token is not None
-        self._sign = given.settings.sign_token
-        self._root_ca = given.settings.root_ca.encode()
-        self._accounts = self.informers.of(SERVICE_ACCOUNTS)
-        self._secrets = self.informers.of(SECRETS, field_selector=f"type={SECRET_TYPE}")
+    def __init__(self, dependencies: ControllerDependencies) -> None:
+        super().__init__(dependencies)
+        assert dependencies.settings.sign_token is not None
+        self._sign = dependencies.settings.sign_token
+        self._root_ca = dependencies.settings.root_ca.encode()
+        self._accounts = self.informers.for_resource(SERVICE_ACCOUNTS)
+        self._secrets = self.informers.for_resource(SECRETS, field_selector=f"type={SECRET_TYPE}")
         self._secrets.add_index(_BY_ACCOUNT, lambda secret: [secret.metadata.annotations.get(ACCOUNT_NAME, "")])
         self._accounts.on_change(self._account_changed)
         self._secrets.on_change(self._secret_changed)
@@ -66,7 +66,7 @@ class ServiceAccountTokenController(Controller[AccountKey | SecretKey]):
             self.queue.add(AccountKey(metadata.namespace, metadata.name, metadata.uid))
 
     def _secret_changed(self, old: Secret | None, new: Secret | None) -> None:
-        secret = either(old, new)
+        secret = new_or_old(old, new)
         metadata = secret.metadata
         name, uid = metadata.annotations.get(ACCOUNT_NAME, ""), metadata.annotations.get(ACCOUNT_UID, "")
         if name:
@@ -74,7 +74,7 @@ class ServiceAccountTokenController(Controller[AccountKey | SecretKey]):
 
     async def sync(self, key: AccountKey | SecretKey) -> None:
         if isinstance(key, AccountKey):
-            await self._see_to_account(key)
+            await self._delete_tokens_of(key)
             return
         secret = self._secrets.get(key.namespace, key.name)
         if secret is None or secret.metadata.uid != key.uid:
@@ -94,8 +94,8 @@ class ServiceAccountTokenController(Controller[AccountKey | SecretKey]):
         found = await self.client.find(SERVICE_ACCOUNTS, key.account, key.namespace)
         return found if found is not None and key.account_uid in ("", found.metadata.uid) else None
 
-    async def _see_to_account(self, key: AccountKey) -> None:
-        """Deletes the tokens of an account that is gone."""
+    async def _delete_tokens_of(self, key: AccountKey) -> None:
+        """Delete the token secrets of a deleted account."""
         found = self._accounts.get(key.namespace, key.name)
         if found is not None and found.metadata.uid == key.uid:
             return
@@ -111,13 +111,13 @@ class ServiceAccountTokenController(Controller[AccountKey | SecretKey]):
             await self.client.delete(SECRETS, metadata.name, metadata.namespace, options)
 
     def _missing(self, secret: Secret) -> tuple[bool, bool, bool]:
-        """Whether a secret lacks the certificate authority, the namespace, the token."""
+        """Return True for each missing part of a secret: the CA certificate, the namespace, the token."""
         data = secret.data
         lacks_ca = bool(self._root_ca) and data.get(_CA) != self._root_ca
         return lacks_ca, not data.get(_NAMESPACE), not data.get(_TOKEN)
 
     async def _fill(self, known: Secret, account: ServiceAccount) -> None:
-        """Puts into a secret what it lacks, unless it has changed since: that is told of."""
+        """Add the missing parts to a secret, unless it has changed since: the change queues it again."""
         with ignoring(is_not_found, is_conflict):
             secret = await self.client.get(SECRETS, known.metadata.name, known.metadata.namespace)
             if secret.metadata.resource_version != known.metadata.resource_version:
@@ -134,7 +134,7 @@ class ServiceAccountTokenController(Controller[AccountKey | SecretKey]):
             await self.client.update(SECRETS, secret)
 
     async def _remove_reference(self, key: SecretKey) -> None:
-        """Takes a secret that is gone out of its account. Raises StatusError (Conflict) to be called again."""
+        """Remove the reference to a deleted secret from its account. Raises StatusError Conflict to be retried."""
         if self._known_account(key) is None:
             return
         account = await self._live_account(key)
@@ -148,7 +148,7 @@ class ServiceAccountTokenController(Controller[AccountKey | SecretKey]):
 
 
 def legacy_claims(account: ServiceAccount, secret: Secret) -> dict[str, Any]:
-    """What a token in a secret claims; it has no end."""
+    """Return the claims of a token in a secret; such a token does not expire."""
     namespace = account.metadata.namespace
     return {
         "iss": ISSUER,

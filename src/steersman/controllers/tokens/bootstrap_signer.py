@@ -1,5 +1,8 @@
-"""Signs what the ConfigMap `cluster-info` tells those who join, by each bootstrap token: they know by theirs that it is
-true (pkg/controller/bootstrap/bootstrapsigner.go)."""
+"""Controller that signs the ConfigMap `cluster-info` with each bootstrap token
+(pkg/controller/bootstrap/bootstrapsigner.go).
+
+A joining node verifies the ConfigMap by the signature of its own token.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ from typing import Any, Final
 from steersman.api.core.v1 import ConfigMap
 from steersman.client.errors import ignoring, is_conflict, is_not_found
 from steersman.client.resources import CONFIG_MAPS, SECRETS
-from steersman.controllers.controller import Controller, Surroundings
+from steersman.controllers.controller import Controller, ControllerDependencies
 from steersman.controllers.tokens.bootstrap_tokens import NAMESPACE, signing_token
 from steersman.machinery.built_in.bootstrap_tokens import SECRET_TYPE
 from steersman.machinery.codec.serializer import deep_copy, encode
@@ -24,17 +27,17 @@ _PREFIX: Final = "jws-kubeconfig-"
 
 
 class BootstrapSigner(Controller[str]):
-    """There is one key: the ConfigMap."""
+    """Signs the ConfigMap, for which there is a single key."""
 
     name = "bootstrap-signer-controller"
     account = "bootstrap-signer"
     on_by_default = False
     workers = 1
 
-    def __init__(self, given: Surroundings) -> None:
-        super().__init__(given)
-        self._secrets = self.informers.of(SECRETS, field_selector=f"type={SECRET_TYPE}")
-        self._infos = self.informers.of(CONFIG_MAPS, field_selector=f"metadata.name={CLUSTER_INFO}")
+    def __init__(self, dependencies: ControllerDependencies) -> None:
+        super().__init__(dependencies)
+        self._secrets = self.informers.for_resource(SECRETS, field_selector=f"type={SECRET_TYPE}")
+        self._infos = self.informers.for_resource(CONFIG_MAPS, field_selector=f"metadata.name={CLUSTER_INFO}")
         self._secrets.on_change(self._changed)
         self._infos.on_change(self._changed)
 
@@ -52,12 +55,12 @@ class BootstrapSigner(Controller[str]):
             await self.client.update(CONFIG_MAPS, changed)
 
     def _signed(self, info: ConfigMap) -> dict[str, str] | None:
-        """What the ConfigMap is to hold; None if it tells nothing."""
+        """Return the ConfigMap's data with current signatures; None if it has no kubeconfig."""
         content = info.data.get(_KUBECONFIG)
         if content is None:
             return None
         data = {name: text for name, text in info.data.items() if not name.startswith(_PREFIX)}
-        now = times.moment()
+        now = times.unix_now()
         for secret in self._secrets.list(NAMESPACE):
             token = signing_token(secret, now)
             if token is not None:
@@ -66,7 +69,7 @@ class BootstrapSigner(Controller[str]):
 
 
 def detached_signature(content: str, token_id: str, token: str) -> str:
-    """A JWS without its content (RFC 7515, appendix F), by HMAC with SHA-256 and a token as the key."""
+    """Return a JWS without its content (RFC 7515, appendix F), signed by HMAC-SHA-256 with the token as key."""
     header = _base64url(encode({"alg": "HS256", "kid": token_id}))
     signed = f"{header}.{_base64url(content.encode())}"
     key = token.encode("utf-8", "surrogateescape")

@@ -1,7 +1,7 @@
-"""Takes back tokens that were made for accounts without being asked for, and that nobody has used for long.
+"""Controller that removes automatically created service account tokens after a long time without use.
 
-Follows pkg/controller/serviceaccount/legacy_serviceaccount_token_cleaner.go. Kubernetes before 1.24 made such a token
-for each account.
+Follows pkg/controller/serviceaccount/legacy_serviceaccount_token_cleaner.go. Kubernetes before 1.24 created such a
+token for each account.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from steersman.api.core.v1 import Secret
 from steersman.api.meta.v1 import DeleteOptions, Preconditions
 from steersman.client.errors import ignoring, is_conflict, is_not_found
 from steersman.client.resources import CONFIG_MAPS, PODS, SECRETS, SERVICE_ACCOUNTS
-from steersman.controllers.controller import Controller, Surroundings
+from steersman.controllers.controller import Controller, ControllerDependencies
 from steersman.machinery.built_in.pod_secrets import secret_names
 from steersman.machinery.built_in.token_secrets import (
     ACCOUNT_NAME,
@@ -26,42 +26,42 @@ from steersman.machinery.values import times
 from steersman.work.work_queue import TryLater
 
 TRACKING: Final = "kube-apiserver-legacy-service-account-token-tracking"
-"""The ConfigMap of kube-system that says since when the use of tokens is recorded."""
+"""ConfigMap of kube-system with the date since which the use of tokens is recorded."""
 INTERVAL: Final = 86400.0
-"""Seconds between two looks."""
+"""Seconds between two clean-ups."""
 _SINCE: Final = "since"
 
 
 class LegacyTokenCleaner(Controller[str]):
-    """There is one key: all tokens."""
+    """Cleans up all tokens, for which there is a single key."""
 
     name = "legacy-serviceaccount-token-cleaner-controller"
     account = "legacy-service-account-token-cleaner"
     workers = 1
 
-    def __init__(self, given: Surroundings) -> None:
-        super().__init__(given)
-        self._period = given.settings.legacy_token_clean_up_period
-        self._accounts = self.informers.of(SERVICE_ACCOUNTS)
-        self._secrets = self.informers.of(SECRETS, field_selector=f"type={SECRET_TYPE}")
-        self._pods = self.informers.of(PODS)
+    def __init__(self, dependencies: ControllerDependencies) -> None:
+        super().__init__(dependencies)
+        self._period = dependencies.settings.legacy_token_clean_up_period
+        self._accounts = self.informers.for_resource(SERVICE_ACCOUNTS)
+        self._secrets = self.informers.for_resource(SECRETS, field_selector=f"type={SECRET_TYPE}")
+        self._pods = self.informers.for_resource(PODS)
         self.queue.add("")
 
     async def sync(self, key: str) -> None:
-        now = times.moment()
+        now = times.unix_now()
         if now >= await self._tracked_since() + self._period:
             mounted: dict[str, frozenset[str]] = {}
             for secret in self._secrets:
-                if self._is_unused(secret, now) and self._was_not_asked_for(secret):
+                if self._is_unused(secret, now) and self._is_auto_generated(secret):
                     namespace = secret.metadata.namespace
                     if namespace not in mounted:
                         mounted[namespace] = self._mounted(namespace)
                     if secret.metadata.name not in mounted[namespace]:
-                        await self._take_back(secret, now)
+                        await self._invalidate_or_delete(secret, now)
         self.queue.add_after(key, INTERVAL)
 
     async def _tracked_since(self) -> float:
-        """The end of the day at which the use of tokens began to be recorded, in seconds since 1970."""
+        """Return the end of the first day on which the use of tokens was recorded, in seconds since 1970."""
         since = (await self.client.get(CONFIG_MAPS, TRACKING, "kube-system")).data.get(_SINCE, "")
         if not times.is_date(since):
             raise TryLater(f"{TRACKING} does not say since when tokens are tracked")
@@ -75,8 +75,8 @@ class LegacyTokenCleaner(Controller[str]):
         used = metadata.labels.get(LAST_USED)
         return used is None or (times.is_date(used) and used < times.day(now - self._period))
 
-    def _was_not_asked_for(self, secret: Secret) -> bool:
-        """Whether its account refers to it: nobody but the old controller has written that."""
+    def _is_auto_generated(self, secret: Secret) -> bool:
+        """Return True if the account lists the secret: only the old controller wrote such references."""
         annotations = secret.metadata.annotations
         account = self._accounts.get(secret.metadata.namespace, annotations.get(ACCOUNT_NAME, ""))
         if account is None or annotations.get(ACCOUNT_UID, "") not in ("", account.metadata.uid):
@@ -86,8 +86,8 @@ class LegacyTokenCleaner(Controller[str]):
     def _mounted(self, namespace: str) -> frozenset[str]:
         return frozenset(name for pod in self._pods.list(namespace) for name in secret_names(pod.spec))
 
-    async def _take_back(self, secret: Secret, now: float) -> None:
-        """Says that a token is invalid, or deletes it if that was said long enough ago."""
+    async def _invalidate_or_delete(self, secret: Secret, now: float) -> None:
+        """Label a token as invalid, or delete it if it has been labelled for long enough."""
         metadata = secret.metadata
         since = metadata.labels.get(INVALID_SINCE, "")
         with ignoring(is_conflict, is_not_found):

@@ -1,4 +1,4 @@
-"""Deletes bootstrap tokens whose time is over (pkg/controller/bootstrap/tokencleaner.go)."""
+"""Controller that deletes expired bootstrap tokens (pkg/controller/bootstrap/tokencleaner.go)."""
 
 from __future__ import annotations
 
@@ -7,23 +7,23 @@ from steersman.api.meta.v1 import DeleteOptions, Preconditions
 from steersman.client.errors import ignoring, is_conflict, is_not_found
 from steersman.client.informer import Key, key_of
 from steersman.client.resources import SECRETS
-from steersman.controllers.controller import Controller, Surroundings
+from steersman.controllers.controller import Controller, ControllerDependencies
 from steersman.controllers.tokens.bootstrap_tokens import NAMESPACE
 from steersman.machinery.built_in.bootstrap_tokens import SECRET_TYPE, seconds_left
 from steersman.machinery.values import times
 
 
 class TokenCleaner(Controller[Key]):
-    """A key is namespace and name of a secret."""
+    """Deletes expired bootstrap tokens. A key is the namespace and name of a secret."""
 
     name = "token-cleaner-controller"
     account = "token-cleaner"
     on_by_default = False
     workers = 1
 
-    def __init__(self, given: Surroundings) -> None:
-        super().__init__(given)
-        self._secrets = self.informers.of(SECRETS, field_selector=f"type={SECRET_TYPE}")
+    def __init__(self, dependencies: ControllerDependencies) -> None:
+        super().__init__(dependencies)
+        self._secrets = self.informers.for_resource(SECRETS, field_selector=f"type={SECRET_TYPE}")
         self._secrets.on_change(self._changed)
 
     def _changed(self, _: Secret | None, new: Secret | None) -> None:
@@ -32,7 +32,7 @@ class TokenCleaner(Controller[Key]):
 
     async def sync(self, key: Key) -> None:
         secret = self._secrets.get(*key)
-        left = None if secret is None else seconds_left(secret.data, times.moment())
+        left = None if secret is None else seconds_left(secret.data, times.unix_now())
         if secret is None or left is None:
             return
         if left > 0:

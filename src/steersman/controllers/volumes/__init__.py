@@ -1,1 +1,1 @@
-"""Volumes: bound to claims, made, attached, made larger, protected from going too early."""
+"""Controllers of volumes: binding to claims, provisioning, attachment, expansion, protection from early deletion."""

@@ -1,4 +1,4 @@
-"""Claims that are deleted stay until no pod uses them (pkg/controller/volume/pvcprotection)."""
+"""Controller that keeps deleted claims while pods use them (pkg/controller/volume/pvcprotection)."""
 
 from __future__ import annotations
 
@@ -8,9 +8,15 @@ from steersman.api.core.v1 import PersistentVolumeClaim, Pod
 from steersman.client.errors import ignoring, is_not_found
 from steersman.client.informer import key_of
 from steersman.client.resources import PERSISTENT_VOLUME_CLAIMS, PODS
-from steersman.controllers.controller import Controller, Surroundings
+from steersman.controllers.controller import Controller, ControllerDependencies
 from steersman.controllers.volumes.pods import add_claim_index, pods_of_claim
-from steersman.controllers.volumes.protection import concerns, lacks, may_go, with_finalizer, without_finalizer
+from steersman.controllers.volumes.protection import (
+    is_deletion_candidate,
+    needs_finalizer,
+    needs_processing,
+    with_finalizer,
+    without_finalizer,
+)
 from steersman.machinery.built_in.volumes import (
     CLAIM_PROTECTION,
     claim_name,
@@ -21,28 +27,31 @@ from steersman.machinery.built_in.volumes import (
 
 
 class ClaimProtection(Controller[str]):
-    """A key is a namespace: before claims go, its pods are asked for once for all of them."""
+    """Adds and removes the protection finalizer. A key is the name of a namespace.
+
+    Before finalizers are removed, the pods of the namespace are listed once for all its claims.
+    """
 
     name = "persistentvolumeclaim-protection-controller"
     account = "pvc-protection-controller"
 
-    def __init__(self, given: Surroundings) -> None:
-        super().__init__(given)
-        self._claims = self.informers.of(PERSISTENT_VOLUME_CLAIMS)
-        self._pods = self.informers.of(PODS)
+    def __init__(self, dependencies: ControllerDependencies) -> None:
+        super().__init__(dependencies)
+        self._claims = self.informers.for_resource(PERSISTENT_VOLUME_CLAIMS)
+        self._pods = self.informers.for_resource(PODS)
         add_claim_index(self._pods)
         self._waiting: dict[str, dict[str, None]] = {}
-        """Names of claims to be looked at, by namespace."""
+        """Names of the claims to process, by namespace."""
         self._claims.on_change(self._claim_changed)
         self._pods.on_change(self._pod_changed)
 
-    def _look_at(self, namespace: str, name: str) -> None:
+    def _enqueue(self, namespace: str, name: str) -> None:
         self._waiting.setdefault(namespace, {})[name] = None
         self.queue.add(namespace)
 
     def _claim_changed(self, _: PersistentVolumeClaim | None, new: PersistentVolumeClaim | None) -> None:
-        if new is not None and concerns(new, CLAIM_PROTECTION):
-            self._look_at(*key_of(new))
+        if new is not None and needs_processing(new, CLAIM_PROTECTION):
+            self._enqueue(*key_of(new))
 
     def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
         pod = new or old
@@ -50,8 +59,8 @@ class ClaimProtection(Controller[str]):
             return
         for name in claim_names(pod):
             claim = self._claims.get(pod.metadata.namespace, name)
-            if claim is not None and concerns(claim, CLAIM_PROTECTION):
-                self._look_at(pod.metadata.namespace, name)
+            if claim is not None and needs_processing(claim, CLAIM_PROTECTION):
+                self._enqueue(pod.metadata.namespace, name)
 
     async def sync(self, key: str) -> None:
         names = self._waiting.pop(key, {})
@@ -59,29 +68,31 @@ class ClaimProtection(Controller[str]):
         try:
             for name in list(names):
                 claim = self._claims.get(key, name)
-                if claim is not None and lacks(claim, CLAIM_PROTECTION):
+                if claim is not None and needs_finalizer(claim, CLAIM_PROTECTION):
                     await self.client.update(PERSISTENT_VOLUME_CLAIMS, with_finalizer(claim, CLAIM_PROTECTION))
                 elif claim is not None and self._seems_unused(claim):
                     if pods is None:
-                        pods = [pod async for pod in self.client.each(PODS, key)]
+                        pods = [pod async for pod in self.client.iterate(PODS, key)]
                     if not _is_used(claim, pods):
-                        await self._let_go(claim)
+                        await self._remove_finalizer(claim)
                 del names[name]
         finally:
-            if names:  # an error ended it
+            if names:  # after an error: keep the rest for the retry
                 self._waiting[key] = {**names, **self._waiting.get(key, {})}
 
     def _seems_unused(self, claim: PersistentVolumeClaim) -> bool:
-        """Whether a claim that is to go is used by no pod that is known."""
-        return may_go(claim, CLAIM_PROTECTION) and not _is_used(claim, pods_of_claim(self._pods, key_of(claim)))
+        """Return True if a deleted claim is used by no pod of the informer."""
+        return is_deletion_candidate(claim, CLAIM_PROTECTION) and not _is_used(
+            claim, pods_of_claim(self._pods, key_of(claim))
+        )
 
-    async def _let_go(self, claim: PersistentVolumeClaim) -> None:
+    async def _remove_finalizer(self, claim: PersistentVolumeClaim) -> None:
         with ignoring(is_not_found):
             await self.client.update(PERSISTENT_VOLUME_CLAIMS, without_finalizer(claim, CLAIM_PROTECTION))
 
 
 def _is_used(claim: PersistentVolumeClaim, pods: Iterable[Pod]) -> bool:
-    """Whether one of these pods has a node and uses a claim."""
+    """Return True if one of these pods has a node and uses the claim."""
     return any(pod.spec.node_name and _uses(pod, claim) for pod in pods)
 
 

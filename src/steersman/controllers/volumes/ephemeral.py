@@ -1,4 +1,4 @@
-"""Makes the claims of pods' ephemeral volumes (pkg/controller/volume/ephemeral)."""
+"""Controller that creates the claims of pods' ephemeral volumes (pkg/controller/volume/ephemeral)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from steersman.api.meta.v1 import ObjectMeta
 from steersman.client.events import reference
 from steersman.client.informer import Key, key_of
 from steersman.client.resources import PERSISTENT_VOLUME_CLAIMS, PODS
-from steersman.controllers.controller import Controller, Surroundings
+from steersman.controllers.controller import Controller, ControllerDependencies
 from steersman.controllers.volumes.pods import add_claim_index, pods_of_claim
 from steersman.controllers.workloads.controller_ref import new_controller_ref
 from steersman.machinery.built_in.volumes import claim_name, is_made_for
@@ -16,16 +16,16 @@ from steersman.work.work_queue import TryLater
 
 
 class EphemeralVolumes(Controller[Key]):
-    """A key is namespace and name of a pod."""
+    """Creates claims from pods' templates. A key is the namespace and name of a pod."""
 
     name = "ephemeral-volume-controller"
     account = "ephemeral-volume-controller"
     component = "ephemeral_volume"
 
-    def __init__(self, given: Surroundings) -> None:
-        super().__init__(given)
-        self._pods = self.informers.of(PODS)
-        self._claims = self.informers.of(PERSISTENT_VOLUME_CLAIMS)
+    def __init__(self, dependencies: ControllerDependencies) -> None:
+        super().__init__(dependencies)
+        self._pods = self.informers.for_resource(PODS)
+        self._claims = self.informers.for_resource(PERSISTENT_VOLUME_CLAIMS)
         add_claim_index(self._pods)
         self._pods.on_change(self._pod_changed)
         self._claims.on_change(self._claim_changed)
@@ -58,7 +58,7 @@ class EphemeralVolumes(Controller[Key]):
                 raise
 
     async def _provide(self, pod: Pod, volume: Volume) -> None:
-        """Makes a claim unless it is there. Raises TryLater."""
+        """Create the claim of an ephemeral volume unless it exists. Raises TryLater."""
         namespace, name = pod.metadata.namespace, claim_name(pod, volume)
         claim = self._claims.get(namespace, name)
         if claim is not None:

@@ -1,4 +1,4 @@
-"""Which pods use a claim."""
+"""Index of pods by the claims that they use."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ _BY_CLAIM: Final = "claim"
 
 
 def add_claim_index(pods: Informer[Pod]) -> None:
-    """Makes pods findable by the claims that they use."""
+    """Add an index of pods by the claims that they use."""
     pods.add_index(_BY_CLAIM, _claims)
 
 
 def pods_of_claim(pods: Informer[Pod], claim: Key) -> Sequence[Pod]:
-    """The pods that use a claim, or will once it is made for them."""
+    """Return the pods that use a claim, including pods for which the claim is still to be created."""
     return pods.indexed(_BY_CLAIM, "/".join(claim))
 
 

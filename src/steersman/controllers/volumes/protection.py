@@ -1,4 +1,4 @@
-"""Finalizers that keep an object for as long as it is used (pkg/controller/util protectionutil)."""
+"""Finalizers that keep an object while it is in use (pkg/controller/util protectionutil)."""
 
 from __future__ import annotations
 
@@ -12,28 +12,28 @@ from steersman.api.storage.v1 import VolumeAttributesClass
 T = TypeVar("T", PersistentVolume, PersistentVolumeClaim, VolumeAttributesClass)
 
 
-def may_go(obj: T, finalizer: str) -> bool:
-    """Whether an object is to be deleted, and the finalizer keeps it."""
+def is_deletion_candidate(obj: T, finalizer: str) -> bool:
+    """Return True if an object is being deleted and has the finalizer."""
     return bool(obj.metadata.deletion_timestamp) and finalizer in obj.metadata.finalizers
 
 
-def lacks(obj: T, finalizer: str) -> bool:
-    """Whether an object has to get the finalizer."""
+def needs_finalizer(obj: T, finalizer: str) -> bool:
+    """Return True if an object is not being deleted and lacks the finalizer."""
     return not obj.metadata.deletion_timestamp and finalizer not in obj.metadata.finalizers
 
 
-def concerns(obj: T, finalizer: str) -> bool:
-    """Whether something may have to be done."""
-    return may_go(obj, finalizer) or lacks(obj, finalizer)
+def needs_processing(obj: T, finalizer: str) -> bool:
+    """Return True if the finalizer may have to be added or removed."""
+    return is_deletion_candidate(obj, finalizer) or needs_finalizer(obj, finalizer)
 
 
 def with_finalizer(obj: T, finalizer: str) -> T:
-    """An object that is kept."""
+    """Return a copy of an object with the finalizer."""
     return _with_finalizers(obj, [*obj.metadata.finalizers, finalizer])
 
 
 def without_finalizer(obj: T, finalizer: str) -> T:
-    """An object that is not kept any more."""
+    """Return a copy of an object without the finalizer."""
     return _with_finalizers(obj, [each for each in obj.metadata.finalizers if each != finalizer])
 
 

@@ -1,1 +1,1 @@
-"""What controllers of pods share: references to owners, expectations, pods of templates, hashes, revisions."""
+"""Shared parts of workload controllers: owner references, expectations, pods from templates, hashes, revisions."""

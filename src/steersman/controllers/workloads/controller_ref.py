@@ -1,4 +1,6 @@
-"""Who controls an object: references, indexes by them, adoption and release (pkg/controller controller_ref_manager)."""
+"""Controller references: indexes by controller, adoption and release of objects (pkg/controller
+controller_ref_manager).
+"""
 
 from __future__ import annotations
 
@@ -9,10 +11,10 @@ from steersman.api.meta.v1 import ObjectMeta, OwnerReference
 from steersman.client.api_resource import APIResource, Object
 from steersman.client.client import STRATEGIC_MERGE_PATCH, Client
 from steersman.client.errors import is_not_found
-from steersman.client.informer import Informer, either
+from steersman.client.informer import Informer, new_or_old
 from steersman.machinery.errors.status import StatusError
 from steersman.work.work_queue import TryLater
-from steersman.work.yielding import unhurried
+from steersman.work.yielding import time_sliced
 
 O = TypeVar("O", bound=Object)  # noqa: E741
 
@@ -20,7 +22,7 @@ _CONTROLLER: Final = "controller"
 
 
 def controller_of(obj: Object) -> OwnerReference | None:
-    """The reference to who controls an object."""
+    """Return the owner reference of an object's controller, None if the object has no controller."""
     for each in obj.metadata.owner_references:
         if each.controller:
             return each
@@ -28,13 +30,13 @@ def controller_of(obj: Object) -> OwnerReference | None:
 
 
 def is_controlled_by(obj: Object, owner: Object) -> bool:
-    """Whether `owner` controls an object."""
+    """Return True if `owner` is the controller of an object."""
     found = controller_of(obj)
     return found is not None and found.uid == owner.metadata.uid
 
 
 def new_controller_ref(resource: APIResource[Any], owner: Object) -> OwnerReference:
-    """The reference by which `owner`, of that resource, controls what it makes."""
+    """Return an owner reference to `owner`, an object of `resource`, as controller."""
     return OwnerReference(
         api_version=resource.api_version,
         kind=resource.kind,
@@ -46,22 +48,22 @@ def new_controller_ref(resource: APIResource[Any], owner: Object) -> OwnerRefere
 
 
 def add_controller_index(informer: Informer[Any]) -> None:
-    """Makes objects findable by who controls them."""
+    """Add an index of objects by their controller, and of objects without a controller by namespace."""
     informer.add_index(_CONTROLLER, _controllers)
 
 
 def controlled_by(informer: Informer[O], uid: str) -> Sequence[O]:
-    """The objects of an informer that the owner of that uid controls."""
+    """Return the objects whose controller has this uid. The informer needs the index of `add_controller_index`."""
     return informer.indexed(_CONTROLLER, uid)
 
 
 def orphans(informer: Informer[O], namespace: str) -> Sequence[O]:
-    """The objects of a namespace that nobody controls."""
+    """Return the objects of a namespace without a controller. The informer needs the index of `add_controller_index`."""
     return informer.indexed(_CONTROLLER, _orphans_of(namespace))
 
 
 def resolve(informer: Informer[O], namespace: str, ref: OwnerReference | None) -> O | None:
-    """The object that a reference to a controller means, if it is one of the informer's kind."""
+    """Return the object that a controller reference names, None if its kind or uid is another one."""
     if ref is None or ref.kind != informer.resource.kind:
         return None
     found = informer.get(namespace, ref.name)
@@ -69,17 +71,17 @@ def resolve(informer: Informer[O], namespace: str, ref: OwnerReference | None) -
 
 
 def owners_of_change(owners: Informer[O], old: Object | None, new: Object | None) -> tuple[O | None, O | None]:
-    """Return who controlled a changed object before, if that was somebody else, and who controls it now."""
+    """Return the controller that a changed object has lost (None if it has not changed), and its controller now."""
     before, after = (None if each is None else controller_of(each) for each in (old, new))
-    namespace = either(old, new).metadata.namespace
+    namespace = new_or_old(old, new).metadata.namespace
     former = None if before == after else resolve(owners, namespace, before)
     return former, resolve(owners, namespace, after)
 
 
-def candidates(
+def possible_owners(
     owners: Informer[O], may_select: Callable[[O, Mapping[str, str]], bool], old: Object | None, new: Object
 ) -> Iterator[O]:
-    """Yield the owners that may adopt a changed object, if nobody controls it since the change, or its labels are new.
+    """Yield the owners that may adopt a changed object which has newly lost its controller or has new labels.
 
     Raises SelectorError.
     """
@@ -103,9 +105,10 @@ def _orphans_of(namespace: str) -> str:
 
 
 class Claims(Generic[O]):
-    """Takes control of the objects that `matches` selects and nobody controls, and leaves those it selects no more.
+    """Adopts objects without a controller that `matches` selects, and releases own objects it no longer selects.
 
-    An owner that is being deleted neither takes nor leaves. Adopted objects get `finalizers`, released ones lose them.
+    An owner that is being deleted neither adopts nor releases. Adopted objects get `finalizers`, released ones lose
+    them.
     """
 
     def __init__(
@@ -127,11 +130,14 @@ class Claims(Generic[O]):
         self._may_adopt = False
 
     async def claim(self, objects: Iterable[O]) -> list[O]:
-        """Those that `owner` controls now. Raises StatusError, Unreachable, TryLater when it has tried all."""
+        """Adopt and release objects, and return those that `owner` controls then.
+
+        Raises the first StatusError or TryLater after all objects have been tried; Unreachable at once.
+        """
         claimed: list[O] = []
         errors: list[StatusError | TryLater] = []
         uid, matches = self._owner.metadata.uid, self._matches
-        async for obj in unhurried(objects):
+        async for obj in time_sliced(objects):
             found = controller_of(obj)
             if found is not None and (found.uid != uid or matches(obj)):
                 if found.uid == uid:
@@ -148,7 +154,7 @@ class Claims(Generic[O]):
         return claimed
 
     async def _claim(self, obj: O, *, is_own: bool) -> bool:
-        """Adopts or releases an object; whether it is the owner's then."""
+        """Adopt or release an object. Return True if it is the owner's then."""
         owner = self._owner.metadata
         if is_own:
             if not owner.deletion_timestamp:
@@ -170,7 +176,7 @@ class Claims(Generic[O]):
         await self._patch(obj.metadata, metadata)
 
     async def _recheck(self, obj: O) -> None:
-        """Asks the server whether the owner is still the one that is known, and not being deleted."""
+        """Check at the server that the owner still exists and is not being deleted. Raises TryLater if not."""
         owner = self._owner.metadata
         name = f"can't adopt {self._resource.kind} {obj.metadata.namespace}/{obj.metadata.name} ({obj.metadata.uid})"
         try:
@@ -197,7 +203,7 @@ class Claims(Generic[O]):
         try:
             await self._patch(obj.metadata, metadata)
         except StatusError as error:
-            # Invalid: another object has the name, or the reference is gone already
+            # Invalid: another object has this name now, or the reference has been removed already.
             if not is_not_found(error) and error.reason != "Invalid":
                 raise
 

@@ -1,4 +1,4 @@
-"""Copies of owners of pods in which members can be set; their templates, which may be large, are shared."""
+"""Partial copies of workload objects, for changes. Pod templates may be large, so their content is shared."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from steersman.machinery.codec.serializer import deep_copy
 O = TypeVar("O")  # noqa: E741
 
 
-def changeable(obj: O) -> O:
-    """Return an object whose labels, annotations and status are its own, and whose spec may get other members.
+def mutable_copy(obj: O) -> O:
+    """Return a copy with its own labels, annotations and status, and a spec whose members may be replaced.
 
-    What the spec has is that of `obj`: it may be replaced, and not changed.
+    The values of the spec's members are shared with `obj`: replace them, do not change them.
     """
     owner: Any = obj
     changed: O = msgspec.structs.replace(
@@ -25,8 +25,8 @@ def changeable(obj: O) -> O:
     return changed
 
 
-def changeable_template(template: PodTemplateSpec) -> PodTemplateSpec:
-    """The same of a pod template."""
+def mutable_template_copy(template: PodTemplateSpec) -> PodTemplateSpec:
+    """Return a copy of a pod template with its own labels and annotations, and a spec whose members may be replaced."""
     return msgspec.structs.replace(
         template, metadata=_own(template.metadata), spec=msgspec.structs.replace(template.spec)
     )

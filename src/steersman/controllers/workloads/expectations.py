@@ -1,4 +1,7 @@
-"""What a controller has asked for and not seen yet in its informer (pkg/controller ControllerExpectations)."""
+"""Expectations: creations and deletions that a controller's informer has not shown yet (ControllerExpectations).
+
+Follows pkg/controller controller_utils.go.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ from msgspec import Struct, field
 K = TypeVar("K", bound=Hashable)
 
 TIMEOUT: Final = 300.0
-"""Seconds after which nothing is expected any more."""
+"""Seconds after which expectations expire."""
 
 
 class _Expected(Struct):
@@ -21,27 +24,27 @@ class _Expected(Struct):
 
 
 class Expectations(Generic[K]):
-    """For each key how many objects are to appear, and which ones (by uid or name) are to go.
+    """Number of expected creations, and uids or names of expected deletions, for each key.
 
-    An object goes when it is marked for deletion or is gone, whichever is seen first, and counts once.
+    An object counts as deleted when it is marked for deletion or is gone, whichever is seen first, and counts once.
     """
 
     def __init__(self) -> None:
         self._expected: dict[K, _Expected] = {}
 
-    def satisfied(self, key: K) -> bool:
-        """Whether all was seen, or too much time has passed."""
+    def are_satisfied(self, key: K) -> bool:
+        """Return True if all expected changes were observed, or the expectations have expired."""
         found = self._expected.get(key)
         if found is None or (found.creations <= 0 and not found.deletions):
             return True
         return asyncio.get_running_loop().time() - found.at > TIMEOUT
 
     def expect(self, key: K, *, creations: int = 0, deletions: Iterable[str] = ()) -> None:
-        """Forgets what was expected of a key, and expects this."""
+        """Replace the expectations of a key."""
         self._expected[key] = _Expected(asyncio.get_running_loop().time(), creations, set(deletions))
 
-    def raise_by(self, key: K, *, creations: int = 0, deletions: Iterable[str] = ()) -> None:
-        """Expects this besides what is expected already."""
+    def add(self, key: K, *, creations: int = 0, deletions: Iterable[str] = ()) -> None:
+        """Add to the expectations of a key."""
         found = self._expected.get(key)
         if found is None:
             self.expect(key, creations=creations, deletions=deletions)
@@ -49,18 +52,18 @@ class Expectations(Generic[K]):
             found.creations += creations
             found.deletions.update(deletions)
 
-    def created(self, key: K, count: int = 1) -> None:
-        """So many appeared, or will never do."""
+    def observe_creation(self, key: K, count: int = 1) -> None:
+        """Count creations that were observed, or that failed."""
         found = self._expected.get(key)
         if found is not None:
             found.creations -= count
 
-    def deleted(self, key: K, which: str) -> None:
-        """One is gone, or is not going to be."""
+    def observe_deletion(self, key: K, which: str) -> None:
+        """Count a deletion that was observed, or that failed; `which` is a uid or name."""
         found = self._expected.get(key)
         if found is not None:
             found.deletions.discard(which)
 
     def forget(self, key: K) -> None:
-        """Expects nothing."""
+        """Remove the expectations of a key."""
         self._expected.pop(key, None)

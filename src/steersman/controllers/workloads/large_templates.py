@@ -1,4 +1,4 @@
-"""Work on pod templates: beside the loop where they are large, as it walks every value of them."""
+"""Work on pod templates: it visits every value of a template, so it is offloaded for large ones."""
 
 from __future__ import annotations
 
@@ -14,6 +14,9 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-async def on_template(template: PodTemplateSpec, work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-    """Return what `work` makes of its arguments, of which `template` is the largest part. Raises what `work` raises."""
+async def offload_if_large(template: PodTemplateSpec, work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+    """Return the result of `work(*args, **kwargs)`, in a worker thread if `template`, its largest argument, is large.
+
+    Raises what `work` raises.
+    """
     return await offload_if(is_large(encode(template)), work, *args, **kwargs)

@@ -1,4 +1,4 @@
-"""What a controller has written and its informer has not seen yet (pkg/controller/util/consistency)."""
+"""Record of a controller's writes that its informer has not shown yet (pkg/controller/util/consistency)."""
 
 from __future__ import annotations
 
@@ -11,18 +11,20 @@ K = TypeVar("K", bound=Hashable)
 
 
 class OwnWrites(Generic[K]):
-    """For each key the version of its object that was written last."""
+    """The resourceVersion of the last write of each key's object."""
 
     def __init__(self) -> None:
         self._written: dict[K, tuple[str, int]] = {}
 
-    def wrote(self, key: K, obj: Object) -> None:
-        """The server answered a write with this object."""
+    def record(self, key: K, obj: Object) -> None:
+        """Record the object that the server returned for a write."""
         self._written[key] = obj.metadata.uid, int(obj.metadata.resource_version)
 
-    def is_behind(self, key: K, known: Object) -> bool:
-        """Whether `known` is older than what was written. A change to it will be told of, so it need not be waited
-        for."""
+    def is_stale(self, key: K, known: Object) -> bool:
+        """Return True if `known` is older than the last write of its key.
+
+        The informer will report the newer version, so that the caller need not retry.
+        """
         written = self._written.get(key)
         if written is None or written[0] != known.metadata.uid:
             return False
@@ -32,5 +34,5 @@ class OwnWrites(Generic[K]):
         return False
 
     def forget(self, key: K) -> None:
-        """The object is gone."""
+        """Remove the record of a deleted object."""
         self._written.pop(key, None)

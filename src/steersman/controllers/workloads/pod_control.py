@@ -1,4 +1,4 @@
-"""Makes pods of templates and deletes pods, and tells of it (pkg/controller RealPodControl, slowStartBatch)."""
+"""Creation and deletion of pods, with events about them (pkg/controller RealPodControl, slowStartBatch)."""
 
 from __future__ import annotations
 
@@ -18,16 +18,18 @@ from steersman.client.transport import Unreachable
 from steersman.controllers.workloads.controller_ref import new_controller_ref
 from steersman.machinery.errors.status import StatusError
 from steersman.work.work_queue import TryLater
-from steersman.work.yielding import Turn
+from steersman.work.yielding import TimeSlice
 
 _AT_ONCE: Final = 16
-"""How many requests are under way at the same time: the loop is shared with who answers them."""
+"""Most concurrent requests. The server may run on the same event loop and needs time to answer them."""
 _MAX_NAME: Final = 253
 _REFUSED: Final = (StatusError, Unreachable, TryLater)
 
 
-def pod_of(template: PodTemplateSpec, resource: APIResource[Any], owner: Object, generate_name: str = "") -> Pod:
-    """The pod that a template describes, controlled by `owner`. It shares its parts with the template."""
+def pod_from_template(
+    template: PodTemplateSpec, resource: APIResource[Any], owner: Object, generate_name: str = ""
+) -> Pod:
+    """Return the pod of a template, controlled by `owner`, an object of `resource`. It shares the template's spec."""
     metadata = template.metadata
     name = owner.metadata.name
     return Pod(
@@ -44,7 +46,7 @@ def pod_of(template: PodTemplateSpec, resource: APIResource[Any], owner: Object,
 
 
 class PodControl:
-    """Makes and deletes the pods of owners of one resource, on each of which an event tells of it."""
+    """Creates and deletes pods for owners of one resource, and records an event about the owner each time."""
 
     def __init__(self, client: Client, recorder: Recorder, resource: APIResource[Any]) -> None:
         self._client = client
@@ -52,44 +54,44 @@ class PodControl:
         self._resource = resource
 
     async def create(self, pod: Pod, owner: Object) -> Pod:
-        """Makes a pod. Raises StatusError, Unreachable; TryLater for one that has no labels."""
+        """Create a pod and return it. Raises StatusError, Unreachable; TryLater for a pod without labels."""
         if not pod.metadata.labels:
             raise TryLater("unable to create pods, no labels")
         try:
             made = await self._client.create(PODS, pod)
         except StatusError as error:
             if not is_namespace_terminating(error):
-                self.tell(owner, "Warning", "FailedCreate", f"Error creating: {error}")
+                self.record_event(owner, "Warning", "FailedCreate", f"Error creating: {error}")
             raise
-        self.tell(owner, "Normal", "SuccessfulCreate", f"Created pod: {made.metadata.name}")
+        self.record_event(owner, "Normal", "SuccessfulCreate", f"Created pod: {made.metadata.name}")
         return made
 
     async def delete(self, pod: Pod, owner: Object) -> None:
-        """Deletes a pod. Raises StatusError, Unreachable."""
+        """Delete a pod. Raises StatusError, Unreachable."""
         name = pod.metadata.name
         try:
             await self._client.delete(PODS, name, pod.metadata.namespace)
         except StatusError as error:
             if not is_not_found(error):
-                self.tell(owner, "Warning", "FailedDelete", f"Error deleting: {error}")
+                self.record_event(owner, "Warning", "FailedDelete", f"Error deleting: {error}")
             raise
-        self.tell(owner, "Normal", "SuccessfulDelete", f"Deleted pod: {name}")
+        self.record_event(owner, "Normal", "SuccessfulDelete", f"Deleted pod: {name}")
 
-    def tell(self, owner: Object, type_: str, reason: str, message: str) -> None:
-        """An event about an owner."""
+    def record_event(self, owner: Object, type_: str, reason: str, message: str) -> None:
+        """Record an event about an owner."""
         self._recorder.event(reference(self._resource, owner), type_, reason, message)
 
 
 async def slow_start(
     count: int, act: Callable[[int], Awaitable[object]], first: int = 1
 ) -> tuple[int, Exception | None]:
-    """Calls `act` with 0, 1, ... up to `count`, in batches that double as long as none fails.
+    """Call `act` with 0, 1, ... up to `count`, in batches that double in size until a call fails.
 
-    How many succeeded and the first error: what would all fail the same way is not tried over and over.
+    Return the number of successes and the first error. The slow start avoids many requests that all fail alike.
     """
     done, size, succeeded = 0, min(count, first), 0
     while size > 0:
-        errors = await _all_of((partial(act, index) for index in range(done, done + size)), size)
+        errors = await _run_all((partial(act, index) for index in range(done, done + size)), size)
         succeeded += size - len(errors)
         if errors:
             return succeeded, errors[0]
@@ -98,15 +100,15 @@ async def slow_start(
     return succeeded, None
 
 
-async def all_of(acts: Sequence[Callable[[], Awaitable[object]]]) -> list[Exception]:
-    """Does all of them, some at the same time, and says what was refused."""
-    return await _all_of(iter(acts), len(acts))
+async def run_all(acts: Sequence[Callable[[], Awaitable[object]]]) -> list[Exception]:
+    """Call all `acts`, up to 16 at the same time, and return their errors (StatusError, Unreachable, TryLater)."""
+    return await _run_all(iter(acts), len(acts))
 
 
-async def _all_of(left: Iterator[Callable[[], Awaitable[object]]], count: int) -> list[Exception]:
-    """Does what is left, `count` acts, which need not all be there at once."""
+async def _run_all(left: Iterator[Callable[[], Awaitable[object]]], count: int) -> list[Exception]:
+    """Call the `count` acts of an iterator, up to 16 at the same time, and return their errors."""
     errors: list[Exception] = []
-    turn = Turn()
+    time_slice = TimeSlice()
 
     async def work() -> None:
         for act in left:
@@ -114,7 +116,7 @@ async def _all_of(left: Iterator[Callable[[], Awaitable[object]]], count: int) -
                 await act()
             except _REFUSED as error:
                 errors.append(error)
-            await turn.give()  # many acts find that nothing is to be done, and have not waited for anything
+            await time_slice.pause_if_over()  # many acts have nothing to do and return without ever waiting
 
     async with asyncio.TaskGroup() as group:
         for _ in range(min(_AT_ONCE, count)):

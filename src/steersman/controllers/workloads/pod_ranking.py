@@ -1,4 +1,4 @@
-"""Which pods to delete first (pkg/controller ActivePodsWithRanks)."""
+"""Ranking of pods for deletion (pkg/controller ActivePodsWithRanks)."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ _INT32: Final = re.compile(r"-?(?:0|[1-9][0-9]{0,9})|\+?0", re.ASCII)
 
 
 def pods_to_delete(pods: Sequence[Pod], related: Iterable[Pod], count: int, now: int) -> list[Pod]:
-    """So many of `pods`, those that are missed least first.
+    """Return the `count` pods to delete first.
 
-    Unassigned before assigned, early phases before late ones, not ready before ready, cheap ones by their annotation,
-    those that share their node with most of `related`, ready for a short time before long (in powers of two), with
-    more restarts, young before old. `now` is in seconds since 1970.
+    In this order: unassigned before assigned, early phases before late ones, not ready before ready, low deletion cost
+    (an annotation) before high, nodes with many pods of `related` before others, ready for a short time before long (in
+    powers of two), more restarts before fewer, young before old. `now` is in seconds since 1970.
     """
     if count >= len(pods):
         return list(pods)
@@ -34,12 +34,12 @@ def pods_to_delete(pods: Sequence[Pod], related: Iterable[Pod], count: int, now:
     return [pod for _, pod in ranked[:count]]
 
 
-def by_loss(pods: Iterable[Pod]) -> list[Pod]:
-    """Pods in the order in which they are missed least, without looking at others (ActivePods)."""
-    return sorted(pods, key=_loss)
+def in_deletion_order(pods: Iterable[Pod]) -> list[Pod]:
+    """Return pods in the order of deletion without regard to related pods and deletion cost (ActivePods)."""
+    return sorted(pods, key=_deletion_key)
 
 
-def _loss(pod: Pod) -> tuple[Any, ...]:
+def _deletion_key(pod: Pod) -> tuple[Any, ...]:
     ready = is_ready(pod)
     restarts, sidecar_restarts = _restarts(pod)
     return (
@@ -66,12 +66,12 @@ def _rank(pod: Pod, on_node: int, now: int) -> tuple[Any, ...]:
         deletion_cost(pod),
         -on_node,
         _age_rank(_ready_time(pod), now) if ready else 0,
-        _Rest(pod, now, ready=ready),
+        _TieBreak(pod, now, ready=ready),
     )
 
 
 def deletion_cost(pod: Pod) -> int:
-    """What the annotation says, 0 if it says nothing that can be read."""
+    """Return the cost in the pod's annotation, 0 if there is none or it is not a 32-bit integer."""
     text = pod.metadata.annotations.get(DELETION_COST)
     if text is None or not _INT32.fullmatch(text):
         return 0
@@ -79,8 +79,8 @@ def deletion_cost(pod: Pod) -> int:
     return cost if -(2**31) <= cost < 2**31 else 0
 
 
-class _Rest:
-    """What decides between pods that are alike so far."""
+class _TieBreak:
+    """Last part of a pod's rank, which decides between pods that are equal otherwise."""
 
     __slots__ = ("_born", "_now", "_pod", "_ready_time", "_uid")
 
@@ -91,7 +91,7 @@ class _Rest:
         self._ready_time = _ready_time(pod) if ready else None
         self._born = pod.metadata.creation_timestamp
 
-    def __lt__(self, other: _Rest) -> bool:
+    def __lt__(self, other: _TieBreak) -> bool:
         if self._ready_time != other._ready_time:
             return self._uid < other._uid
         mine, others = _restarts(self._pod), _restarts(other._pod)
@@ -109,7 +109,7 @@ def _ready_time(pod: Pod) -> str | None:
 
 
 def _age_rank(since: str | None, now: int) -> float:
-    """The age's power of two, in nanoseconds; what has no time comes first of all."""
+    """Return the logarithm (base 2) of the age in nanoseconds, minus infinity without a time: it comes first."""
     if not since:
         return -math.inf
     seconds = now - times.unix(since)
@@ -117,7 +117,7 @@ def _age_rank(since: str | None, now: int) -> float:
 
 
 def _restarts(pod: Pod) -> tuple[int, int]:
-    """The most restarts of a container, and of a sidecar."""
+    """Return the most restarts of any container, and of any sidecar."""
     sidecars = {each.name for each in pod.spec.init_containers if is_sidecar(each)}
     return (
         max((each.restart_count for each in pod.status.container_statuses), default=0),

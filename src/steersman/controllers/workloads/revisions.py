@@ -1,4 +1,4 @@
-"""ControllerRevisions: the pod templates that a set has had (pkg/controller/history)."""
+"""ControllerRevisions: the history of a workload's pod templates (pkg/controller/history)."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from steersman.controllers.workloads.template_hash import safe_encode
 from steersman.machinery.codec.serializer import decode_plain, encode_sorted, from_plain, to_plain
 
 REVISION_HASH: Final = "controller-revision-hash"
-"""The label by which pods say of which revision they are."""
+"""Label of a pod with the hash of its revision."""
 
 
-def data_of(template: PodTemplateSpec) -> bytes:
-    """What a revision holds of a template: a strategic merge patch of the set."""
+def revision_data(template: PodTemplateSpec) -> bytes:
+    """Return the data of a template's revision: a strategic merge patch of the workload object."""
     return encode_sorted({"spec": {"template": {**to_plain(template), "$patch": "replace"}}})
 
 
 def new_revision(
     resource: APIResource[Any], owner: Any, name: str, labels: Mapping[str, str], data: bytes, number: int
 ) -> ControllerRevision:
-    """Return a revision of the pod template of `owner`; `labels` come besides those of the template."""
+    """Return a revision of the pod template of `owner`; `labels` are added to the template's labels."""
     metadata = ObjectMeta(
         name=name,
         namespace=owner.metadata.namespace,
@@ -38,39 +38,39 @@ def new_revision(
     return ControllerRevision(metadata=metadata, data=msgspec.Raw(data), revision=number)
 
 
-def template_of(revision: ControllerRevision) -> PodTemplateSpec:
-    """The template that a revision holds. Raises msgspec.ValidationError."""
-    template = dict(decode_plain(raw(revision))["spec"]["template"])
+def revision_template(revision: ControllerRevision) -> PodTemplateSpec:
+    """Return the pod template in a revision. Raises msgspec.ValidationError."""
+    template = dict(decode_plain(raw_data(revision))["spec"]["template"])
     template.pop("$patch", None)
     return from_plain(PodTemplateSpec, template)
 
 
-def raw(revision: ControllerRevision) -> bytes:
-    """The data of a revision."""
+def raw_data(revision: ControllerRevision) -> bytes:
+    """Return the data of a revision, empty if it has none."""
     return b"" if revision.data is None else bytes(revision.data)
 
 
-def holds(revision: ControllerRevision, data: bytes) -> bool:
-    """Whether a revision holds this."""
-    return raw(revision) == data or decode_plain(raw(revision) or b"null") == decode_plain(data)
+def has_data(revision: ControllerRevision, data: bytes) -> bool:
+    """Return True if a revision's data equals `data`, as bytes or as decoded JSON."""
+    return raw_data(revision) == data or decode_plain(raw_data(revision) or b"null") == decode_plain(data)
 
 
-def revisions_of(
+def equal_revisions(
     template: PodTemplateSpec, revisions: Sequence[ControllerRevision]
 ) -> tuple[bytes, list[ControllerRevision]]:
-    """Return the data of a template, and the revisions that hold it."""
-    data = data_of(template)
-    return data, [each for each in revisions if holds(each, data)]
+    """Return the data of a template, and the revisions with equal data."""
+    data = revision_data(template)
+    return data, [each for each in revisions if has_data(each, data)]
 
 
 def revision_hash(data: bytes, collision_count: int) -> str:
-    """The hash that names a revision (HashControllerRevision): 32-bit FNV-1."""
+    """Return the hash in the name of a revision (HashControllerRevision): 32-bit FNV-1."""
     value = 0x811C9DC5
     for each in data + str(collision_count).encode():
         value = value * 0x01000193 & 0xFFFFFFFF ^ each
     return safe_encode(str(value))
 
 
-def in_order(revision: ControllerRevision) -> tuple[int, str, str]:
-    """The key by which revisions are sorted, the oldest first."""
+def revision_sort_key(revision: ControllerRevision) -> tuple[int, str, str]:
+    """Return the sort key of a revision; the oldest sorts first."""
     return revision.revision, revision.metadata.creation_timestamp or "", revision.metadata.name

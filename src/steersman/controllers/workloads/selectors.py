@@ -1,4 +1,4 @@
-"""Selectors of objects, compiled: large ones beside the loop, and once."""
+"""Label selectors of workload objects: large ones are compiled in a worker thread, and cached."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from steersman.work.bounded_cache import BoundedCache
 from steersman.work.offloading import offload_if
 
 _LARGE: Final = 200
-"""Requirements whose check takes more than a millisecond."""
+"""Number of requirements from which a selector takes more than a millisecond to compile."""
 _MOST: Final = 100_000
-"""Requirements of large selectors that are remembered together: some 30 MiB."""
+"""Most requirements of all cached selectors together: about 30 MiB."""
 
-_remembered: BoundedCache[bytes, Selector] = BoundedCache(_MOST, room=_MOST)
+_remembered: BoundedCache[bytes, Selector] = BoundedCache(_MOST, max_bytes=_MOST)
 
 
 def _size(selector: LabelSelector) -> int:
-    """Requirements and values."""
+    """Return the number of requirements and values."""
     return len(selector.match_labels) + sum(1 + len(each.values) for each in selector.match_expressions)
 
 
-async def compiled(selector: LabelSelector | None) -> Selector:
-    """What a selector of an object stands for; none at all selects nothing. Raises SelectorError."""
+async def compile_selector(selector: LabelSelector | None) -> Selector:
+    """Return the compiled selector; None selects nothing. Raises SelectorError."""
     if selector is None or _size(selector) < _LARGE:
         return from_label_selector(selector)
     key = sha256(encode(selector)).digest()
@@ -38,15 +38,15 @@ async def compiled(selector: LabelSelector | None) -> Selector:
 
 
 def may_own(owner: Any, labels: Mapping[str, str]) -> bool:
-    """Return True if the selector of an owner's spec may select labels; see `may_select`."""
+    """Return True if the selector in the owner's spec may select labels, see `may_select`."""
     return may_select(owner.spec.selector, labels)
 
 
 def may_select(selector: LabelSelector | None, labels: Mapping[str, str]) -> bool:
-    """Return True if a selector that is not empty selects labels. Raises SelectorError.
+    """Return True if a selector is not empty and may select labels. Raises SelectorError.
 
-    Of a large one only the labels that it wants are compared: whoever is told that it may select looks again, with
-    what is `compiled`.
+    A large selector is compared by its `match_labels` only. The caller must check a True exactly later, with the
+    compiled selector.
     """
     if selector is None:
         return False

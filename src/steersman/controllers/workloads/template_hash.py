@@ -1,8 +1,8 @@
-"""The hash of a pod template that names what is made of it (pkg/controller ComputeHash).
+"""Hash of a pod template, for the names of the objects made from it (pkg/controller ComputeHash).
 
-The hash is FNV-1a over the text that go-spew prints of the Go struct, with types, unset fields and all (k8s.io/utils
-dump.ForHash): every field that a release adds to it changes all hashes. What is not in the JSON of an object is printed
-as a client that reads protobuf has it: empty lists and maps are nil.
+The hash is FNV-1a over the text that go-spew prints for the Go struct, including types and unset fields (k8s.io/utils
+dump.ForHash). So every field that a release adds changes all hashes. Empty lists and maps print as nil, as in a client
+that reads protobuf.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from steersman.api.core.v1 import PodTemplateSpec
 from steersman.machinery.values.quantity import BINARY_SI, nanos, parse
 
 _ALPHABET: Final = "bcdfghjklmnpqrstvwxz2456789"
-"""Characters of names that are made: no vowels, so that no words come of them."""
+"""Characters of generated names: no vowels, so that no words arise."""
 
 Printer = Callable[[Any], str]
-"""What Go prints of a value, without its type."""
+"""Function from a value to the text that go-spew prints for it, without its type."""
 
 
 def template_hash(template: PodTemplateSpec, collision_count: int | None = None) -> str:
-    """The hash of a template; with each collision that was met another one."""
+    """Return the hash of a template; each collision count gives another hash."""
     data = f"({_shown('core.v1.PodTemplateSpec')})" + _FOR_HASH.struct("core.v1", "PodTemplateSpec")(template)
     value = fnv32a(data.encode())
     if collision_count is not None:
@@ -30,8 +30,8 @@ def template_hash(template: PodTemplateSpec, collision_count: int | None = None)
     return safe_encode(str(value))
 
 
-def same_template(one: PodTemplateSpec, other: PodTemplateSpec) -> bool:
-    """Whether two templates say the same; quantities may be written in different ways (apiequality.Semantic)."""
+def is_same_template(one: PodTemplateSpec, other: PodTemplateSpec) -> bool:
+    """Return True if two templates are equal; quantities are compared by value (apiequality.Semantic)."""
     if one == other:
         return True
     show = _FOR_COMPARISON.struct("core.v1", "PodTemplateSpec")
@@ -39,32 +39,32 @@ def same_template(one: PodTemplateSpec, other: PodTemplateSpec) -> bool:
 
 
 def fnv32a(data: bytes, value: int = 0x811C9DC5) -> int:
-    """The 32-bit FNV-1a hash of bytes, after those of which `value` is the hash."""
+    """Return the 32-bit FNV-1a hash of bytes; `value` is the hash of the bytes before them."""
     for each in data:
         value = (value ^ each) * 0x01000193 & 0xFFFFFFFF
     return value
 
 
 def safe_encode(text: str) -> str:
-    """Text in characters from which no words come (apimachinery rand.SafeEncodeString)."""
+    """Return text with each character mapped to a safe alphabet (apimachinery rand.SafeEncodeString)."""
     return "".join(_ALPHABET[ord(each) % len(_ALPHABET)] for each in text)
 
 
 def _shown(name: str) -> str:
-    """A type as Go prints it: without the folder of its package."""
+    """Return a type's name as Go prints it, without the parent of its package."""
     *_, package, own = name.split(".")
     return f"{package}.{own}"
 
 
 class _Dump:
-    """How values of Go types are printed; those of `own` in a way of their own."""
+    """Printers of Go values, made from tables of types; `own` has special printers by type."""
 
     def __init__(self, own: dict[str, Printer]) -> None:
         self._own = own
         self._structs: dict[tuple[str, str], Printer] = {}
 
     def struct(self, module: str, name: str) -> Printer:
-        """Of a struct; members of embedded ones are those of the outer one's class."""
+        """Return the printer of a struct. Members of an embedded struct are attributes of the outer struct's class."""
         known = self._structs.get((module, name))
         if known is not None:
             return known
@@ -86,7 +86,7 @@ class _Dump:
         return printed
 
     def _type(self, module: str, name: str) -> tuple[str, Printer]:
-        """What Go calls a type, and how its values are printed."""
+        """Return the Go name of a type, and the printer of its values."""
         if name.startswith("[]"):
             type_, show = self._type(module, name[2:])
             return f"[]{type_}", _unless(_is_empty, lambda values: "[" + " ".join(map(show, values)) + "]")
@@ -133,7 +133,7 @@ def _boolean(value: bool) -> str:
 
 
 def _time(_: str | None) -> str:
-    """A template has no times that the server keeps."""
+    """Return a zero time: a template has no times that the server keeps."""
     return "{Time:(time.Time){wall:(uint64)0 ext:(int64)0 loc:(*time.Location)<nil>}}"
 
 
@@ -143,7 +143,10 @@ def _int_or_string(value: int | str) -> str:
 
 
 def _quantity(text: str) -> str:
-    """A resource.Quantity as ParseQuantity makes it of canonical text: a small number, or a big one beside a zero."""
+    """Return a resource.Quantity as ParseQuantity builds it from canonical text.
+
+    A value is a small number, or a big number beside a small zero.
+    """
     amount, scale, big, kept = 0, 0, "<nil>", "0"
     format_ = "DecimalSI"
     if text != "0":
@@ -157,7 +160,7 @@ def _quantity(text: str) -> str:
 
 
 def _parsed(text: str) -> tuple[int, int, str, str, bool]:
-    """Value, decimal exponent, format, the text where Go keeps it, and whether the value is a big number."""
+    """Return value, decimal exponent, format, the text that Go caches ("" if none), and True for a big number."""
     quantity = parse(text)
     digits = text.lstrip("+-")
     number = digits[: len(digits) - len(digits.lstrip("0123456789"))]
@@ -189,7 +192,7 @@ def _big(amount: int, exponent: int) -> str:
 
 
 def _fields(_: object) -> str:
-    """A template has no managed fields that the server keeps."""
+    """Return empty FieldsV1: a template has no managed fields that the server keeps."""
     return "{Raw:([]uint8)<nil>}"
 
 

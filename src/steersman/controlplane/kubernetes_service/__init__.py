@@ -1,1 +1,1 @@
-"""The Service `kubernetes` in `default`, and where it leads: to all servers on one store that run."""
+"""The Service `kubernetes` in `default`, which leads to all running servers on one store."""

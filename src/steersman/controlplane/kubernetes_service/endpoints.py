@@ -1,7 +1,6 @@
-"""What the Endpoints and the EndpointSlice `kubernetes` say, for given addresses of servers.
+"""Contents of the Endpoints and the EndpointSlice `kubernetes` for given addresses of servers.
 
-Follows pkg/controlplane/reconcilers. All servers are to listen on one port: what stands there is left, unless it is to
-be set.
+Follows pkg/controlplane/reconcilers. All servers should listen on one port: an existing port stays unless `sets_port`.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ Subsets = list[EndpointSubset]
 def leading_to(
     old: Sequence[EndpointSubset], addresses: Sequence[str], port: EndpointPort, *, sets_port: bool
 ) -> Subsets:
-    """The subsets that lead to these addresses and no others."""
+    """Return the subsets that lead to exactly these addresses."""
     if len(old) != 1:
         return _with_addresses(EndpointSubset(ports=[port]), addresses)
     [subset] = old
@@ -35,7 +34,9 @@ def leading_to(
 
 
 def counting(old: Sequence[EndpointSubset], own: str, count: int, port: EndpointPort, *, sets_port: bool) -> Subsets:
-    """The subsets that lead to `own` too, and to `count` addresses at most: those that follow it go."""
+    """Return the subsets that lead to `own` and to at most `count` addresses; the ones following `own` are dropped
+    first.
+    """
     if len(old) != 1:
         return _with_addresses(EndpointSubset(ports=[port]), [own])
     [subset] = old
@@ -51,21 +52,23 @@ def counting(old: Sequence[EndpointSubset], own: str, count: int, port: Endpoint
 
 
 def without(old: Sequence[EndpointSubset], own: str) -> Subsets:
-    """The subsets that do not lead to `own`."""
+    """Return the subsets without `own`."""
     if not old:
         return []
     return _with_addresses(old[0], [each.ip for each in old[0].addresses if each.ip != own])
 
 
 def _with_addresses(subset: EndpointSubset, addresses: Iterable[str]) -> Subsets:
-    """The subset with these addresses in order, none if there is no address at all."""
+    """Return the subset with these addresses, sorted; [] if it has no address at all."""
     made = replace(subset, addresses=[EndpointAddress(ip=each) for each in sorted(set(addresses))])
     return [made] if made.addresses or made.not_ready_addresses else []
 
 
 def slice_of(subsets: Sequence[EndpointSubset]) -> discovery.EndpointSlice:
-    """What an EndpointSlice says in place of these subsets: type, endpoints and ports. It has one family of addresses:
-    IPv6 if all of them are of that."""
+    """Return the EndpointSlice equivalent to these subsets: address type, endpoints and ports.
+
+    A slice has one address family: IPv6 if all addresses are IPv6, else IPv4.
+    """
     subset = subsets[0] if subsets else EndpointSubset()
     all_addresses = [*subset.addresses, *subset.not_ready_addresses]
     is_ipv6 = bool(all_addresses) and all(":" in each.ip for each in all_addresses)

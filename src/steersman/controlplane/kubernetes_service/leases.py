@@ -1,4 +1,4 @@
-"""The addresses of the servers on one store that run: each keeps a key of its own, which vanishes when it does not.
+"""Addresses of the running servers on one store: each keeps a key of its own, which expires with the server.
 
 The keys and values are those of kube-apiserver (pkg/controlplane/reconcilers).
 """
@@ -19,33 +19,33 @@ from steersman.storage.interface import Conflict, KeyExists, KeyValue, Storage
 
 PREFIX: Final = KEYS + "/masterleases/"
 RESOURCE: Final = GroupResource("", "apiServerIPInfo")
-"""By what name a file of encryption providers may mean them."""
+"""The resource by which a file of encryption providers can name these keys."""
 TTL: Final = 15
-"""Seconds for which a server counts as running after it has said so."""
+"""Seconds for which a server counts as running after a renewal."""
 
 _ATTEMPTS: Final = 10
 
 
 class ServerLeases:
-    """All methods raise what storage raises, and ValueError for what is stored there and cannot be read."""
+    """Leases of the servers. All methods raise the storage's errors, and ValueError for malformed stored leases."""
 
     def __init__(self, storage: Storage) -> None:
         self._storage = storage
 
     async def renew(self, address: str) -> None:
-        """Has the server at this address count as running for TTL seconds from now."""
+        """Mark the server at this address as running for TTL seconds from now."""
 
         def fill(lease: Endpoints) -> None:
             lease.subsets = [EndpointSubset(addresses=[EndpointAddress(ip=address)])]
 
-        await renew(self._storage, PREFIX + address, fill)  # two servers may say that they are at one address
+        await renew(self._storage, PREFIX + address, fill)  # two servers may claim one address
 
     async def remove(self, address: str) -> None:
-        """Has it count no more."""
+        """Mark the server as not running."""
         await remove(self._storage, PREFIX + address)
 
     async def addresses(self) -> list[str]:
-        """Of all servers that run, in the order of their keys."""
+        """Return the addresses of all running servers, in the order of their keys."""
         found = [_read(each) for each in (await self._storage.range(PREFIX)).items]
         return [
             each.subsets[0].addresses[0].ip
@@ -55,7 +55,9 @@ class ServerLeases:
 
 
 async def renew(storage: Storage, key: str, fill: Callable[[Endpoints], None]) -> None:
-    """Keeps a key for TTL seconds from now, with what `fill` puts into it. Raises what storage raises, ValueError."""
+    """Write a key that expires after TTL seconds; `fill` sets its contents. Raises the storage's errors and
+    ValueError.
+    """
     current = await storage.get(key)
     for _ in range(_ATTEMPTS):
         lease = Endpoints() if current is None else _read(current)
@@ -70,11 +72,11 @@ async def renew(storage: Storage, key: str, fill: Callable[[Endpoints], None]) -
             current = lost.current
             continue
         return
-    raise ValueError(f"{key} is written too often by others")
+    raise ValueError(f"{key}: too many concurrent writes by others")
 
 
 async def remove(storage: Storage, key: str) -> None:
-    """Takes a key away, if it is there. Raises what storage raises."""
+    """Delete a key, if it exists. Raises the storage's errors."""
     current = await storage.get(key)
     while current is not None:
         try:

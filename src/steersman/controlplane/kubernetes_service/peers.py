@@ -1,7 +1,7 @@
-"""Where servers on one store find each other: a key of each, which vanishes when it does not run.
+"""Discovery of other servers on one store: each has a key, which expires with the server.
 
-Keys and values are those of kube-apiserver (pkg/controlplane/reconcilers `peer_endpoint_lease.go`), which passes on to
-another one requests for versions that it does not know itself.
+Keys and values are those of kube-apiserver (pkg/controlplane/reconcilers `peer_endpoint_lease.go`), which proxies
+requests for versions that it does not serve to another server.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ _IDENTITY: Final = "apiserverIdentity"
 
 
 class PeerLease:
-    """The key of one server, by the name of its identity lease. Methods raise what storage raises, and ValueError."""
+    """The key of one server, named like its identity lease. Methods raise the storage's errors and ValueError."""
 
     def __init__(self, storage: Storage, server: str) -> None:
         self._storage = storage
         self._server = server
 
     async def renew(self, host: str, port: int) -> None:
-        """Tells for some seconds from now where it is."""
+        """Announce the server's address for the next seconds."""
 
         def fill(lease: Endpoints) -> None:
             lease.metadata.labels = {_IDENTITY: self._server}
@@ -35,5 +35,5 @@ class PeerLease:
         await leases.renew(self._storage, PREFIX + self._server, fill)
 
     async def end(self) -> None:
-        """Tells it no more."""
+        """Withdraw the announcement."""
         await leases.remove(self._storage, PREFIX + self._server)

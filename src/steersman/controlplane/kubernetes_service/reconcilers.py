@@ -1,4 +1,4 @@
-"""Where the Service `kubernetes` leads, kept up by each server: `--endpoint-reconciler-type`."""
+"""Reconcilers of the endpoints of the Service `kubernetes`: `--endpoint-reconciler-type`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from steersman.controlplane.kubernetes_service.leases import ServerLeases
 from steersman.controlplane.objects import StoreObjects
 from steersman.machinery.errors.status import StatusError
 from steersman.rest.context import loopback
-from steersman.store.storage_errors import available
+from steersman.store.storage_errors import available, committed
 
 NAMESPACE: Final = "default"
 NAME: Final = "kubernetes"
@@ -32,28 +32,31 @@ Change = Callable[[Sequence[EndpointSubset]], Subsets]
 
 
 class EndpointReconciler(Protocol):
-    """Puts this server into the endpoints, and takes it out. Raises StatusError, ValueError for leases of others that
-    cannot be read."""
+    """Adds this server to the endpoints and removes it. Raises StatusError, and ValueError for malformed leases of
+    others.
+    """
 
     async def reconcile(self, address: str, port: int, *, at_start: bool) -> bool:
-        """Has the service lead to this server, and to none that does not run; gives whether there is no other. The port
-        of the only one is right whatever stands there, and is put there `at_start`."""
+        """Make the service lead to this server and to running servers only; return True if this is the only one.
+
+        With `at_start`, the only server also sets the port; otherwise an existing port stays.
+        """
         ...
 
     async def remove(self, address: str, port: int) -> None:
-        """Has it not lead to this server any more, which ends."""
+        """Make the service no longer lead to this server, which is stopping."""
         ...
 
 
 class LeaseReconciler:
-    """The service leads to every server that has said of late that it runs."""
+    """Reconciler by leases: the service leads to every server that has renewed its lease lately."""
 
     def __init__(self, leases: ServerLeases, objects: ObjectsOf) -> None:
         self._leases = leases
         self._objects = objects
 
     async def reconcile(self, address: str, port: int, *, at_start: bool) -> bool:
-        await available(self._leases.renew(address))
+        await committed(self._leases.renew(address))
         running = await available(self._leases.addresses())
         if not running:
             raise ValueError(
@@ -65,13 +68,13 @@ class LeaseReconciler:
         return alone
 
     async def remove(self, address: str, port: int) -> None:
-        await available(self._leases.remove(address))
+        await committed(self._leases.remove(address))
         running = await available(self._leases.addresses())
         await _write(self._objects, lambda old: leading_to(old, running, _port(port), sets_port=False))
 
 
 class CountReconciler:
-    """The service leads to so many servers at most as there are to be."""
+    """Reconciler by count: the service leads to at most `count` servers."""
 
     def __init__(self, count: int, objects: ObjectsOf) -> None:
         self._count = count
@@ -90,7 +93,7 @@ class CountReconciler:
 
 
 class NoReconciler:
-    """Somebody else keeps the endpoints."""
+    """No reconciler: the endpoints are maintained elsewhere."""
 
     async def reconcile(self, address: str, port: int, *, at_start: bool) -> bool:
         return False
@@ -104,9 +107,11 @@ def _port(number: int) -> EndpointPort:
 
 
 async def _write(objects: ObjectsOf, change: Change) -> None:
-    """Writes what `change` makes of the subsets that are there, and the EndpointSlice of that. Raises StatusError."""
+    """Write the subsets that `change` returns for the present ones, and the EndpointSlice for them. Raises
+    StatusError.
+    """
     endpoints = objects("", "endpoints")
-    there: Endpoints | None = await endpoints.find(NAMESPACE, NAME)
+    there: Endpoints | None = await endpoints.get_cached(NAMESPACE, NAME)
     if there is None:
         labels = {SKIP_MIRROR: "true"}
         made = Endpoints(metadata=ObjectMeta(name=NAME, namespace=NAMESPACE, labels=labels), subsets=change(()))
@@ -130,9 +135,9 @@ async def _write(objects: ObjectsOf, change: Change) -> None:
 async def _write_slice(slices: StoreObjects, subsets: Sequence[EndpointSubset]) -> None:
     wanted = slice_of(subsets)
     wanted.metadata = ObjectMeta(name=NAME, namespace=NAMESPACE, labels=dict(_SLICE_LABELS))
-    there: discovery.EndpointSlice | None = await slices.find(NAMESPACE, NAME)
+    there: discovery.EndpointSlice | None = await slices.get_cached(NAMESPACE, NAME)
     ctx = loopback(NAMESPACE, NAME)
-    if there is not None and there.address_type != wanted.address_type:  # which cannot be changed
+    if there is not None and there.address_type != wanted.address_type:  # the address type is immutable
         try:
             await slices.delete(ctx, NAME)
         except StatusError as error:

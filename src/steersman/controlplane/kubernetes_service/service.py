@@ -1,4 +1,4 @@
-"""Keeps the Service by which pods reach the servers, and where it leads.
+"""The Service `kubernetes`, by which pods reach the servers, and its endpoints.
 
 Follows pkg/controlplane/controller/kubernetesservice.
 """
@@ -34,17 +34,19 @@ from steersman.store.storage_errors import StorageNotReady
 logger = logging.getLogger(__name__)
 
 INTERVAL: Final = 10.0
-"""Seconds between two looks at them."""
+"""Seconds between two checks of the Service and its endpoints."""
 _LONGEST_END: Final = 2 * INTERVAL
-"""Seconds after which the end of the server waits no more for its endpoints to be taken away."""
+"""Seconds after which the server's shutdown no longer waits for the removal of its endpoints."""
 
 _LOOKS: Final = 5
 _PAUSE: Final = 0.1
-"""Seconds between two looks for the service of another server."""
+"""Seconds between two checks for the Service of another server."""
 
 
 class KubernetesService:
-    """`begin` makes them, `sync` keeps them up, `end` takes this server out of them."""
+    """Controller of the Service: `begin` creates it, `sync` restores it, `end` removes this server from its
+    endpoints.
+    """
 
     def __init__(
         self,
@@ -53,7 +55,7 @@ class KubernetesService:
         reconciler: EndpointReconciler,
         service_range: IPv4Network | IPv6Network,
     ) -> None:
-        """`service_range` is that of service addresses."""
+        """`service_range` is the IP range of Services."""
         self._server = server
         self._objects = objects
         self._reconciler = reconciler
@@ -62,25 +64,25 @@ class KubernetesService:
         self._begun = self._ended = False
 
     def install(self) -> None:
-        """Adds the hooks, under upstream's names."""
+        """Add the hooks, under upstream's names."""
         self._server.add_post_start_hook("bootstrap-controller", self.begin)
         self._server.add_pre_shutdown_hook("stop-kubernetes-service-controller", self.end)
 
     async def begin(self) -> None:
-        """Makes them as this server would have them if it is the only one, its port with it.
+        """Create the Service and its endpoints; if this is the only server, set the port too.
 
-        What stands in the way is logged: the address may belong to a service that is gone, and is free again once that
-        has been found out. Raises StorageNotReady.
+        Failures are logged. For example, the address may still be allocated to a deleted Service until the repair of
+        addresses has released it. Raises StorageNotReady.
         """
         self._begun = True
         await self._keep_up(at_start=True)
 
     async def sync(self) -> None:
-        """Makes what is gone, and has the service lead to the servers that run. Raises StorageNotReady."""
+        """Restore the Service, and have it lead to the running servers. Raises StorageNotReady."""
         await self._keep_up(at_start=False)
 
     async def end(self) -> None:
-        """Takes this server out of the endpoints; what stands in the way is logged."""
+        """Remove this server from the endpoints; failures are logged."""
         self._ended = True
         address = self._address()
         if address is None or not self._begun:
@@ -104,7 +106,7 @@ class KubernetesService:
             logger.error("unable to sync kubernetes service: %s", error)
 
     def _address(self) -> ExternalAddress | None:
-        """Where this server is reached; None if that may not stand in endpoints."""
+        """Return the address of this server, None for a loopback address, which endpoints may not contain."""
         address = self._server.external_address
         return None if unmapped(ip_address(address.host)).is_loopback else address
 
@@ -126,15 +128,15 @@ class KubernetesService:
         await services.update(loopback(NAMESPACE, NAME), NAME, changed)
 
     async def _made(self, services: StoreObjects) -> bool:
-        """Makes the service unless it is there; whether it was made. Raises StatusError."""
+        """Create the Service if it is missing; return True if it was created. Raises StatusError."""
         for _ in range(_LOOKS):
             try:
                 return await ensure(services, self._service())
             except StatusError as error:
                 if error.reason != "Invalid":
                     raise
-            await asyncio.sleep(_PAUSE)  # another server, which has just taken its address, is making it
-            await services.catch_up()
+            await asyncio.sleep(_PAUSE)  # another server, which has just allocated the address, is creating the Service
+            await services.wait_until_current()
         return await ensure(services, self._service())
 
     def _service(self) -> Service:
@@ -151,7 +153,7 @@ class KubernetesService:
 
 
 def reconciler_of(options: Options, storage: Storage, objects: ObjectsOf) -> EndpointReconciler:
-    """What the flags ask for; `storage` has the leases of servers."""
+    """Return the reconciler that the flags select; `storage` has the leases of servers."""
     match options.endpoint_reconciler_type:
         case "lease":
             return LeaseReconciler(ServerLeases(storage), objects)

@@ -1,1 +1,1 @@
-"""The parts of a control plane, by what they are about; what each needs and offers are its attributes."""
+"""The parts of a control plane by subject. The annotated attributes of a part are its dependencies and its results."""

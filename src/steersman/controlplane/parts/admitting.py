@@ -1,4 +1,4 @@
-"""Parts that a request passes on its way to its handler: admission, the audit, priority and fairness."""
+"""Parts that a request passes before its handler: admission, audit, priority and fairness."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from contextlib import AsyncExitStack
 from functools import partial
 
 from steersman.admission.interface import Chain
-from steersman.admission_plugins.declaration import Surroundings
+from steersman.admission_plugins.declaration import PluginDependencies
 from steersman.admission_plugins.metrics import ConditionMetrics, PolicyMetrics, WebhookMetrics
 from steersman.audit.metrics import AuditMetrics
 from steersman.audit.trail import Auditor
@@ -35,7 +35,7 @@ class Admission(Part):
 
     async def start(self, ending: AsyncExitStack) -> None:
         registry, services = self.common.registry, self.resources.services
-        server = Surroundings(
+        server = PluginDependencies(
             authorizer=self.authorization.chain.judges.authorizer,
             objects=self.objects.stores.objects,
             mapper=self.common.mapper,
@@ -55,7 +55,7 @@ class Admission(Part):
 
 
 class Audit(Part):
-    """The audit of requests, if flags ask for one."""
+    """The audit of requests, if flags configure it."""
 
     options: Options
     embedding: Embedding

@@ -1,4 +1,4 @@
-"""Parts that all others need: threads and metrics, the check of flags, ways to other servers."""
+"""Parts that all others need: threads and metrics, the check of flags, routes to other servers."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ if TYPE_CHECKING:
     from steersman.server.loop_watchdog import LoopWatchdog
 
 _CONTENTION: Final = 0.005
-"""Seconds for which the loop is held that count as contention."""
+"""Seconds above which blocking the event loop counts as contention."""
 
 
 class Embedding(Struct, frozen=True):
-    """Settings of a control plane by the process that it runs in.
+    """Settings of a control plane by the process in which it runs.
 
-    `nearby` says how nodes, pods and services are reached whose addresses are not on the network, `kubelets` how this
-    server itself reaches nodes' kubelets, which trust nobody else; `observe` is told of every request that was
-    answered. `worker` says what it is a part of, if this process is one of several of a server.
+    `nearby` returns the ways to nodes, pods and services whose addresses are not on the network. `kubelets` returns
+    this server's own ways to kubelets, which trust nobody else. `observe` is called after every request. `worker` is
+    this process's role if it is one of several processes of a server.
     """
 
     nearby: Nearby | None = None
@@ -48,11 +48,11 @@ class Embedding(Struct, frozen=True):
     observe: Observe | None = None
     worker: Worker | None = None
     owns_process: bool = False
-    """True if the process is the control plane's alone, and may have children."""
+    """True if the process belongs to the control plane alone, which may then have child processes."""
 
 
 class Common(Part):
-    """Threads, metrics and the table of kinds, which most parts use."""
+    """Worker threads, metrics, and the table of kinds."""
 
     threads: WorkerThreads
     registry: Registry = offered()
@@ -67,7 +67,9 @@ class Common(Part):
 
 
 class LoopWatch(Part):
-    """The watchdog of the event loop, if a flag asks for one; `Paths` starts it, as a start may take its time."""
+    """The watchdog of the event loop, if a flag enables it. `Paths` starts it, as the start may block the event
+    loop.
+    """
 
     options: Options
     common: Common
@@ -88,8 +90,10 @@ class LoopWatch(Part):
 
 
 class GivenFlags(Part):
-    """Flags and the files that they name, judged before anything is written: a start that one of them ends leaves
-    nothing behind. Raises OptionsError."""
+    """Validated flags and the files that they name. Raises OptionsError.
+
+    Validation comes before all writes, so that a refused start leaves nothing behind.
+    """
 
     options: Options
     embedding: Embedding
@@ -120,7 +124,7 @@ class GivenFlags(Part):
 
 
 class Ways(Part):
-    """The ways by which requests to other servers leave (--egress-selector-config-file)."""
+    """Routes of requests to other servers (--egress-selector-config-file)."""
 
     options: Options
     common: Common

@@ -1,4 +1,4 @@
-"""Parts that say who somebody is: tokens and their keys, certificates, rights."""
+"""Parts about identity: tokens and their keys, certificates, authentication and authorization."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from steersman.controlplane.parts.basis import Common, Embedding, GivenFlags, Wa
 from steersman.controlplane.parts.storing import FilledCaches, ObjectStores
 from steersman.controlplane.token_keys import TokenKeys
 from steersman.server.certificates import LOOPBACK_NAME, CertificateFiles
-from steersman.work.forked import Forked, may_fork
+from steersman.work.forked import Forked, can_fork
 from steersman.work.parts import Part, offered
 
 logger = logging.getLogger(__name__)
 
 
 class TokenFiles(Part):
-    """Authenticators of tokens that files of flags describe: static ones, those of other issuers, a webhook."""
+    """Authenticators of tokens that files of flags configure: static ones, those of other issuers, a webhook."""
 
     options: Options
     common: Common
@@ -44,8 +44,11 @@ class TokenFiles(Part):
 
 
 class FirstKeys(Part):
-    """The keys and certificates of an empty data folder, which a child process makes while other parts start: what
-    makes them takes 12 MiB, and a server that has them does without. Where that cannot be, other parts make them."""
+    """Creation of keys and certificates for an empty data folder in a child process, while other parts start.
+
+    The code for it takes 12 MiB of memory, which the server saves. If no child process can be used, other parts create
+    the keys.
+    """
 
     options: Options
     embedding: Embedding
@@ -53,7 +56,7 @@ class FirstKeys(Part):
     child: Forked | None = None
 
     async def start(self, ending: AsyncExitStack) -> None:
-        if not self.embedding.owns_process or "cryptography" in sys.modules or not may_fork():
+        if not self.embedding.owns_process or "cryptography" in sys.modules or not can_fork():
             return
         make_data_folder(self.options)
         if any_keys(self.options.data_dir):
@@ -61,9 +64,9 @@ class FirstKeys(Part):
         try:
             self.child = Forked(self._make)
         except OSError as error:
-            logger.info("keys are made by the server itself, as it can have no child: %s", error.strerror)
+            logger.info("making keys in the server process, as no child process can be started: %s", error.strerror)
             return
-        ending.callback(self.child.end)
+        ending.callback(self.child.kill)
 
     def _make(self) -> None:
         certificate_files(self.options, *hosts_of(self.options, self.flags))
@@ -71,13 +74,13 @@ class FirstKeys(Part):
             service_account_keys(self.options)
 
     async def made(self) -> None:
-        """Return once the child has ended, or at once if there is none."""
+        """Return once the child process has ended, or at once if there is none."""
         if self.child is not None:
-            await self.child.ended()
+            await self.child.wait()
 
 
 class SigningKeys(Part):
-    """The keys of service account tokens; they are read or made in a thread while other parts start."""
+    """The keys of service account tokens, read or made in a thread while other parts start."""
 
     options: Options
     common: Common
@@ -90,7 +93,7 @@ class SigningKeys(Part):
 
 
 class Certificates(Part):
-    """The certificates in the data folder, made unless they are there. Raises OptionsError."""
+    """The certificates in the data folder; missing ones are made. Raises OptionsError."""
 
     options: Options
     flags: GivenFlags
@@ -104,7 +107,7 @@ class Certificates(Part):
 
 
 def hosts_of(options: Options, flags: GivenFlags) -> Iterator[str]:
-    """Yield the names and addresses that the serving certificate has."""
+    """Yield the host names and addresses of the serving certificate."""
     yield flags.host
     yield str(flags.service_ranges[0][1])
     if options.tls_cert_file:
@@ -112,7 +115,7 @@ def hosts_of(options: Options, flags: GivenFlags) -> Iterator[str]:
 
 
 class Tokens(Part):
-    """The authenticator of all tokens that a server knows."""
+    """The authenticator of all kinds of tokens."""
 
     options: Options
     common: Common
@@ -138,7 +141,7 @@ class Tokens(Part):
 
 
 class Authentication(Part):
-    """The authenticator of requests, by certificates, tokens and headers."""
+    """The authenticator of requests: certificates, tokens and headers."""
 
     options: Options
     common: Common
@@ -172,7 +175,7 @@ class Authorization(Part):
 
 
 class StoredRights(Part):
-    """The roles and bindings that are stored, which authorizers judge by."""
+    """The feed of stored roles and bindings to the authorizers."""
 
     objects: ObjectStores
     filled: FilledCaches

@@ -1,4 +1,4 @@
-"""Parts that keep up what every cluster has, and follow what changes once the server listens."""
+"""Parts that maintain the objects of every cluster, and parts that follow changes once the server listens."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from steersman.work.parts import Part, offered
 
 
 class InitialObjects(Part):
-    """The objects that every cluster has, made by hooks: namespaces, roles, the service `kubernetes`."""
+    """The objects of every cluster, created by hooks: namespaces, roles, the Service `kubernetes`."""
 
     options: Options
     flags: GivenFlags
@@ -49,7 +49,7 @@ class InitialObjects(Part):
 
 
 class KeptUp(Part):
-    """The controllers of kube-apiserver, which make such objects again when they are gone."""
+    """The controllers of kube-apiserver, which restore these objects when they are deleted."""
 
     options: Options
     embedding: Embedding
@@ -79,8 +79,9 @@ class KeptUp(Part):
 
 
 class Registration(Part):
-    """The APIServices of built-in groups; their hook and its check come after those of the aggregator, which publishes
-    OpenAPI after them."""
+    """The APIServices of built-in groups. Their hook and health check come after the aggregator's; the aggregator's
+    OpenAPI comes after them.
+    """
 
     initial: InitialObjects
     aggregation: Aggregation | None
@@ -92,7 +93,7 @@ class Registration(Part):
 
 
 class Hooks(Part):
-    """The post-start hooks, all at once so that their writes share commits."""
+    """The post-start hooks, run concurrently so that their writes share commits."""
 
     generic: GenericServer
     listening: Listening | None
@@ -102,8 +103,9 @@ class Hooks(Part):
 
 
 class Followers(Part):
-    """Followers of changes while the server serves: of priority levels, required objects, stored versions and the file
-    of authorizers."""
+    """Followers of changes while the server runs: priority levels, required objects, stored versions, the authorizers'
+    file.
+    """
 
     hooks: Hooks
     authorization: Authorization

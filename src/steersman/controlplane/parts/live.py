@@ -1,4 +1,4 @@
-"""Resources that come and go while a server runs: those of definitions, of classes, of other servers."""
+"""Parts for resources that come and go while a server runs: of definitions, of classes, of other servers."""
 
 from __future__ import annotations
 
@@ -24,23 +24,23 @@ from steersman.rest.resource import Resource
 from steersman.work.parts import Part, offered
 
 Implement = Callable[[BoundResource[Any], Services], ResourceStorage]
-"""Makes what implements a resource in place of a store."""
+"""Function that creates the implementation of a resource in place of a store."""
 
 
 class LiveResources(Part):
-    """Resources that come and go while a server runs."""
+    """Adding and removing of served resources at run time."""
 
     objects: ObjectStores
     resources: ResourceServices
     generic: GenericServer
 
     async def start(self, ending: AsyncExitStack) -> None:
-        """Start nothing: resources come when they are served."""
+        """Do nothing: resources are added later."""
 
     def serve(self, resource: Resource[Any, Services]) -> None:
-        """Serve one more resource from now on, stored where the others are; its cache is filled on first use.
+        """Serve one more resource, stored like the others; its cache is filled on first use.
 
-        Raises ValueError if another has its name in a group version, or is stored where it would be.
+        Raises ValueError if its name in a group version or its prefix of keys is taken.
         """
         catalogue, stores = self.generic.server.catalogue, self.objects.stores
         if catalogue.entry(resource.group, resource.plural) is not None:
@@ -56,11 +56,11 @@ class LiveResources(Part):
     async def serve_custom(
         self, resource: Resource[Any, Services], serves: Serves, *, announced: bool = True, on: Implement | None = None
     ) -> None:
-        """Serve a resource in the versions for which `serves` says so, in the place of the one of its name if there is
-        one: the next request finds the new one, and watches of the old one end. Clients are told of a new one that is
-        not `announced` by `announce`. What `on` makes implements it, if that is given, in place of a store.
+        """Serve a custom resource in the versions for which `serves` is True, replacing the resource of the same name.
 
-        Raises ValueError if a built-in resource has its name, or is stored where it would be.
+        The next request uses the new resource, and watches of the old one end. Discovery shows a resource that is not
+        `announced` only after `announce`. If `on` is given, it creates the implementation in place of a store. Raises
+        ValueError if the name or the prefix of keys belongs to a built-in resource.
         """
         catalogue, stores, services = self.generic.server.catalogue, self.objects.stores, self.resources.services
         bound = bind(resource, services)
@@ -78,29 +78,31 @@ class LiveResources(Part):
             await before.stop()
 
     def announce(self, group: str, plural: str) -> None:
-        """Tell clients of a resource that is served. Raises KeyError for one that is not."""
+        """Show a served resource in discovery. Raises KeyError if it is not served."""
         self.generic.server.catalogue.announce(group, plural)
 
-    def tell_anew(self, group: str) -> None:
-        """Have discovery say what a group is now."""
-        self.generic.server.catalogue.tell_anew(group)
+    def notify_changed(self, group: str) -> None:
+        """Refresh the discovery documents of a group."""
+        self.generic.server.catalogue.notify_changed(group)
 
     async def withdraw(self, group: str, plural: str) -> None:
-        """End serving a resource, and its watches; its stored objects stay. Raises KeyError if it is not served."""
+        """Stop serving a resource, and end its watches; its stored objects stay. Raises KeyError if it is not
+        served.
+        """
         self.generic.server.catalogue.remove(group, plural)
         store = self.objects.stores.take_out(group, plural)
         if store is not None:
             await store.stop()
 
     async def filled_objects(self, group: str, plural: str) -> StoreObjects:
-        """Typed access to a resource's objects once they are read. Raises KeyError, StatusError."""
+        """Return typed access to a resource's objects, with a filled cache. Raises KeyError and StatusError."""
         stores = self.objects.stores
         await stores.store(group, plural).warm()
         return stores.objects(group, plural)
 
 
 class CustomResources(Part):
-    """The custom resources of the definitions that are stored; `DefinedResources` serves the first of them."""
+    """The custom resources of stored definitions; `DefinedResources` starts serving them."""
 
     common: Common
     objects: ObjectStores
@@ -117,7 +119,7 @@ class CustomResources(Part):
         definitions = self.definitions = Definitions(
             stores.store(*key), stores.objects(*key), self.live, announcing, self.resources.services, metrics
         )
-        server.behind = definitions.behind
+        server.behind = definitions.wait_for
         ending.push_async_callback(announcing.stop)
         ending.push_async_callback(definitions.stop)
         announcing.start()
@@ -125,7 +127,7 @@ class CustomResources(Part):
 
 
 class Aggregation(Part):
-    """Group versions that other servers answer; `DefinedResources` has the first of them passed on."""
+    """Group versions that other servers answer; `DefinedResources` starts their proxying."""
 
     options: Options
     embedding: Embedding
@@ -158,8 +160,7 @@ class Aggregation(Part):
 
 
 class DefinedResources(Part):
-    """The definitions and APIServices that are stored, which count before the server listens: no client is to find
-    that a resource is not there yet."""
+    """The stored definitions and APIServices, served before the server listens: clients must not find one missing."""
 
     custom: CustomResources
     aggregation: Aggregation | None

@@ -1,4 +1,4 @@
-"""The built-in resources, and the services that resources are given."""
+"""Parts for the built-in resources and their dependencies."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from steersman.work.parts import Part, offered
 
 
 class ResourceServices(Part):
-    """The services that resources are given of the server that they are part of."""
+    """The dependencies of resources."""
 
     options: Options
     embedding: Embedding
@@ -69,14 +69,14 @@ class ResourceServices(Part):
             egress=egress,
             enable_aggregator_routing=options.enable_aggregator_routing,
             itself=self.itself,
-            resource_of=self.common.mapper.plural_of,
+            resource_of=self.common.mapper.plural_for,
         )
         ending.callback(services.proxied.close)
         ending.callback(services.kubelet.close)
 
 
 class BuiltInResources(Part):
-    """The built-in resources, each with its store: those of stable versions, and those that --runtime-config names."""
+    """The built-in resources, each with its store: stable versions, and those that --runtime-config enables."""
 
     options: Options
     objects: ObjectStores

@@ -1,4 +1,4 @@
-"""Parts that serve: the generic API server, its checks and paths, the socket on which it listens."""
+"""Parts that serve: the generic API server, its health checks and paths, and its listening socket."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from steersman.controlplane.storage_health import not_ready, wrong_with
 from steersman.controlplane.storage_metrics import install_refusals, install_storage_metrics
 from steersman.endpoints.filters.arrival import Arrival
 from steersman.net.limits import Limits
-from steersman.openapi.first_use import OpenAPIOnFirstUse
+from steersman.openapi.lazy_service import LazyOpenAPIService
 from steersman.server.basic_paths import install_basic_paths
 from steersman.server.config import Config
 from steersman.server.debug_paths import install_debug_paths
@@ -32,7 +32,7 @@ from steersman.server.server import Server
 from steersman.work.parts import Part, offered
 
 _MOST_STREAMS: Final = (1 << 31) - 1
-"""The largest bound: HTTP/2 has no higher number of streams."""
+"""The largest possible limit: HTTP/2 has no higher number of streams."""
 _READ_BY_THE_SERVER: Final = (
     ("", "namespaces"),
     ("", "nodes"),
@@ -47,7 +47,7 @@ _READ_BY_THE_SERVER: Final = (
     ("rbac.authorization.k8s.io", "roles"),
     ("scheduling.k8s.io", "priorityclasses"),
 )
-"""Resources by which requests are judged: without their caches no answer is right."""
+"""Resources that decisions about requests depend on: without their caches no answer would be right."""
 _STARTED_BEFORE_HOOKS: Final = (
     "start-apiserver-admission-initializer",
     "generic-apiserver-start-informers",
@@ -55,12 +55,13 @@ _STARTED_BEFORE_HOOKS: Final = (
     "peer-endpoint-reconciler-controller",
     "storage-readiness",
 )
-"""Hooks of kube-apiserver for parts that run before the server listens: admission, the caches that it reads, the counts
-of objects, leases of peers, and the wait for storage."""
+"""Hooks of kube-apiserver for parts that run here before the server listens: admission, its caches, object counts,
+leases of peers, and the wait for storage.
+"""
 
 
 class GenericServer(Part):
-    """The generic API server with the built-in resources. It has no filters yet, and does not listen."""
+    """The generic API server with the built-in resources, without filters and not listening yet."""
 
     options: Options
     embedding: Embedding
@@ -122,7 +123,7 @@ class GenericServer(Part):
 
 
 def _install_seats(server: Server, control: FlowControl | None) -> None:
-    """Add the hooks of the bound on requests that are worked on at a time."""
+    """Add the hooks of the limit of concurrent requests."""
     if control is not None:
         control.install(server)
     else:
@@ -130,21 +131,21 @@ def _install_seats(server: Server, control: FlowControl | None) -> None:
 
 
 async def _nothing_to_start() -> None:
-    """Stand for a hook whose part runs already."""
+    """Do nothing: a hook for a part that runs already."""
 
 
 class OpenAPI(Part):
-    """The OpenAPI documents, which are made when they are asked for; `Paths` serves them."""
+    """The OpenAPI documents, created on first use; `Paths` serves them."""
 
     generic: GenericServer
-    paths: OpenAPIOnFirstUse = offered()
+    paths: LazyOpenAPIService = offered()
 
     async def start(self, ending: AsyncExitStack) -> None:
-        self.paths = OpenAPIOnFirstUse(self.generic.server)
+        self.paths = LazyOpenAPIService(self.generic.server)
 
 
 class RequestsEnd(Part):
-    """The orderly end of requests: those under way are answered while all parts before this one still run."""
+    """Graceful end of requests: running requests are answered while all parts before this one still run."""
 
     generic: GenericServer
 
@@ -185,7 +186,7 @@ class HealthChecks(Part):
 
 
 class OtherWriters(Part):
-    """Waits of requests for the writes that other processes on the same storage have acknowledged."""
+    """Consistency with other processes on the same storage: requests wait for writes that those have acknowledged."""
 
     embedding: Embedding
     opened: OpenStorage
@@ -212,7 +213,7 @@ class OtherWriters(Part):
 
 
 class Paths(Part):
-    """The filters around the server, and all paths that are none of resources: discovery, OpenAPI, metrics."""
+    """The filters around the server, and all paths except resources: discovery, OpenAPI, metrics."""
 
     options: Options
     embedding: Embedding
@@ -251,7 +252,7 @@ class Paths(Part):
 
 
 class Listening(Part):
-    """The socket, or the connections that a worker is handed."""
+    """The listening socket, or the connections passed to a worker."""
 
     options: Options
     embedding: Embedding

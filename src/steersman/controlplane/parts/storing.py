@@ -1,4 +1,4 @@
-"""Parts that keep objects: the storage, its encryption, a store for each resource, caches that are filled."""
+"""Parts that store objects: the storage, its encryption, the stores of resources, their caches."""
 
 from __future__ import annotations
 
@@ -47,15 +47,17 @@ class OpenStorage(Part):
             await self.clusters.open_overrides(ending)
 
     async def open(self) -> Storage:
-        """Return the storage, which keeps other processes out. Raises OSError, and StorageLocked, StorageFormatError or
-        StorageUnavailable."""
+        """Open the storage, which locks out other processes, and return it.
+
+        Raises OSError, and StorageLocked, StorageFormatError or StorageUnavailable.
+        """
         worker = self.embedding.worker
         open_it = open_storage if worker is None else worker.open_storage
         return await open_it(self.options, self.clusters)
 
 
 class ObjectStores(Part):
-    """The stores of resources, of which there are none yet."""
+    """The registry of stores, still empty."""
 
     options: Options
     at_rest: EncryptionAtRest
@@ -70,7 +72,7 @@ class ObjectStores(Part):
 
 
 class StoredVersions(Part):
-    """The agreement with other servers on the storage on the versions in which objects are stored."""
+    """The agreement with other servers on the storage about stored versions."""
 
     opened: OpenStorage
     objects: ObjectStores
@@ -87,7 +89,7 @@ class StoredVersions(Part):
 
 
 class FilledCaches(Part):
-    """The caches of all stores, filled with what is stored."""
+    """The filled watch caches of all stores."""
 
     options: Options
     objects: ObjectStores
@@ -97,7 +99,7 @@ class FilledCaches(Part):
 
 
 class CacheConsistency(Part):
-    """Comparisons of caches with what etcd has, where that is stored in."""
+    """Comparison of watch caches with etcd, for storage in etcd."""
 
     opened: OpenStorage
     objects: ObjectStores

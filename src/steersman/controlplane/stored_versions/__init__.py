@@ -1,1 +1,1 @@
-"""In which versions the objects of built-in kinds are stored, where servers of several releases are on one store."""
+"""Stored versions of built-in kinds while servers of several releases share one store."""

@@ -1,14 +1,15 @@
-"""Servers of several releases on one store agree in which version objects of each built-in kind are stored.
+"""Agreement of servers of several releases on one store about the stored version of each built-in kind.
 
-Upstream has the parts (the StorageVersion API, the identity of servers, StorageVersionMigration), and lets the newer
-server write what the release before it can read, whatever servers there are. Here each server says which versions it
-reads; one writes the version that it prefers if all others read it, else the best that they do. So while a cluster is
-upgraded server by server, the older ones can read all that the newer ones store; once they are gone, the newer ones
-turn to their own versions, and what lies there in older ones is written anew.
+Upstream has the components for it (the StorageVersion API, the identity of servers, StorageVersionMigration), but has
+the newer server write a version that the previous release can read, regardless of the running servers. Here each server
+announces the versions that it can read. A server writes its preferred version if all others can read it, otherwise the
+best version that they can read. Thus, during an upgrade server by server, the older ones can read everything that the
+newer ones store. Once the older ones are gone, the newer ones switch to their own versions and rewrite the objects in
+older versions.
 
-Nothing is stored in a version before the store says so (`records.Store`), and servers are looked at after that. A
-server says that it is there before it looks at the store, and does not start on one in which there may be versions that
-it cannot read. So of two that do both at once, one at least sees the other.
+A server writes a version only after the store's record (`records.Store`) contains it, and after a look at the running
+servers that follows. A starting server announces itself before it reads that record, and refuses to start if the record
+contains a version that it cannot read. So of two servers that do both concurrently, at least one sees the other.
 """
 
 from __future__ import annotations
@@ -29,17 +30,20 @@ from steersman.storage.interface import StorageFormatError, StorageUnavailable
 logger = logging.getLogger(__name__)
 
 INTERVAL: Final = 20.0
-"""Seconds between two looks at the other servers."""
+"""Seconds between two rounds."""
 _ATTEMPTS: Final = 10
 _LONGEST_LOOK: Final = 1.0
-"""Seconds that a look at the other servers may take at the end."""
+"""Seconds allowed for the look at other servers at shutdown."""
 
 Rewrite = Callable[[GroupResource], Awaitable[bool]]
-"""Has all objects of a resource stored in the version that is written now; False if that could not be done for all."""
+"""Function that rewrites all objects of a resource in the current version; returns False if some could not be."""
 
 
 class Agreement:
-    """`forms` are the resources with their forms, whose written versions are set here; `version` is the program's."""
+    """This server's part in the agreement.
+
+    `forms` are the forms by resource, whose written versions this class sets; `version` is the program's version.
+    """
 
     def __init__(
         self, records: Records, forms: Mapping[GroupResource, StoredForm], rewrite: Rewrite, version: str
@@ -50,18 +54,18 @@ class Agreement:
         self._rewrite = rewrite
         self._version = version
         self._told: dict[str, str] = {}
-        """What the store was told that this server writes."""
+        """Versions in the store's record as written by this server."""
         self._published: dict[str, str] = {}
-        """What the other servers are told that it writes, and nothing else any more."""
+        """Versions announced to other servers as the only ones that this server writes."""
         self._complaints: set[str] = set()
         self._rewriting: asyncio.Task[None] | None = None
         self._periodic = periodic("the agreement on stored versions", self._renewed, INTERVAL)
 
     async def join(self) -> None:
-        """Says that this server is there, and finds out what it may write, before it reads or writes anything.
+        """Announce this server and agree on versions, before it reads or writes any object.
 
-        Raises StorageFormatError where it cannot read what others may have stored, or others nothing that it writes;
-        StorageUnavailable.
+        Raises StorageFormatError if it cannot read objects that others may have stored, or others cannot read any
+        version that it can write; and StorageUnavailable.
         """
         try:
             await self._announce()
@@ -78,11 +82,11 @@ class Agreement:
             raise
 
     def begin(self) -> None:
-        """Keeps it up from now on."""
+        """Start periodic rounds."""
         self._periodic.start()
 
     async def leave(self) -> None:
-        """Ends it, and says that this server is gone."""
+        """Stop, and withdraw the announcement of this server."""
         await self._periodic.stop()
         if self._rewriting is not None:
             self._rewriting.cancel()
@@ -93,19 +97,20 @@ class Agreement:
         try:
             await self._records.leave()
         except (StorageUnavailable, ValueError) as error:
-            logger.warning("other servers count with this one for a minute more: %s", error)
+            logger.warning("withdrawing from the agreement failed; it expires after a minute: %s", error)
 
     async def _renewed(self) -> None:
-        """A round, of which it is only told why it could not be."""
+        """Run one round; its errors are only logged."""
         try:
             await self.renew()
         except ValueError as error:
             raise StorageUnavailable(str(error)) from None
 
     async def renew(self) -> None:
-        """One round: says what it is, looks at the others, turns to other versions where it may, and begins to write
-        anew what lies there in versions that nobody writes any more."""
-        # What it has turned to in the round before is told now: writes that were under way then have ended.
+        """Run one round: announce, agree, switch versions where possible, and start rewriting objects in unused
+        versions.
+        """
+        # Announce the versions of the last round only now: writes that were running at the switch have ended.
         self._published = {name: form.written for name, form in self._forms.items()}
         await self._announce()
         store, revision = await self._agree()
@@ -122,12 +127,12 @@ class Agreement:
     # What is written
 
     async def _agree(self) -> tuple[Store, int]:
-        """Turns to the versions that all servers read; gives what may be stored then, and as of which revision."""
+        """Switch to versions that all servers can read; return the store's record after that and its revision."""
         chosen = await self._choice()
         for _ in range(_ATTEMPTS):
             turned = {name: version for name, version in chosen.items() if self._told.get(name) != version}
             if turned:
-                # In this order: who sees the one sees the other, too (`Records.forget`).
+                # In this order: a server that sees the second write sees the first one too (`Records.forget`).
                 if any(self._published.pop(name, "") for name in turned):
                     await self._announce()
                 await self._records.change(partial(_add, turned))
@@ -135,17 +140,17 @@ class Agreement:
             store, revision = await self._records.store()
             again = await self._choice()
             lost = [name for name, version in chosen.items() if version not in store.versions.get(name, ())]
-            for name in lost:  # while this server was away others thought that nobody writes that
+            for name in lost:  # while this server was away, others concluded that nobody writes this version
                 del self._told[name]
             if again == chosen and not lost:
                 self._turn_to(chosen)
                 self._complain(store)
                 return store, revision
             chosen = again
-        raise ValueError("other servers come and go too quickly")
+        raise ValueError("the set of other servers changes too often")
 
     async def has_others(self) -> bool:
-        """Return True if other servers run on the same store, as far as that can be found out in a second."""
+        """Return True if other servers run on the same store, as far as one second suffices to find out."""
         try:
             async with asyncio.timeout(_LONGEST_LOOK):
                 return any(name != self._records.name for name in await self._records.servers())
@@ -153,13 +158,15 @@ class Agreement:
             return False
 
     async def _choice(self) -> dict[str, str]:
-        """The version to write of each resource, as the servers are now."""
+        """Return the version to write, by resource, for the servers running now."""
         servers = await self._records.servers()
         others = [each for name, each in servers.items() if name != self._records.name]
         return {name: self._chosen(name, form, others) for name, form in self._forms.items()}
 
     def _chosen(self, name: str, form: StoredForm, others: Iterable[Server]) -> str:
-        """The first that all others read who have the resource, those before that this server prefers."""
+        """Return the first version that all other servers with the resource can read, in this server's order of
+        preference.
+        """
         reads = [found for each in others if (found := each.reads.get(name)) is not None]
         if all(form.preferred in each for each in reads):
             return form.preferred
@@ -167,20 +174,20 @@ class Agreement:
         for version in (*form.names, *more):
             if all(version in each for each in reads) and form.reads(version):
                 return version
-        if not self._told:  # it has not begun
-            raise StorageFormatError(f"there is no version of {name} that this server and those that run can read")
-        self._say(f"there is no version of {name} that all servers on the store read: {form.written} is written")
+        if not self._told:  # the server is starting
+            raise StorageFormatError(f"no version of {name} can be read both by this server and all running ones")
+        self._say(f"no version of {name} can be read by all servers on the store: writing {form.written}")
         return form.written
 
     def _turn_to(self, chosen: Mapping[str, str]) -> None:
         for name, version in chosen.items():
             form = self._forms[name]
             if form.written != version:
-                logger.log(NOTICE, "%s are stored as %s from now on, and were as %s", name, version, form.written)
+                logger.log(NOTICE, "storing %s as %s from now on instead of %s", name, version, form.written)
                 form.write_as(version)
 
     def _unreadable(self, store: Store) -> list[str]:
-        """What may be stored and cannot be read here."""
+        """Return the resources and versions that may be stored but cannot be read here, as texts."""
         return [
             f"{name} as {version}"
             for name, versions in store.versions.items()
@@ -191,24 +198,28 @@ class Agreement:
 
     def _complain(self, store: Store) -> None:
         for each in self._unreadable(store):
-            self._say(f"a newer server stores {each}, which this one cannot read: it was away for too long, end it")
+            self._say(f"a newer server stores {each}, which this one cannot read: stop this server, which is outdated")
 
     def _say(self, complaint: str) -> None:
         if complaint not in self._complaints:
             self._complaints.add(complaint)
             logger.error("%s", complaint)
 
-    # What is left of other versions
+    # Rewriting of other versions
 
     def _is_left(self, name: str, store: Store, servers: Iterable[Server]) -> bool:
-        """Whether objects may be stored in another version than the one that all servers write."""
+        """Return True if objects may be stored in another version than the one that all servers write."""
         written = self._forms[name].written
         return store.versions.get(name) != [written] and all(
             each.writes.get(name) == written for each in servers if name in each.reads
         )
 
     async def _rewrite_all(self, names: Iterable[str], revision: int) -> None:
-        """`revision`: as of when all servers wrote what they do; if anybody has turned since, nothing is forgotten."""
+        """Rewrite the objects of these resources and remove their old versions from the store's record.
+
+        `revision` is the record's revision at which all servers wrote their present versions; if the record has changed
+        since, no version is removed from it.
+        """
         try:
             for name in names:
                 written = self._forms[name].written
@@ -218,7 +229,7 @@ class Agreement:
                         return
                     logger.log(NOTICE, "all %s are stored as %s", name, written)
         except (StorageUnavailable, ValueError) as error:
-            logger.warning("what is stored in other versions is written anew later: %s", error)
+            logger.warning("rewriting objects in other stored versions failed and will be retried: %s", error)
         finally:
             self._rewriting = None
 

@@ -1,7 +1,8 @@
-"""What servers on one store say of themselves, and what may be stored there: keys that no API is served from.
+"""Records about servers and stored versions on one store: keys outside every API.
 
-Each server has a key of its own, which vanishes a while after the server has. One more key is of the store: in which
-versions objects of each resource may lie there. It only forgets a version once nothing is stored in it any more.
+Each server has a key, which expires some time after the server has gone. One more key belongs to the store: the
+versions, by resource, in which objects may be stored. A version is removed from it only when no object is stored in
+that version any more.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ PREFIX: Final = f"{KEYS}/steersman.stored-versions/"
 SERVERS: Final = f"{PREFIX}servers/"
 STORE: Final = f"{PREFIX}store"
 TTL: Final = 60
-"""Seconds for which a server counts as running after it has said so."""
+"""Seconds for which a server counts as running after an announcement."""
 
 _API_VERSION: Final = "storedversions.steersman/v1"
 _ATTEMPTS: Final = 20
@@ -27,18 +28,18 @@ T = TypeVar("T")
 
 
 class Server(msgspec.Struct, kw_only=True, omit_defaults=False):
-    """A server, by resource (`plural.group`): the versions it can read, and the one it writes, once that is agreed."""
+    """A server; by resource (`plural.group`) the versions that it can read, and the one that it writes, once agreed."""
 
     kind: str = "Server"
     api_version: str = msgspec.field(name="apiVersion", default=_API_VERSION)
     version: str
-    """Of the program."""
+    """Version of the program."""
     reads: dict[str, list[str]]
     writes: dict[str, str]
 
 
 class Store(msgspec.Struct, kw_only=True, omit_defaults=False):
-    """By resource, the versions in which objects may be stored. `changes` counts when anybody came to write another."""
+    """Versions in which objects may be stored, by resource. `changes` counts the additions."""
 
     kind: str = "Store"
     api_version: str = msgspec.field(name="apiVersion", default=_API_VERSION)
@@ -47,15 +48,15 @@ class Store(msgspec.Struct, kw_only=True, omit_defaults=False):
 
 
 class Records:
-    """All methods raise what storage raises, and ValueError for what is there and cannot be read."""
+    """Access to the records. All methods raise the storage's errors, and ValueError for malformed records."""
 
     def __init__(self, storage: Storage, name: str) -> None:
         self._storage = storage
         self.name: Final = name
-        """Of this server."""
+        """Name of this server."""
 
     async def announce(self, server: Server) -> None:
-        """Has this server count as running, and be as it says, for `TTL` seconds from now."""
+        """Announce this server's record for the next `TTL` seconds."""
         key, value = SERVERS + self.name, msgspec.json.encode(server)
         current = await self._storage.get(key)
         for _ in range(_ATTEMPTS):
@@ -68,10 +69,10 @@ class Records:
                 current = lost.current
                 continue
             return
-        raise ValueError(f"{key} is written too often by others")
+        raise ValueError(f"{key}: too many concurrent writes by others")
 
     async def leave(self) -> None:
-        """Has it count no more."""
+        """Withdraw the announcement."""
         current = await self._storage.get(SERVERS + self.name)
         if current is None:
             return
@@ -82,27 +83,30 @@ class Records:
                 raise ValueError(f"{current.key} is written by others") from None
 
     async def servers(self) -> Mapping[str, Server]:
-        """All that run, by name, this one too."""
+        """Return all running servers by name, this one included."""
         found = (await self._storage.range(SERVERS)).items
         return {each.key.removeprefix(SERVERS): _read(each, Server) for each in found}
 
     async def store(self) -> tuple[Store, int]:
-        """What may be stored, and the revision at which that was written last, 0 where it never was."""
+        """Return the store's record and its revision; an empty record and 0 if it was never written."""
         found = await self._storage.get(STORE)
         return (Store(), 0) if found is None else (_read(found, Store), found.mod_revision)
 
     async def change(self, change: Callable[[Store], None]) -> None:
-        """Changes it; again, if another was quicker."""
+        """Change the store's record; retried if another server was faster."""
         for _ in range(_ATTEMPTS):
             store, revision = await self.store()
             change(store)
             if await self._put(store, revision):
                 return
-        raise ValueError(f"{STORE} is written too often by others")
+        raise ValueError(f"{STORE}: too many concurrent writes by others")
 
     async def forget(self, resource: str, kept: str, revision: int) -> int:
-        """Says that all objects of a resource are stored in one version, unless anything was said since a revision.
-        Gives the revision of that, 0 if it was not said."""
+        """Record that all objects of a resource are stored in version `kept`, unless the record has changed since
+        `revision`.
+
+        Returns the new revision, 0 if nothing was recorded.
+        """
         store, found = await self.store()
         if found != revision:
             return 0
@@ -110,7 +114,7 @@ class Records:
         return await self._put(store, revision)
 
     async def _put(self, store: Store, revision: int) -> int:
-        """The revision of it, 0 if another was quicker."""
+        """Write the store's record; return its revision, 0 if another server was faster."""
         value = msgspec.json.encode(store)
         try:
             if not revision:

@@ -1,7 +1,7 @@
-"""Objects that are stored in another version than the one that is written now are written anew, as they are.
+"""Rewriting of objects that are stored in another version than the current one.
 
-What upstream's storage-version-migrator does by patches that change nothing, done below validation and admission: the
-object stays the same, and gets a new resourceVersion.
+Corresponds to upstream's storage-version-migrator, which sends empty patches. Here the write happens below validation
+and admission: the object stays the same, and gets a new resourceVersion.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from steersman.storage.interface import (
 )
 from steersman.storage.keys import after
 from steersman.store.store import Store
-from steersman.work.yielding import Turn
+from steersman.work.yielding import TimeSlice
 
 logger = logging.getLogger(__name__)
 
@@ -38,13 +38,13 @@ _PASSES: Final = 5
 
 
 class Rewriting:
-    """Of the objects of built-in kinds of these stores."""
+    """Rewriting of the objects in these stores, if they are of built-in kinds."""
 
     def __init__(self, stores: Stores) -> None:
         self._stores = stores
 
     async def rewrite(self, resource: GroupResource) -> bool:
-        """Writes anew what has to be; False if something could not be. Raises StorageUnavailable."""
+        """Rewrite all objects in other versions; return False if some could not be. Raises StorageUnavailable."""
         store = self._stores.store(resource.group, resource.resource)
         form, stored = self._stores.forms[resource], self._stores.storage_of(resource)
         try:
@@ -52,21 +52,21 @@ class Rewriting:
                 if not await _pass(store, form, stored):
                     return True
         except (Undecodable, Unreadable, Unwritable) as error:
-            logger.warning("objects of %s are left in other versions: %s", resource, error)
+            logger.warning("some objects of %s stay in other stored versions: %s", resource, error)
         return False
 
 
 async def _pass(store: Store[Any], form: StoredForm, stored: Storage) -> int:
-    """How many there were."""
+    """Rewrite objects once through all keys; return the number of objects found in other versions."""
     found, start, more = 0, "", True
-    turn = Turn()
+    time_slice = TimeSlice()
     while more:
         page = await stored.range(store.prefix, start=start, limit=_PAGE)
         for item in page.items:
             if _version(form, item) != form.written:
                 found += 1
                 await _write_anew(store, item)
-            await turn.give()
+            await time_slice.pause_if_over()
         more = page.more and bool(page.items)
         if more:
             start = after(page.items[-1].key)
@@ -74,7 +74,7 @@ async def _pass(store: Store[Any], form: StoredForm, stored: Storage) -> int:
 
 
 def _version(form: StoredForm, item: KeyValue) -> str:
-    """Raises NotAnObject, Unreadable."""
+    """Return the stored version of an item. Raises Undecodable and Unreadable."""
     if item.value.startswith(SEALED):
         raise Unreadable(item.key, "identity transformer tried to read encrypted data")
     try:
@@ -84,7 +84,7 @@ def _version(form: StoredForm, item: KeyValue) -> str:
 
 
 async def _write_anew(store: Store[Any], item: KeyValue) -> None:
-    """Unless somebody else has just written it. What vanishes after a time does so later."""
+    """Rewrite an object, unless somebody else has just written it. An expiring object's time to live starts again."""
     current = await store.storage.get(item.key)
     if current is None or current.mod_revision != item.mod_revision:
         return
@@ -95,6 +95,6 @@ async def _write_anew(store: Store[Any], item: KeyValue) -> None:
 
 
 def agreement_on(storage: Storage, stores: Stores) -> Agreement:
-    """Of the servers on a storage that others write, too."""
+    """Return the agreement of the servers on a storage to which others write too."""
     name = f"{server_id(socket.gethostname())}_{uuid.uuid4()}"
     return Agreement(Records(storage, name), stores.forms, Rewriting(stores).rewrite, GIT_VERSION)

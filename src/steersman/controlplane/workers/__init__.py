@@ -1,1 +1,1 @@
-"""Several processes that are one server: an owner of the storage and of the port, and workers that answer requests."""
+"""A server of several processes: an owner of the storage and the port, and workers that answer requests."""

@@ -1,4 +1,4 @@
-"""Who accepts connections, and hands each to the worker that has the fewest."""
+"""Acceptor of connections in the owner, which passes each to the worker with the fewest connections."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from steersman.net.arrivals import BACKLOG
 logger = logging.getLogger(__name__)
 
 _AT_ONCE: Final = 64
-"""Connections that are accepted in a turn of the loop."""
+"""Connections accepted in one iteration of the event loop."""
 _PAUSE: Final = 0.02
-"""Seconds for which nothing is accepted while no worker takes a connection: they wait in the socket."""
+"""Seconds without accepting while no worker takes connections; they wait in the socket's backlog."""
 _REST: Final = 1.0
-"""The same when accepting has failed: there are no descriptors left, say."""
+"""Seconds without accepting after `accept` has failed, for example for lack of file descriptors."""
 
 
 class Handover:
-    """Accepts on a bound socket from `start` to `stop`; `workers` gives those there are."""
+    """Acceptor on a bound socket from `start` to `stop`; `workers` returns the worker processes."""
 
     def __init__(self, listener: socket.socket, workers: Callable[[], Sequence[WorkerProcess]]) -> None:
         self._listener = listener
@@ -30,15 +30,15 @@ class Handover:
         self._loop = asyncio.get_running_loop()
         self._pause: asyncio.TimerHandle | None = None
         self._waiting: socket.socket | None = None
-        """One that was accepted, and that nobody has taken yet."""
+        """An accepted connection that no worker has taken yet."""
 
     def start(self) -> None:
-        """Raises OSError."""
+        """Start listening. Raises OSError."""
         self._listener.listen(BACKLOG)
         self._loop.add_reader(self._listener, self._accept)
 
     def stop(self) -> None:
-        """Closes the socket."""
+        """Close the socket."""
         if self._pause is not None:
             self._pause.cancel()
         self._loop.remove_reader(self._listener)
@@ -59,11 +59,11 @@ class Handover:
         except (BlockingIOError, InterruptedError, ConnectionAbortedError):
             return
         except OSError as error:
-            logger.error("no connections are accepted for a second: %s", error)
+            logger.error("accepting connections failed; retrying in one second: %s", error)
             self._rest(_REST)
 
     def _handed(self, sock: socket.socket) -> bool:
-        """Whether a worker has the connection now."""
+        """Pass a connection to a worker; return False if none takes it."""
         ready = sorted((each for each in self._workers() if each.takes_connections), key=lambda each: each.open)
         return any(each.hand(sock.fileno()) for each in ready)
 

@@ -1,4 +1,4 @@
-"""What owner and workers say to each other beside what is stored."""
+"""Messages between owner and workers, apart from the storage protocol."""
 
 from __future__ import annotations
 
@@ -17,38 +17,38 @@ from steersman.controlplane.options import Options
 from steersman.storage.shared import frames
 
 ALL_WERE_READY: Final = frames.WORDS
-"""The shared word that says whether all workers were ready once."""
+"""Index of the shared word that is 1 once all workers have been ready."""
 _FIRST: Final = 8
 MOST_PROCESSES: Final = 160
-"""While workers are replaced there are twice as many."""
+"""Limit of processes: while workers are replaced there are twice as many."""
 MOST_WORKERS: Final = MOST_PROCESSES // 2
 
 
 def open_word(slot: int) -> int:
-    """The shared word in which the process in a slot says how many connections it has..."""
+    """Return the index of the shared word with the number of connections of the process in a slot."""
     return _FIRST + 3 * slot
 
 
 def taken_word(slot: int) -> int:
-    """...and how many it had been handed then."""
+    """Return the index of the shared word with the number of connections that the process had been passed by then."""
     return _FIRST + 3 * slot + 1
 
 
 def beat_word(slot: int) -> int:
-    """The shared word that grows as long as its loop runs."""
+    """Return the index of the shared heartbeat word, which grows as long as the process's event loop runs."""
     return _FIRST + 3 * slot + 2
 
 
 class Kind(IntEnum):
-    """What a frame between owner and worker is about; the first is the owner's, and comes before all others."""
+    """Kind of a frame between owner and worker. GIVEN is the owner's first frame, before all others."""
 
     GIVEN = 1
     READY = 2
     FAILED = 3
-    """Why the worker could not start, in one line."""
+    """The worker could not start; the body is one line with the reason."""
     END = 4
     REPLACED = 5
-    """END for a worker in whose place another one is already."""
+    """As END, for a worker that has been replaced already."""
     GATHER = 6
     GATHERED = 7
     SCRAPE = 8
@@ -57,18 +57,18 @@ class Kind(IntEnum):
 
 @dataclass(slots=True)
 class Given:
-    """What a worker is told first. `flags` are those of the whole server, `options` those of the worker."""
+    """The first message to a worker. `flags` are those of the whole server, `options` those of the worker."""
 
     options: Options
     flags: dict[str, str]
     number: int
-    """From 0; the worker of number 0 also does what one of a server does."""
+    """Number of the worker from 0; worker 0 also does the work that only one process of a server may do."""
     slot: int
     port: int
 
 
 def share(options: Options, number: int, port: int) -> Options:
-    """The options of a worker: its part of what bounds the whole, and only of the first what is done once."""
+    """Return the options of a worker: its share of limits; only worker 0 keeps the options for work done once."""
     count = options.workers
     own = replace(
         options,
@@ -80,7 +80,7 @@ def share(options: Options, number: int, port: int) -> Options:
 
 
 def encode(value: Given | Address) -> bytes:
-    """As the bytes of a frame."""
+    """Return a value as the bytes of a frame."""
     return msgspec.msgpack.encode(value, enc_hook=str)
 
 
@@ -91,12 +91,12 @@ def _decoded(kind: type, value: Any) -> Any:
 
 
 def decode_given(body: bytes) -> Given:
-    """What `encode` was given."""
+    """Return the value that `encode` encoded."""
     return msgspec.msgpack.decode(body, type=Given, dec_hook=_decoded)
 
 
 def decode_ready(body: bytes) -> Address:
-    """What `encode` was given."""
+    """Return the value that `encode` encoded."""
     return msgspec.msgpack.decode(body, type=Address, dec_hook=_decoded)
 
 
@@ -104,12 +104,12 @@ _SIZE: Final = struct.Struct("<I")
 
 
 def joined(texts: Sequence[bytes]) -> bytes:
-    """Several texts in one frame."""
+    """Return several texts in one frame."""
     return b"".join(part for text in texts for part in (_SIZE.pack(len(text)), text))
 
 
 def parted(body: bytes) -> Iterator[bytes]:
-    """The texts again."""
+    """Yield the texts that `joined` has joined."""
     at = 0
     while at < len(body):
         (size,) = _SIZE.unpack_from(body, at)
@@ -119,7 +119,7 @@ def parted(body: bytes) -> Iterator[bytes]:
 
 
 def first_frame(sock: socket.socket) -> bytes:
-    """The bytes of the first frame, which is waited for. Raises EOFError, OSError."""
+    """Return the bytes of the first frame; blocks. Raises EOFError and OSError."""
     size, _, _ = struct.unpack("<IBI", _exactly(sock, 9))
     return _exactly(sock, size)
 

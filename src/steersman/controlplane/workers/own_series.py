@@ -1,4 +1,4 @@
-"""Series that an owner adds to the metrics of its workers."""
+"""Metrics that an owner adds to those of its workers."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from steersman.controlplane.metrics import process_series
 
 
 def own_series() -> str:
-    """Return the owner's time, memory and file descriptors, named as each worker names its own: the sums are those of
-    the server."""
+    """Return the owner's time, memory and file descriptors under the names that workers use, for the sums of the
+    server.
+    """
     return "".join(f"{line}\n" for series in process_series() for line in series.expose())

@@ -1,4 +1,4 @@
-"""The owner: has the storage and the port, and keeps the workers running."""
+"""The owner process of a server: has the storage and the port, and keeps the workers running."""
 
 from __future__ import annotations
 
@@ -27,26 +27,27 @@ from steersman.work.periodic import Periodic
 logger = logging.getLogger(__name__)
 
 _LONGEST_END: Final = 70.0
-"""Seconds that a worker has for its end, beside --shutdown-delay-duration: requests have 60 of them."""
+"""Seconds allowed for a worker's end besides --shutdown-delay-duration: requests may take 60 of them."""
 _BACKOFF: Final = Backoff(0.1, 30.0)
 _LOOKS: Final = 5.0
-"""Seconds between two looks whether workers hang..."""
+"""Seconds between two checks for hanging workers."""
 _HANGING: Final = 30.0
-"""...and for how long one may."""
+"""Seconds without a heartbeat after which a worker is killed."""
 _FIRST_REQUESTS: Final = 2.0
-"""Seconds that connections which have just come have for their first request, before a worker that is replaced ends:
-those without a request are closed then."""
+"""Seconds allowed for the first request on recent connections before a replaced worker ends: connections without a
+request are closed then.
+"""
 _WELL: Final = 60.0
-"""Seconds after which a worker that ends is no longer one that cannot start."""
+"""Seconds of running after which the end of a worker no longer counts as a failed start."""
 
 
 def pause(failures: int) -> float:
-    """Seconds before a worker is started again that has ended so often, soon after its start."""
+    """Return the seconds before the restart of a worker that has failed this many times soon after its start."""
     return 0.0 if failures == 0 else _BACKOFF.wait(failures - 1)
 
 
 class Owner:
-    """`await start()`, then `await stop()`. Raises what a control plane raises."""
+    """The owner: `await start()`, then `await stop()`. Raises the errors of a control plane."""
 
     def __init__(self, options: Options) -> None:
         self.options = options
@@ -58,19 +59,21 @@ class Owner:
         self._processes: list[WorkerProcess] = []
         self._failures: dict[int, int] = {}
         self._tasks: set[asyncio.Task[None]] = set()
-        self._care = Periodic("the look after workers", self._look_after, _LOOKS)
+        self._care = Periodic("supervision of workers", self._look_after, _LOOKS)
         self._replacing: asyncio.Task[None] | None = None
         self._running = False
-        """Whether one that ends is to be started again."""
+        """True if workers that end are to be restarted."""
         self._counted = ""
-        """What workers have counted that have ended."""
+        """Counters of workers that have ended."""
         self._burying = asyncio.Lock()
 
     # Start and end
 
     async def start(self) -> Address:
-        """Starts the first worker, which makes what there is to be, then the others. Raises OptionsError, OSError and
-        the storage's errors; nothing is left running then."""
+        """Start the first worker, which creates the initial objects, then the others.
+
+        Raises OptionsError, OSError and the storage's errors; everything is stopped in that case.
+        """
         try:
             return await self._start()
         except BaseException:
@@ -111,7 +114,7 @@ class Owner:
         return where
 
     async def stop(self) -> None:
-        """The orderly end of all workers, then of the storage."""
+        """Stop all workers gracefully, then the storage."""
         self._running = False
         if self._replacing is not None:
             self._replacing.cancel()
@@ -130,12 +133,12 @@ class Owner:
         await self._release()
 
     async def _over(self, process: WorkerProcess, seconds: float) -> None:
-        """Returns once it is gone; after so many seconds it is killed."""
+        """Wait for the end of a process; kill it after so many seconds."""
         try:
             async with asyncio.timeout(seconds):
                 await process.gone.wait()
         except TimeoutError:
-            logger.error("worker %d does not end: it is killed", process.given.number)
+            logger.error("worker %d does not stop in time and is killed", process.given.number)
             process.kill()
             await process.gone.wait()
 
@@ -152,7 +155,7 @@ class Owner:
     # Workers
 
     async def _started(self, number: int) -> WorkerProcess:
-        """A process that begins to be the worker of this number. Raises OSError."""
+        """Start a process for the worker of this number and return it. Raises OSError."""
         assert self._words is not None
         taken = {each.given.slot for each in self._processes}
         slot = next(each for each in range(messages.MOST_PROCESSES) if each not in taken)
@@ -162,13 +165,13 @@ class Owner:
         try:
             await process.start(self._server)
         except BaseException:
-            process.leaving = True  # who has started it knows that it is not there
+            process.leaving = True  # the caller knows of the failure
             self._processes.remove(process)
             raise
         return process
 
     def _ended(self, process: WorkerProcess) -> None:
-        """A process is gone: another one takes its place, unless that is meant to be."""
+        """Handle the end of a process: restart the worker unless its end is intended."""
         self._keep(self._count_in(process))
         if process.leaving or not self._running:
             return
@@ -182,30 +185,30 @@ class Owner:
         self._failures[number] = failures + 1
         await asyncio.sleep(pause(failures))
         if self._has(number):
-            return  # all workers are being replaced meanwhile
+            return  # all workers are being replaced at the moment
         try:
             process = await self._started(number)
         except OSError as error:
-            logger.error("worker %d cannot be started again: %s", number, error)
+            logger.error("restarting worker %d failed: %s", number, error)
             self._keep(self._start_again(number))
             return
         try:
             await process.ready()
         except OptionsError as error:
-            logger.error("worker %d cannot be started again: %s", number, error)
+            logger.error("restarting worker %d failed: %s", number, error)
             process.kill()
         else:
             logger.log(NOTICE, "worker %d runs again, as process %d", number, process.pid)
 
     def _has(self, number: int) -> bool:
-        """Whether there is a worker of this number, or is about to be."""
+        """Return True if a worker of this number runs or is starting."""
         return any(each.given.number == number and not each.is_ending for each in self._processes)
 
     async def _look_after(self) -> None:
-        """Kills workers that hang: who is connected to one would wait for ever."""
+        """Kill hanging workers, whose clients would wait for ever."""
         for each in self._processes:
             if each.hangs(_HANGING):
-                logger.error("worker %d has done nothing for %g s: it is killed", each.given.number, _HANGING)
+                logger.error("killing worker %d, which has not responded for %g s", each.given.number, _HANGING)
                 each.kill()
 
     def _keep(self, work: Coroutine[object, object, None]) -> None:
@@ -214,13 +217,13 @@ class Owner:
         task.add_done_callback(self._tasks.discard)
 
     def replace_workers(self) -> None:
-        """Puts new processes in the place of all workers, one after the other, each once it is ready."""
+        """Replace all workers by new processes, one at a time, each once its replacement is ready."""
         if not self._running:
             return
         if self._replacing is not None and not self._replacing.done():
-            logger.log(NOTICE, "SIGHUP: the workers are being replaced already")
+            logger.log(NOTICE, "SIGHUP: replacing of the workers is in progress already")
             return
-        logger.log(NOTICE, "SIGHUP: %d workers are replaced, one after the other", self.options.workers)
+        logger.log(NOTICE, "SIGHUP: replacing %d workers, one after the other", self.options.workers)
         self._replacing = asyncio.ensure_future(self._replace_all())
 
     async def _replace_all(self) -> None:
@@ -239,22 +242,22 @@ class Owner:
                 self._is_not_replaced(number, error)
                 return
             for each in before:
-                each.leaving = True  # it is handed no connections any more
+                each.leaving = True  # it gets no more connections
             await asyncio.sleep(_FIRST_REQUESTS)
             for each in before:
                 each.end(replaced=True)
             await asyncio.gather(*(self._over(each, _LONGEST_END) for each in before))
-        logger.log(NOTICE, "all workers are new")
+        logger.log(NOTICE, "all workers have been replaced")
 
     def _is_not_replaced(self, number: int, error: Exception) -> None:
-        logger.error("worker %d is not replaced: %s", number, error)
-        if not self._has(number):  # the one before has ended meanwhile
+        logger.error("replacing worker %d failed: %s", number, error)
+        if not self._has(number):  # the previous one has ended meanwhile
             self._keep(self._start_again(number))
 
     # Metrics
 
     async def _count_in(self, process: WorkerProcess) -> None:
-        """Keeps what it has counted, so that no sum ever falls."""
+        """Add the counters of an ended process to the total, so that no sum ever falls."""
         async with self._burying:
             sums = Sums()
             await sums.add(self._counted, only_counts=True)
@@ -267,8 +270,10 @@ class Owner:
         self._keep(self._answer(asking, number))
 
     async def _answer(self, asking: WorkerProcess, number: int) -> None:
-        """Tells a worker the series of everybody: what it has itself too, as that is not to be counted again if it is
-        killed before the next time."""
+        """Send a worker the metrics of all others.
+
+        Its own last metrics are requested too: if it is killed before the next request, they must be in the total.
+        """
         others = [each for each in self._processes if each is not asking and each.is_ready]
         texts, _ = await asyncio.gather(asyncio.gather(*(each.scraped() for each in others)), asking.scraped())
         body = messages.joined([self._counted.encode(), own_series().encode(), *texts])

@@ -1,4 +1,4 @@
-"""A process of a worker, as its owner sees it."""
+"""A worker process as seen by its owner."""
 
 from __future__ import annotations
 
@@ -23,25 +23,27 @@ logger = logging.getLogger(__name__)
 
 _MODULE: Final = "steersman.cli.worker"
 _SCRAPE: Final = 3.0
-"""Seconds that a worker has to say what it has counted."""
+"""Seconds allowed for a worker to send its metrics."""
 
 Gather = Callable[["WorkerProcess", int], None]
 
 
 class WorkerProcess:
-    """Started with `start`; `ended` is called once, when it is gone and nothing of it runs any more."""
+    """A worker process, started with `start`; `ended` is called once after its end, when no task for it runs any
+    more.
+    """
 
     def __init__(
         self, given: Given, words: SharedWords, gather: Gather, ended: Callable[[WorkerProcess], None]
     ) -> None:
         self.given = given
         self.leaving = False
-        """Whether it was told to end."""
+        """True once the process was told to stop."""
         self.started_at = asyncio.get_running_loop().time()
         self._ready: asyncio.Future[Address] = asyncio.get_running_loop().create_future()
         self.gone = asyncio.Event()
         self.counted = b""
-        """What it said last of what it has counted."""
+        """The last metrics that the process has sent."""
         self._words = words
         self._gather = gather
         self._ended = ended
@@ -58,7 +60,7 @@ class WorkerProcess:
             words[word(given.slot)] = 0
 
     async def start(self, storage: StorageServer | None) -> None:
-        """Starts it, on this storage unless it opens its own. Raises OSError."""
+        """Start the process with access to this storage; with None it opens its own. Raises OSError."""
         near, far = socket.socketpair()
         self._connections, far_connections = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._connections.setblocking(False)
@@ -81,7 +83,7 @@ class WorkerProcess:
         self._link.send(frame(Kind.GIVEN, 0, messages.encode(self.given)))
 
     def _launched(self, descriptors: list[int]) -> subprocess.Popen[bytes]:
-        """The process, which has these. Blocks. Raises OSError."""
+        """Start and return the process, which inherits these descriptors. Blocks. Raises OSError."""
         words = self._words.descriptor
         return subprocess.Popen(
             [sys.executable, "-P", "-m", _MODULE, str(words), *map(str, descriptors)],
@@ -90,18 +92,18 @@ class WorkerProcess:
         )
 
     async def ready(self) -> Address:
-        """Returns once it takes connections. Raises OptionsError if it ends before."""
+        """Return the address once the process accepts connections. Raises OptionsError if it ends before."""
         return await shielded(self._ready)
 
     # Connections
 
     @property
     def is_ready(self) -> bool:
-        """Whether it has been ready."""
+        """True once the process has been ready."""
         return self._ready.done() and self._ready.exception() is None
 
     def hangs(self, seconds: float) -> bool:
-        """Whether its loop has not run for so long, though it was ready."""
+        """Return True if the process's event loop has not run for so many seconds after it was ready."""
         now, beat = asyncio.get_running_loop().time(), self._words[messages.beat_word(self.given.slot)]
         if beat != self._beat or not self.is_ready:
             self._beat, self._beat_at = beat, now
@@ -109,22 +111,22 @@ class WorkerProcess:
 
     @property
     def is_ending(self) -> bool:
-        """Whether it was told to end, or does so by itself."""
+        """True if the process was told to stop or stops by itself."""
         return self.leaving or self._ending is not None
 
     @property
     def takes_connections(self) -> bool:
-        """Whether it may be handed any."""
+        """True if the process may get connections."""
         return self.is_ready and not self.is_ending
 
     @property
     def open(self) -> int:
-        """How many it has, with those that it has not taken yet."""
+        """Number of the process's connections, including passed ones that it has not taken yet."""
         words, slot = self._words, self.given.slot
         return words[messages.open_word(slot)] + self._handed - words[messages.taken_word(slot)]
 
     def hand(self, descriptor: int) -> bool:
-        """Hands a connection over; whether it was: a process that takes none may have too many waiting."""
+        """Pass a connection to the process; return False if that fails: its queue may be full."""
         assert self._connections is not None
         try:
             socket.send_fds(self._connections, (b"c",), (descriptor,))
@@ -133,7 +135,7 @@ class WorkerProcess:
         self._handed += 1
         return True
 
-    # What it says
+    # Received frames
 
     def _received(self, kind: int, number: int, body: bytes) -> None:
         if kind == Kind.READY and not self._ready.done():
@@ -149,7 +151,7 @@ class WorkerProcess:
                 asked.set_result(body)
 
     async def scraped(self) -> bytes:
-        """Its metrics; those it told last if it does not answer in time, or is gone."""
+        """Return the process's metrics; the last known ones if it does not answer in time or is gone."""
         if self._link is None:
             return self.counted
         self._last += 1
@@ -161,31 +163,31 @@ class WorkerProcess:
             async with asyncio.timeout(_SCRAPE):
                 return await asked
         except TimeoutError:
-            logger.warning("worker %d does not say what it has counted", self.given.number)
+            logger.warning("worker %d does not send its metrics in time", self.given.number)
             return self.counted
         finally:
             del self._scraping[number]
 
     def gathered(self, number: int, body: bytes) -> None:
-        """Answers the worker's question for the metrics of all."""
+        """Answer the worker's request for the metrics of all workers."""
         if self._link is not None:
             self._link.send(frame(Kind.GATHERED, number, body))
 
     # The end
 
     def end(self, *, replaced: bool = False) -> None:
-        """Has it end in an orderly way; `replaced` if another one goes on with what it does."""
+        """Tell the process to stop gracefully; `replaced` if another process has taken over."""
         self.leaving = True
         if self._link is not None:
             self._link.send(frame(Kind.REPLACED if replaced else Kind.END, 0))
 
     def kill(self) -> None:
-        """Ends it at once."""
+        """Kill the process."""
         if self._process is not None:
             self._process.kill()
 
     def _over(self) -> None:
-        """One of its connections is: it has ended, or is of no use any more."""
+        """Handle the end of one of the process's connections: the process has ended or is useless."""
         if self._ending is None:
             self._ending = asyncio.ensure_future(self._bury())
 
@@ -209,15 +211,15 @@ class WorkerProcess:
                 each.set_result(self.counted)
         if not self._ready.done():
             self._ready.set_exception(OptionsError(f"a worker has ended with {code} before it was ready"))
-        self._ready.exception()  # somebody may wait for it no more
+        self._ready.exception()  # marks the exception as retrieved, as nobody may wait for it any more
         if not self.leaving:
-            logger.error("worker %d (process %d) has ended: %s", self.given.number, self.pid, _how(code))
+            logger.error("worker %d (process %d) has ended %s", self.given.number, self.pid, _how(code))
         self.gone.set()
         self._ended(self)
 
     @property
     def pid(self) -> int:
-        """The number of the process."""
+        """The id of the process."""
         return 0 if self._process is None else self._process.pid
 
 

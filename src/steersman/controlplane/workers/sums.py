@@ -1,11 +1,11 @@
-"""The series of several processes as those of one server, in Prometheus' text format."""
+"""Aggregation of several processes' metrics into those of one server, in Prometheus' text format."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
-from steersman.work.yielding import unhurried
+from steersman.work.yielding import time_sliced
 
 _LINES: Final = 1_000
 """Lines of a piece."""
@@ -20,14 +20,14 @@ _LARGEST: Final = frozenset(
         "process_virtual_memory_max_bytes",
     }
 )
-"""Gauges of what all processes see alike..."""
+"""Names of gauges that are equal in all processes: the largest value counts."""
 _LARGEST_ENDS: Final = ("_info", "_timestamp_seconds")
-"""...and how others of them end."""
+"""Suffixes of further gauges that are equal in all processes."""
 _SMALLEST: Final = "process_start_time_seconds"
 
 
 class _Family:
-    """A metric: its head, and its series in order."""
+    """A metric: its help line, and its series in order."""
 
     __slots__ = ("combine", "head", "kind", "series")
 
@@ -55,15 +55,15 @@ def _greater(one: float, other: float) -> float:
 
 
 class Sums:
-    """Texts that are added up. Counters and histograms are sums; gauges too, but for what is one for all processes."""
+    """Sum of metrics in text format. Counters, histograms and most gauges are added; server-wide gauges are not."""
 
     def __init__(self) -> None:
         self._families: dict[str, _Family] = {}
 
     async def add(self, text: str, *, only_counts: bool = False) -> None:
-        """Adds what one process says; `only_counts` leaves gauges out."""
+        """Add the metrics of one process; `only_counts` leaves gauges out."""
         family: _Family | None = None
-        async for line in unhurried(text.split("\n")):
+        async for line in time_sliced(text.split("\n")):
             if line.startswith("# HELP "):
                 name = line.split(" ", 3)[2]
                 family = self._families.get(name)
@@ -80,7 +80,7 @@ class Sums:
                 family.series[series] = found if before is None else family.combine(before, found)
 
     def lines(self) -> Iterator[str]:
-        """The whole, in pieces of some lines."""
+        """Yield the whole text in pieces of some lines."""
         for name, family in self._families.items():
             lines = [family.head, f"# TYPE {name} {family.kind}"]
             for series, value in family.series.items():
@@ -97,12 +97,12 @@ def _number(value: float) -> str:
 
 
 async def summed(texts: Sequence[str], counted: str = "") -> list[bytes]:
-    """The sum of what processes say, in pieces; of those that have ended (`counted`) only what was counted."""
+    """Return the sum of processes' metrics in pieces; of ended ones (`counted`) only counters and histograms."""
     sums = Sums()
     for text in texts:
         await sums.add(text)
     await sums.add(counted, only_counts=True)
     pieces = []
-    async for piece in unhurried(sums.lines()):
+    async for piece in time_sliced(sums.lines()):
         pieces.append(piece.encode())
     return pieces

@@ -1,4 +1,4 @@
-"""A worker: a process of a server that answers requests on connections which it is handed."""
+"""A worker: a process of a server that answers requests on connections passed to it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from steersman.server.health import HealthCheck
 from steersman.server.server import PARTING, Server
 from steersman.storage.interface import Storage
 from steersman.storage.shared.client import SharedStorage
-from steersman.work.yielding import unhurried
+from steersman.work.yielding import time_sliced
 
 if TYPE_CHECKING:
     from steersman.controlplane.etcd_cluster import EtcdClusters
@@ -32,16 +32,16 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _COUNTING: Final = 0.25
-"""Seconds between two times that the owner is told how many connections there are."""
+"""Seconds between two reports of the number of connections to the owner."""
 _AT_ONCE: Final = 16
-"""Connections that are taken in a turn of the loop."""
+"""Connections taken in one iteration of the event loop."""
 _GATHERING: Final = 5.0
-"""Seconds for which the other workers are waited for."""
+"""Seconds allowed for the metrics of the other workers."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sockets:
-    """What a worker was started with: `storage` is None where each opens its own."""
+    """The sockets with which a worker was started; `storage` is None if each worker opens its own."""
 
     link: socket.socket
     connections: socket.socket
@@ -50,17 +50,17 @@ class Sockets:
 
 
 class Worker:
-    """What a control plane asks about the server that it is a part of. `given` is what the owner has said.
+    """The role of this process in a server of several processes. `given` is the owner's first message.
 
-    The process ends at once when its owner is gone: nobody would know whether what it says still holds.
+    The process exits at once when its owner is gone, as nobody could vouch for the state of the storage any more.
     """
 
     def __init__(self, given: Given, sockets: Sockets) -> None:
         self.given = given
         self.is_replaced = False
-        """Whether another worker is in the place of this one, which ends."""
+        """True if another worker has replaced this one, which is stopping."""
         self.ended = asyncio.Event()
-        """Set when the owner says that it is to end."""
+        """Set when the owner tells this worker to stop."""
         self._sockets = sockets
         self._words = sockets.words
         self._link: Link | None = None
@@ -72,29 +72,31 @@ class Worker:
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def begin(self) -> None:
-        """Listens to the owner. Raises OSError."""
+        """Connect to the owner. Raises OSError."""
         self._link = await Link.on(self._sockets.link, self._received, _owner_has_ended)
 
-    # What the control plane has of it
+    # Interface for the control plane
 
     @property
     def is_first(self) -> bool:
-        """Whether it does what one process of a server does."""
+        """True if this worker does the work that only one process of a server may do."""
         return self.given.number == 0
 
     @property
     def lock(self) -> int:
-        """The descriptor of a file that all workers have, of which none locks more than bytes."""
+        """The descriptor of a file that all workers share, for locks on byte ranges."""
         return self._words.descriptor
 
     async def open_storage(self, options: Options, clusters: EtcdClusters | None) -> Storage:
-        """The storage of the whole server. Raises what that raises."""
+        """Return the storage of the whole server. Raises the storage's errors."""
         if self._sockets.storage is None:
             return await open_storage(options, clusters)
         return await SharedStorage.open(self._sockets.storage, self._words, _owner_has_ended)
 
     def install(self, server: Server, storage: Storage, behind: Callable[[int], Awaitable[None] | None]) -> None:
-        """Has the server be one with those of the other workers, before it is prepared."""
+        """Connect the server with the other workers: metrics, health, and waits for their writes. Call it before
+        prepare_run.
+        """
         self._server = server
         server.gather = self._gather
         server.parting = PARTING
@@ -106,7 +108,7 @@ class Worker:
         return None if self._words[messages.ALL_WERE_READY] else "not all workers have been ready yet"
 
     def listen(self, server: Server) -> None:
-        """Takes the connections that it is handed."""
+        """Take the connections that the owner passes."""
         http = server.begin(self.given.port)
         connections = self._sockets.connections
         connections.setblocking(False)
@@ -122,7 +124,7 @@ class Worker:
             if not data:
                 asyncio.get_running_loop().remove_reader(self._sockets.connections)
                 return
-            self._taken += 1  # one that is there no more, as this process can have no more files, was taken, too
+            self._taken += 1  # counts also a connection that was lost because this process has no file descriptors left
             for each in descriptors:
                 http.take(socket.socket(fileno=each))
             self._tell(http)
@@ -140,7 +142,7 @@ class Worker:
     # Metrics
 
     async def _gather(self, own: list[bytes]) -> list[bytes]:
-        """The series of all workers, of which these are those of this one."""
+        """Return the metrics of all workers; `own` are those of this worker."""
         assert self._link is not None
         self._last += 1
         number = self._last
@@ -150,7 +152,7 @@ class Worker:
             async with asyncio.timeout(_GATHERING):
                 counted, *others = messages.parted(await answer)
         except TimeoutError:
-            logger.warning("the other workers do not say what they have counted")
+            logger.warning("the metrics of the other workers did not arrive in time")
             return own
         finally:
             del self._gathering[number]
@@ -162,11 +164,11 @@ class Worker:
         pieces: list[bytes] = []
         if self._server is not None:
             registry: Iterator[str] = self._server.config.registry.expose()
-            async for text in unhurried(registry):
+            async for text in time_sliced(registry):
                 pieces.append(text.encode())
         self._link.send(frame(Kind.SCRAPED, number, *pieces))
 
-    # What the owner says
+    # Received frames
 
     def _received(self, kind: int, number: int, body: bytes) -> None:
         if kind == Kind.SCRAPE:
@@ -182,12 +184,12 @@ class Worker:
             self.ended.set()
 
     def ready(self, where: Address) -> None:
-        """Tells the owner that it takes connections."""
+        """Tell the owner that this worker accepts connections."""
         assert self._link is not None
         self._link.send(frame(Kind.READY, 0, messages.encode(where)))
 
     async def over(self) -> None:
-        """Tells the owner what was counted to the end, and goes."""
+        """Send the owner the final metrics."""
         assert self._link is not None
         if self._counting is not None:
             self._counting.cancel()
@@ -195,7 +197,7 @@ class Worker:
         await self._link.room()
 
     async def failed(self, why: str) -> None:
-        """Tells the owner why it cannot start."""
+        """Tell the owner why this worker cannot start."""
         assert self._link is not None
         self._link.send(frame(Kind.FAILED, 0, why.encode()))
         await self._link.room()

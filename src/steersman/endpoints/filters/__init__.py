@@ -1,1 +1,1 @@
-"""The filters every request goes through, one a file. Their order stands in server.handler_chain."""
+"""The filters that every request passes, one per file. server.handler_chain has their order."""

@@ -1,4 +1,4 @@
-"""Has requests judged by all that was acknowledged before they came, by whichever process or server did so."""
+"""Consistency with other processes and servers: requests see every write acknowledged before they arrived."""
 
 from __future__ import annotations
 
@@ -11,19 +11,20 @@ from steersman.net.message import Response
 from steersman.storage.interface import StorageUnavailable
 
 _PROBES: Final = ("/healthz", "/livez", "/readyz", "/metrics")
-"""Beginnings of paths that are answered whatever becomes of storage."""
+"""Prefixes of paths that are answered regardless of the storage."""
 
 _READS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
 class Arrival:
-    """The wait of requests, before they are judged, for what others have acknowledged.
+    """The wait of requests, before authorization, for writes that others have acknowledged.
 
-    `arrived` returns the newest revision of now, once everything up to there has been told of, 0 for one that is not
-    known. `behind` returns what completes once requests are judged by everything up to a revision, None if they are.
-    `may_write` returns what completes once others know that this process writes, None if they do: until then no write
-    of a request is begun. With `costs` a question is asked for it: then reads that take what is old
-    (`resourceVersion=0`) wait only before they are refused.
+    - `arrived` returns the newest revision now, once all subscribers have been notified up to it; 0 if it is unknown.
+    - `behind` returns an awaitable that completes once decisions about requests include a revision, None if they do.
+    - `may_write` returns an awaitable that completes once others know that this process writes, None if they do. No
+      write begins before that.
+    - `costs` is True if `arrived` sends a request to storage; reads with `resourceVersion=0` then wait only before a
+      refusal.
     """
 
     def __init__(
@@ -40,15 +41,15 @@ class Arrival:
         self._may_write = may_write
 
     def is_spared(self, request: Request) -> bool:
-        """Return True for a request that does not wait unless it would be refused."""
+        """Return True for a request that waits only if it would be refused."""
         if request.info.path.startswith(_PROBES):
             return True
         return self._costs and request.method == "GET" and request.parameter("resourceVersion") == "0"
 
     async def wait(self, request: Request) -> None:
-        """Return once this process knows of everything that is committed now, and may write if that is asked for.
+        """Wait until this process has processed every commit up to now and, for a write, may write.
 
-        Raises StatusError 429 where it cannot be made known that this process writes.
+        Raises StatusError 429 if other servers cannot be told that this process writes.
         """
         if request.method not in _READS:
             joining = self._may_write()
@@ -69,7 +70,7 @@ async def _joined(joining: Awaitable[None]) -> None:
 
 
 def with_arrival(arrival: Arrival) -> Filter:
-    """Let a request wait, before it is judged, until this process knows of everything that is committed."""
+    """Return a filter by which requests wait, before authorization, for all commits up to now."""
 
     async def waiting(request: Request, next_: Handler) -> Response:
         if not arrival.is_spared(request):

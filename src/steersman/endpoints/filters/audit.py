@@ -1,4 +1,4 @@
-"""Records requests (WithAudit, WithFailedAuthenticationAudit, and the audit of WithRequestDeadline)."""
+"""Audit of requests (WithAudit, WithFailedAuthenticationAudit, and the audit of WithRequestDeadline)."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from steersman.net.message import Response
 
 _LONGEST_AGENT = 1024
 _MOST_ADDRESSES = 64
-"""Addresses of proxies that are read of a request."""
+"""Limit of proxy addresses that are read from a request."""
 
 
 def with_audit(auditor: Auditor) -> Filter:
-    """Records what the policy says of each request: that it came, that a long answer begins, and its end.
+    """Return a filter that records each request as the policy demands: its arrival, the start of a stream, its end.
 
-    500 for a request whose coming cannot be recorded, where the mode is strict.
+    In strict mode, a request whose arrival cannot be recorded is answered with 500.
     """
 
     async def audit(request: Request, next_: Handler) -> Response:
@@ -61,8 +61,10 @@ def with_audit(auditor: Auditor) -> Filter:
 
 
 def _answered(auditor: Auditor, trail: Trail, request: Request, response: Response) -> Awaitable[bool] | None:
-    """Records that there is an answer, and that it is over: at once, unless it is still to be made. What is returned is
-    to be waited for before the answer is sent."""
+    """Record the answer of a request, and its end unless the body is still being produced.
+
+    Returns an awaitable that must complete before the answer is sent, or None.
+    """
     body = response.body
     if not request.info.long_running:
         if not isinstance(body, StreamedBody):
@@ -91,7 +93,7 @@ def _in_turn(first: Callable[[], None] | None, then: Callable[[], None]) -> Call
 
 
 def _cut_off(trail: Trail, request: Request) -> None:
-    """Records a request whose time is up, or whose client has gone."""
+    """Record a request that exceeded its deadline, or whose client left."""
     if not trail.is_answered:
         if request.deadline and monotonic() >= request.deadline:
             why = "Timeout: request did not complete within requested timeout - context deadline exceeded"
@@ -102,14 +104,14 @@ def _cut_off(trail: Trail, request: Request) -> None:
 
 
 def _panicked(auditor: Auditor, trail: Trail, error: Exception) -> None:
-    """Records a request on which the server has failed."""
+    """Record a request whose handler raised an unexpected error."""
     text = f"APIServer panic'd: {error}"
     trail.response_status({"status": "Failure", "message": text, "reason": "InternalError", "code": 500})
     auditor.later(trail.process(PANIC))
 
 
 def refused(auditor: Auditor | None, request: Request, message: str, answer: Callable[[], Response]) -> Response:
-    """Records a request that is refused before anybody knows who sent it, and why if its answer does not say it."""
+    """Record a request that is refused before authentication has succeeded, with the reason `message`."""
     trail = None if auditor is None else begin(auditor, request)
     if trail is None:
         return answer()
@@ -122,7 +124,7 @@ def refused(auditor: Auditor | None, request: Request, message: str, answer: Cal
 
 
 def begin(auditor: Auditor, request: Request) -> Trail | None:
-    """What a request leaves in the trail; None for nothing."""
+    """Return the audit trail of a request, or None if the policy does not record it."""
     info = request.info
     user: UserInfo | None = getattr(request, "user", None)
     action = info.judged
@@ -148,7 +150,7 @@ def begin(auditor: Auditor, request: Request) -> Trail | None:
 
 
 def source_ips(request: Request) -> list[str]:
-    """Where a request comes from: through the proxies that it names, from the one that is connected."""
+    """Return the source addresses of a request: proxies by its headers, then the peer of the connection."""
     headers, host = request.headers, request.http.peer.host
     if "x-forwarded-for" in headers or "x-real-ip" in headers or ":" in host:
         return _addresses(request, host)
@@ -156,7 +158,7 @@ def source_ips(request: Request) -> list[str]:
 
 
 def request_uri(request: Request) -> str:
-    """The path and the query, as they were sent."""
+    """Return the path and the query as they were sent."""
     http = request.http
     return f"{http.path}?{http.query}" if http.query else http.path
 

@@ -1,4 +1,4 @@
-"""Finds out who sends a request (WithAuthentication)."""
+"""Authentication of requests (WithAuthentication)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from steersman.net.message import Headers, Response
 from steersman.net.websocket.streams import is_websocket_request
 from steersman.work.bounded_cache import BoundedCache
 
-if TYPE_CHECKING:  # a server behind no proxy does without
+if TYPE_CHECKING:  # spares the import: a server behind no proxy does not need it
     from steersman.audit.trail import Auditor
     from steersman.authentication.request_header import Clearing
 
@@ -42,7 +42,7 @@ _OTHER_USERS: Final = ("other",)
 _KEPT = 1024
 _KEPT_LENGTH = 16 * 1024
 _KEPT_SECONDS = 1.0
-"""How long a good token is taken for good without asking again; a busy client's thus costs one lookup."""
+"""Seconds for which a valid token is cached here; a busy client's authentication thus costs one lookup."""
 
 
 def with_authentication(
@@ -51,11 +51,11 @@ def with_authentication(
     proxy_headers: Clearing | None = None,
     auditor: Auditor | None = None,
 ) -> Filter:
-    """Sets `request.user`; 401 for credentials that are not good, or where anonymous requests are not allowed.
+    """Return a filter that sets `request.user`; it answers 401 to invalid credentials and forbidden anonymous requests.
 
-    What proves an identity is taken off the request: nothing behind this filter sees it, nor the `proxy_headers` by
-    which a trusted proxy says who a user is. A token that was good is not judged again for a second;
-    digests of them are kept, with a key of this process.
+    Credentials are removed from the request, so that later filters and handlers cannot see them, and so are
+    `proxy_headers`, by which a trusted proxy names a user. A valid token is cached for a second, as a digest with a key
+    of this process.
     """
 
     recent: BoundedCache[bytes, tuple[UserInfo, Remarks, float]] = BoundedCache(_KEPT)
@@ -113,14 +113,15 @@ def with_authentication(
 
 
 def _remark(request: Request, remarks: Remarks) -> None:
-    """Tells the client, and whoever records the request."""
+    """Attach the remarks of authentication to a request, for warnings and audit."""
     request.remarks = remarks
     request.warnings += remarks.warnings
 
 
 class Successes:
-    """Counts requests whose sender is known, by the names of users of which metrics tell: who can have many names is not
-    to fill the memory."""
+    """Counter of authenticated requests by user name, for a few well-known names; others share a label, so that users
+    with many names cannot exhaust memory.
+    """
 
     def __init__(self, metrics: RequestMetrics) -> None:
         self._metrics = metrics
@@ -128,7 +129,7 @@ class Successes:
         self._attempts: list[float] | None = None
 
     def count(self, username: str) -> None:
-        """One more."""
+        """Count a request of this user."""
         label = _KNOWN_USERS.get(username) or (_WITH_ADDRESS if "@" in username else _OTHER_USERS)
         series, attempts = self._series.get(label), self._attempts
         if series is None:
@@ -140,7 +141,7 @@ class Successes:
 
 
 def _attempted(authorization: str | None, *, with_certificate: bool) -> str:
-    """By what somebody has tried to prove who they are, for the audit."""
+    """Return the text for the audit about the kinds of credentials that were attempted."""
     scheme = to_lower((authorization or "").strip(" ").partition(" ")[0])
     methods = [scheme] if scheme in ("basic", "bearer") else []
     if with_certificate:
@@ -151,7 +152,10 @@ def _attempted(authorization: str | None, *, with_certificate: bool) -> str:
 
 
 def _take_token(request: Request, headers: Headers) -> str | None:
-    """The bearer token, of the Authorization header or of a browser's WebSocket. Raises AuthenticationError."""
+    """Remove and return the bearer token, from the Authorization header or a browser's WebSocket subprotocol.
+
+    Raises AuthenticationError.
+    """
     authorization = headers.pop("authorization", None)
     if authorization is not None:
         token = bearer_token(authorization)

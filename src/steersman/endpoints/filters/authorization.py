@@ -1,4 +1,4 @@
-"""Lets through only what the user may do (WithAuthorization)."""
+"""Authorization of requests (WithAuthorization)."""
 
 from __future__ import annotations
 
@@ -25,17 +25,19 @@ _REASON: Final = "authorization.k8s.io/reason"
 
 
 _LONG: Final = 16 << 10
-"""Characters of a path and a user's name from which a refusal, which quotes them, is worded in a worker thread."""
+"""Characters of a path and a user's name above which the text of a refusal, which quotes them, is built in a worker
+thread.
+"""
 
 
 def with_authorization(authorizer: Authorizer, metrics: RequestMetrics, arrival: Arrival | None = None) -> Filter:
-    """403 for what is not allowed; 500 where that could not be found out.
+    """Return a filter that answers 403 to requests that are not allowed, and 500 if authorization fails.
 
-    A request that has not waited for rights to be current (`arrival`) does so before it is refused.
+    With `arrival`, a request that has not waited for current roles waits before it is refused, and is authorized again.
     """
 
     allowed: list[float] | None = None
-    """The number of requests that were."""
+    """Counter of allowed requests, fetched on first use."""
 
     async def authorization(request: Request, next_: Handler) -> Response:
         nonlocal allowed
@@ -88,7 +90,7 @@ def _record(trail: Trail, decision: str, reason: str) -> None:
 
 
 def request_attributes(request: Request) -> Attributes:
-    """The action a request stands for."""
+    """Return the authorization attributes of a request."""
     info = request.info
     if not info.unread_query:
         return Attributes(request.user, info.action, None if info.resource_request else info.path)

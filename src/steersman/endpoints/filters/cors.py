@@ -1,4 +1,4 @@
-"""Lets browsers of allowed origins in (WithCORS)."""
+"""Cross-origin requests of browsers from allowed origins (WithCORS)."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ _REQUEST_HEADERS = (
 )
 _EXPOSED = "Date"
 _LONGEST = 1024
-"""Characters of an origin: a scheme, a host, a port."""
+"""Limit of characters of an origin: scheme, host, port."""
 
 
 def with_cors(patterns: tuple[str, ...]) -> Filter:
-    """Answers preflight requests, and marks answers, for origins in which one of some regular expressions (RE2) is.
+    """Return a filter that answers preflight requests and adds CORS headers for origins that match a pattern (RE2).
 
     Raises cel.regular.PatternError.
     """

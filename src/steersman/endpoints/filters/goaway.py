@@ -1,4 +1,4 @@
-"""Moves long-lived HTTP/2 clients to other servers now and then (WithProbabilisticGoaway)."""
+"""Occasional GOAWAY, which spreads long-lived HTTP/2 clients over servers (WithProbabilisticGoaway)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from steersman.net.message import Response
 
 
 def with_probabilistic_goaway(chance: float) -> Filter:
-    """Ends an HTTP/2 connection gracefully after a request with this chance (0 to 0.02)."""
+    """Return a filter that gracefully closes an HTTP/2 connection after a request, with this probability (0 to
+    0.02).
+    """
 
     async def goaway(request: Request, next_: Handler) -> Response:
         response = await next_(request)

@@ -8,7 +8,7 @@ from steersman.net.message import Response
 
 
 def with_hsts(directives: str) -> Filter:
-    """Sends `directives`, e.g. "max-age=31536000,includeSubDomains", with every answer."""
+    """Return a filter that sends `directives`, e.g. "max-age=31536000,includeSubDomains", with every answer."""
     value = "; ".join(trim_space(part) for part in directives.split(","))
 
     async def hsts(request: Request, next_: Handler) -> Response:

@@ -11,14 +11,16 @@ from steersman.machinery.values.times import monotonic
 from steersman.net.message import Response
 
 _LONGEST_ID = 64
-"""Characters that are logged of an id that a client has chosen."""
+"""Limit of characters logged of an id that a client has chosen."""
 _LONGEST_NAME = 64
-"""Characters that are logged of the name of a flow schema or a priority level."""
+"""Limit of characters logged of the name of a flow schema or a priority level."""
 logger = logging.getLogger("steersman.http")
 
 
 async def with_http_logging(request: Request, next_: Handler) -> Response:
-    """Logs one line at level INFO when an answer is over; headers and bodies never get there, they may hold secrets."""
+    """Log one line at level INFO at the end of an answer. Headers and bodies are never logged: they may hold
+    secrets.
+    """
     response = await next_(request)
 
     def log() -> None:
@@ -39,7 +41,7 @@ async def with_http_logging(request: Request, next_: Handler) -> Response:
 
 
 def _turn(request: Request) -> str:
-    """What priority and fairness made of a request."""
+    """Return the log fields of priority and fairness, "" without a flow."""
     flow = request.flow
     if flow is None:
         return ""

@@ -1,4 +1,4 @@
-"""Lets a user act as another (WithImpersonation): `kubectl --as`."""
+"""Impersonation of other users (WithImpersonation): `kubectl --as`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from steersman.endpoints.request import Filter, Handler, Request
 from steersman.endpoints.responses import NOSNIFF, long_error_response
 from steersman.machinery.errors.field import quote
 from steersman.machinery.errors.status import StatusError, bad_request
-from steersman.machinery.go.urls import path_unescaped
+from steersman.machinery.go.urls import unescape_path
 from steersman.net.message import Headers, Response
 
 logger = logging.getLogger(__name__)
@@ -29,10 +29,10 @@ _EXTRA: Final = "impersonate-extra-"
 
 
 def with_impersonation(authorizer: Authorizer, metrics: RequestMetrics) -> Filter:
-    """Puts the user that the headers name in the place of `request.user`: 403 if who asks may not be them.
+    """Return a filter that replaces `request.user` by the user in the headers; 403 if the request user may not do that.
 
-    The headers are taken off: nothing behind this filter sees that somebody acts for another. 400 for groups, a uid or
-    extra values without a user.
+    The headers are removed, so that later filters and handlers cannot see the impersonation. Groups, a uid or extra
+    values without a user name are answered with 400.
     """
     impersonation = Impersonation(authorizer)
 
@@ -80,7 +80,9 @@ def _count(request: Request, metrics: RequestMetrics, mode: str, decision: str, 
 
 
 def _wanted_user(headers: Headers, named: list[str]) -> UserInfo | None:
-    """The user that the headers name; None for none. Raises StatusError: 400 for more than nothing without a name."""
+    """Return the user in the headers, None if they are empty. Raises StatusError 400 for attributes without a user
+    name.
+    """
     values: dict[str, list[str]] = {name: [] for name in named}
     for name, value in headers.sent:
         if name in values:
@@ -88,7 +90,7 @@ def _wanted_user(headers: Headers, named: list[str]) -> UserInfo | None:
     extra: dict[str, tuple[str, ...]] = {}
     for name in named:
         if name.startswith(_EXTRA):
-            key = path_unescaped(name.removeprefix(_EXTRA))
+            key = unescape_path(name.removeprefix(_EXTRA))
             extra[key] = (*extra.get(key, ()), *values[name])
     user = UserInfo(_first(headers, _USER), _first(headers, _UID), tuple(headers.get_all(_GROUP)), extra)
     if user.name:
@@ -103,7 +105,7 @@ def _first(headers: Headers, name: str) -> str:
 
 
 def _go_source(user: UserInfo) -> str:
-    """A user as upstream prints it there."""
+    """Return a user as upstream's message prints it."""
     extra = ", ".join(f"{quote(key)}:{_go_strings(user.extra[key])}" for key in sorted(user.extra))
     return (
         f"&user.DefaultInfo{{Name:{quote(user.name)}, UID:{quote(user.uid)}, Groups:{_go_strings(user.groups)}, "

@@ -1,7 +1,7 @@
-"""The time of a request: how long it may take, and what becomes of it while the server goes down.
+"""Lifetime of requests: deadlines, and refusal during shutdown.
 
-Upstream has a filter for each: WithCacheControl, WithWatchTerminationDuringShutdown, WithWaitGroup, WithRequestDeadline,
-WithTimeoutForNonLongRunningRequests, WithWarningRecorder.
+Upstream has a filter for each task: WithCacheControl, WithWatchTerminationDuringShutdown, WithWaitGroup,
+WithRequestDeadline, WithTimeoutForNonLongRunningRequests, WithWarningRecorder.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ if TYPE_CHECKING:
 
 _CACHE_CONTROL: Final = ("cache-control", "no-cache, private")
 _SECOND: Final = 1_000_000_000
-"""In nanoseconds."""
+"""A second in nanoseconds."""
 _LONGEST: Final = 1_000
-"""Characters of a timeout. Go takes any number of terms; the usual ones have one or two."""
+"""Limit of characters of a timeout. Go accepts any number of terms; usual timeouts have one or two."""
 
 
 class Ending(Protocol):
-    """A server that may be going down."""
+    """A server that may be shutting down."""
 
     shutting_down: bool
-    """True once the server is going down."""
+    """True once the server is shutting down."""
 
 
 class WaitGroup:
-    """Short requests in flight. Once `closed`, no more are let in."""
+    """Count of short requests in flight. Once `closed`, no more are accepted."""
 
     def __init__(self) -> None:
         self.running = 0
@@ -47,13 +47,13 @@ class WaitGroup:
         self._idle = asyncio.Event()
 
     def leave(self) -> None:
-        """One less."""
+        """Count the end of a request."""
         self.running -= 1
         if self.closed and not self.running:
             self._idle.set()
 
     async def close(self) -> None:
-        """Lets no more in and returns once none is left."""
+        """Accept no more requests, and wait until none is left."""
         self.closed = True
         if self.running:
             await self._idle.wait()
@@ -62,13 +62,15 @@ class WaitGroup:
 def with_lifetime(
     server: Ending, group: WaitGroup, longest: float, metrics: RequestMetrics, auditor: Auditor | None = None
 ) -> Filter:
-    """Sets `request.deadline` from `?timeout=`, at most `longest` seconds: 504 when it passes, or the end of an answer
-    that has begun, and what was being done is cancelled. 400 for a timeout that cannot be read.
+    """Return a filter that enforces the lifetime of requests.
 
-    A write that storage has taken on is committed all the same, as it would be had the client gone away. Long-running
-    requests have no deadline. While the server goes down new watches get 503, and so do all requests once the `group` of
-    short ones is closed, in which each is counted until its answer is over. Sends the warnings of handlers, and
-    `Cache-Control: no-cache, private` unless the handler chose another.
+    - It sets `request.deadline` from `?timeout=`, at most `longest` seconds ahead. At the deadline the handler is
+      cancelled and the answer is 504; an answer that has begun ends. A malformed timeout is answered with 400.
+    - A write that storage has accepted is committed nevertheless, as after a client's departure.
+    - Long-running requests have no deadline.
+    - During shutdown new watches get 503; once the `group` of short requests is closed, all requests do. A request
+      counts in the group until the end of its answer.
+    - It adds the handlers' warnings, and `Cache-Control: no-cache, private` unless the handler has set that field.
     """
 
     async def lifetime(request: Request, next_: Handler) -> Response:
@@ -111,7 +113,7 @@ def _going_down(request: Request) -> Response:
 
 
 def _shorten(request: Request, longest: float, auditor: Auditor | None) -> Response | None:
-    """Bring the deadline forward, if the query says so; return the refusal of a timeout that cannot be read."""
+    """Shorten the deadline if the query demands it; return the refusal of a malformed timeout, otherwise None."""
     text = request.parameter("timeout")
     if not text:
         return None
@@ -127,14 +129,16 @@ def _shorten(request: Request, longest: float, auditor: Auditor | None) -> Respo
 
 
 def _duration(text: str) -> int:
-    """Nanoseconds. Raises DurationError, also for one that is long: nobody has been asked who sent it."""
+    """Return a duration in nanoseconds. Raises DurationError, also for long texts, as the sender is not authenticated
+    yet.
+    """
     if len(text) > _LONGEST:
         raise DurationError(f"time: invalid duration {quote(text)}")
     return parse_duration(text)
 
 
 async def _in_time(request: Request, next_: Handler, metrics: RequestMetrics) -> Response:
-    """Return what `next_` answers, or 504 when the deadline has passed."""
+    """Return the answer of `next_`, or 504 if the deadline passes."""
     step = next_(request).__await__()
     try:
         awaited = [next(step)]  # most requests never wait, and then need no timer
@@ -161,7 +165,7 @@ async def _in_time(request: Request, next_: Handler, metrics: RequestMetrics) ->
 
 
 def _limit_body(request: Request, body: StreamedBody, metrics: RequestMetrics) -> None:
-    """End a body that is still being made when the deadline passes."""
+    """End a streamed body at the deadline."""
     limit = _Limit(asyncio.current_task())
     timer = asyncio.get_running_loop().call_later(request.deadline - monotonic(), limit.reached)
 
@@ -179,7 +183,7 @@ def _count(request: Request, metrics: RequestMetrics) -> None:
 
 
 class _Limit:
-    """Cancels a task when its time is up, and remembers that it did; asyncio.timeout at a third of the cost."""
+    """Cancels a task at a deadline and remembers it; costs a third of asyncio.timeout."""
 
     __slots__ = ("passed", "task")
 
@@ -189,16 +193,17 @@ class _Limit:
         self.passed = False
 
     def reached(self) -> None:
-        """The time is up."""
+        """Cancel the task, as the deadline has passed."""
         self.passed = True
         self.task.cancel()
 
 
 class _Resumed:
-    """Goes on with an awaitable that has already been stepped to its first suspension.
+    """An awaitable that continues another one which has been stepped to its first wait.
 
-    What it waits for is in a list, and not there while it is waited for: a future that failed knows its error, which
-    knows this frame; if the frame knew the future, all that they hold would be left to the collection of garbage.
+    The future that it waits for is kept in a list, and removed from the list during the wait: a failed future refers to
+    its error, and the error to this frame. If the frame referred to the future, the cycle would need the garbage
+    collector.
     """
 
     __slots__ = ("_awaited", "_step")

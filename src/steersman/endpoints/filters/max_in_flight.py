@@ -1,4 +1,4 @@
-"""Bounds how many requests are worked on at once (WithMaxInFlightLimit)."""
+"""Limit of concurrent requests (WithMaxInFlightLimit)."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ _TOO_MANY = b"Too many requests, please try again later.\n"
 
 
 def with_max_in_flight(reading: int, mutating: int, metrics: RequestMetrics) -> Filter:
-    """429 over `reading` read-only or `mutating` writing requests at a time (0: no limit).
+    """Return a filter that answers 429 above `reading` read-only or `mutating` writing requests at a time (0: no
+    limit).
 
-    Long-running requests do not count, and administrators always get through. A large answer keeps its
-    place until the client has taken it, a small one or a refusal until it is handed to the connection.
+    Long-running requests do not count, and administrators always get through. A large answer counts until the client
+    has received it, a small answer or a refusal until it is passed to the connection.
     """
     limits = {False: reading, True: mutating}
     running = {False: 0, True: 0}

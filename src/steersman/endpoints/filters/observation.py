@@ -1,4 +1,4 @@
-"""Tells somebody in this process of each request that was answered."""
+"""Notification of an observer in this process about each answered request."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ from steersman.machinery.errors.status import StatusError
 from steersman.net.message import Response
 
 Observe = Callable[[Request, int, float], None]
-"""Takes a request, whose headers and body it leaves alone, the status code of its answer, and the seconds until that
-began. Must not wait nor raise."""
+"""Callback with a request, the status code of its answer, and the seconds until the answer began. It must not change
+the request, wait or raise.
+"""
 
 
 def with_observation(observe: Observe) -> Filter:
-    """Calls `observe` when an answer begins: of a watch when it is opened."""
+    """Return a filter that calls `observe` when an answer begins; for a watch, when it is opened."""
 
     async def observation(request: Request, next_: Handler) -> Response:
         began = perf_counter()

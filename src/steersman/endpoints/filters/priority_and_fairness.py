@@ -1,4 +1,4 @@
-"""Gives requests their seats by priority and fairness (WithPriorityAndFairness)."""
+"""Queueing of requests by priority and fairness (WithPriorityAndFairness)."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ from steersman.machinery.values.times import monotonic
 from steersman.net.message import Response
 
 StoredObjects = Callable[[str, str], Stored | None]
-"""(group, plural) -> what is stored of a resource, None if other servers have it."""
+"""Function (group, plural) -> statistics of a resource's stored objects, None for a resource of other servers."""
 
 _READING: Final = frozenset({"get", "list", "watch"})
 _TOLD: Final = frozenset({"create", "update", "patch", "delete"})
-"""Verbs of which watches are told; a token that is made of an account is no event."""
+"""Verbs that cause watch events, except for the creation of a service account's token."""
 _LONGEST_WAIT: Final = 60.0
 _TOO_MANY: Final = b"Too many requests, please try again later.\n"
 
@@ -44,11 +44,11 @@ _TOO_MANY: Final = b"Too many requests, please try again later.\n"
 def with_priority_and_fairness(
     fairness: Fairness, stored: StoredObjects, metrics: RequestMetrics, default_wait: float
 ) -> Filter:
-    """Has a request wait until it is its turn; 429 if its queue is full, or a quarter of its time is over.
+    """Return a filter by which a request waits for its seat; 429 if its queue is full, or after a quarter of its time.
 
-    Long-running requests are not held back, but for the beginning of a watch. A large answer keeps its seat until
-    the client has taken it, a small one or a refusal until it is handed to the connection, and a watch until its first
-    objects are out. Who has no deadline waits `default_wait` seconds.
+    Long-running requests do not wait, except for the start of a watch. A large answer keeps its seat until the client
+    has received it, a small answer or a refusal until it is passed to the connection, and a watch until its initial
+    objects are sent. A request without a deadline waits at most `default_wait` seconds.
     """
     metrics.count_inflight(lambda: (fairness.running[0], fairness.running[1]))
     running, watches, flows = fairness.running, fairness.watches, fairness.flows
@@ -63,7 +63,7 @@ def with_priority_and_fairness(
             fairness.left(flow)
 
     async def in_turn(request: Request, next_: Handler) -> Response:
-        # on the way of every request: what is done here is done without calls where it can be
+        # every request passes here: this code avoids calls where it can
         info = request.info
         action, user = info.action, request.user
         verb = action.verb
@@ -137,10 +137,10 @@ _NO_OPTIONS: Final = ListOptions()
 
 
 def _list_options(request: Request) -> ListOptions | None:
-    """The options of a list but for its selectors, None where they cannot be read."""
+    """Return the options of a list except for its selectors, None if they are malformed."""
     parameters = request.parameters(_ESTIMATED)
     if any(len(parameters.get(each, "")) > _LONGEST_NUMBER for each in _NUMBERS):
-        return None  # the error that would quote it is not made for this
+        return None  # avoids building an error that quotes a long value
     try:
         return decode_parameters(ListOptions, parameters)
     except StatusError:
@@ -149,7 +149,7 @@ def _list_options(request: Request) -> ListOptions | None:
 
 _NUMBERS: Final = ("limit", "timeoutSeconds")
 _LONGEST_NUMBER: Final = 1_000
-"""Characters of what cannot be a number of 64 bits for its length alone."""
+"""Limit of characters of a 64-bit number; longer texts are malformed."""
 _ESTIMATED: Final = (
     "limit",
     "continue",
@@ -158,11 +158,11 @@ _ESTIMATED: Final = (
     "sendInitialEvents",
     "timeoutSeconds",
 )
-"""Parameters of a list by which its seats are estimated, or that make it unreadable."""
+"""Parameters of a list that determine its seats, or that may be malformed."""
 
 
 async def _seated(fairness: Fairness, request: Request, flow: Flow, ticket: Ticket, default_wait: float) -> bool:
-    """Waits until the request has its seat; False if it has waited in vain."""
+    """Wait until the request has its seat; return False if it has waited too long."""
     loop = asyncio.get_running_loop()
     turn: asyncio.Future[None] = loop.create_future()
 
@@ -201,7 +201,7 @@ async def _seated(fairness: Fairness, request: Request, flow: Flow, ticket: Tick
 
 
 async def _watched(fairness: Fairness, request: Request, flow: Flow, ticket: Ticket, next_: Handler) -> Response:
-    """Begins a watch, which counts for those who write from now on; its seat is free when it is initialized."""
+    """Start a watch, which counts for the cost of later writes; release its seat once the watch is initialized."""
     field_selector = request.info.selectors[0] if request.http.query else ""
     forget = fairness.watches.register(request.info.judged, field_selector)
     has_seat = True
@@ -233,7 +233,7 @@ async def _watched(fairness: Fairness, request: Request, flow: Flow, ticket: Tic
 
 
 def _refused(fairness: Fairness, metrics: RequestMetrics, request: Request, flow: Flow) -> Response:
-    """429, counted, with the seconds after which the client may come again."""
+    """Return the 429 answer and count it; its Retry-After depends on earlier refusals."""
     fairness.left(flow)
     labels = metrics.labels(request.info, dry_run=False)
     metrics.total.inc((*labels, "429"))

@@ -1,6 +1,6 @@
-"""The outermost filter: a request is given its id, its time and what it is about, and a failing server answers.
+"""The outermost filter: sets the id, time and request info of a request, and answers for failed handlers.
 
-Upstream has a filter for each: WithAuditInit, WithPanicRecovery, WithMuxAndDiscoveryComplete,
+Upstream has a filter for each task: WithAuditInit, WithPanicRecovery, WithMuxAndDiscoveryComplete,
 WithRequestReceivedTimestamp, WithRequestInfo.
 """
 
@@ -24,26 +24,28 @@ from steersman.work.offloading import offload_if
 logger = logging.getLogger(__name__)
 
 _SHORT: Final = 512
-"""Characters of a method and target that are kept; a client chooses both, and each may be as long as a head."""
+"""Limit of characters of a method and target for cached request infos: a client chooses both, up to the size of a
+head.
+"""
 _LONG: Final = 64 << 10
-"""Characters of a path and query that take more than a millisecond to read."""
+"""Characters of a path and query above which parsing takes more than a millisecond."""
 _PANIC: Final = b"This request caused apiserver to panic. Look in the logs for details.\n"
 _TOO_EARLY: Final = "the request has been made before all known HTTP paths have been installed, please try again"
 
 
 class Installation(Protocol):
-    """A server whose paths may not all be there yet."""
+    """A server whose paths may not all be installed yet."""
 
     serving: bool
-    """True once all paths are there."""
+    """True once all paths are installed."""
 
 
 def with_reception(server: Installation) -> Filter:
-    """Sets `request.received`, `audit_id` and `info`; 500 if the path cannot be understood, or where nobody has caught
-    an error.
+    """Return a filter that sets `request.received`, `audit_id` and `info`.
 
-    The id is the first `Audit-ID` of the client, or one that is made: the server's random first part, and a number for
-    each request. It is sent with the answer. 503 instead of 404 for a request that came before every path was installed.
+    It answers 500 to an unintelligible path and after an uncaught error, and 503 in place of 404 to a request that
+    arrived before all paths were installed. The id is the client's first `Audit-ID`, or a new one: a random prefix of
+    this server and a counter. It is sent with the answer.
     """
     prefix = new_uid()[:24]
     numbers = count(1)
@@ -73,7 +75,7 @@ def with_reception(server: Installation) -> Filter:
         recorded = request.recorded
         if recorded is not None:
             if isinstance(recorded, Written) and response.upgrade is None and isinstance(response.body, bytes | list):
-                response.after = recorded.then  # so that nothing waits along
+                response.after = recorded.then  # so that this task does not wait for the record
             else:
                 await recorded
         return response
@@ -82,13 +84,13 @@ def with_reception(server: Installation) -> Filter:
 
 
 async def _info_of_long(request: Request) -> RequestInfo:
-    """Return what a request of a long target is about. Raises BadRequestInfo."""
+    """Return the request info of a long target, parsed in a worker thread. Raises BadRequestInfo."""
     http = request.http
     return await offload_if(len(http.path) + len(http.query) > _LONG, _read_long, http.method, http.path, http.query)
 
 
 def _read_long(method: str, path: str, query: str) -> RequestInfo:
-    """Return what the request is about, with the selectors of its query read already. Raises BadRequestInfo."""
+    """Return the request info with the query's selectors parsed. Raises BadRequestInfo."""
     info = read_request_info(method, path, query)
     if info.unread_query:
         _ = info.judged, info.selectors
@@ -102,7 +104,7 @@ def _refusal(request: Request, why: str) -> Response:
 
 
 def panicked(why: str) -> Response:
-    """Return the answer to what upstream panics on and this server sees coming."""
+    """Return the answer for a request on which upstream panics; this server detects the case."""
     logger.error("apiserver panic'd: %s", why)
     return _panic()
 

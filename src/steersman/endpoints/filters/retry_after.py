@@ -1,4 +1,4 @@
-"""Sends clients elsewhere once the server no longer accepts requests (WithRetryAfter)."""
+"""Refusal of requests once the server no longer accepts them (WithRetryAfter)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ _EXEMPT = frozenset({"/readyz", "/livez", "/healthz", "/metrics"})
 
 
 def with_retry_after(not_accepting: Callable[[], bool]) -> Filter:
-    """429 with `Retry-After: 5` and a closed connection while `not_accepting()`; probes still get through."""
+    """Return a filter that answers 429 with `Retry-After: 5` and closes the connection while `not_accepting()` is True.
+
+    Probes are still answered.
+    """
 
     async def retry_after(request: Request, next_: Handler) -> Response:
         if not not_accepting() or request.info.path in _EXEMPT:

@@ -1,4 +1,4 @@
-"""Warning headers of what handlers want to tell the client (WithWarningRecorder)."""
+"""Warning headers with handlers' messages to the client (WithWarningRecorder)."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f]")
 
 
 def add_warnings(request: Request, response: Response) -> None:
-    """Send each text once as `Warning: 299 - "text"`; when they are long in all, each is cut short."""
+    """Add each warning once as `Warning: 299 - "text"`; if they are long in all, each is truncated."""
     response.headers.extend(("warning", value) for value in warning_values(request.warnings))
 
 
 def warning_values(texts: list[str]) -> list[str]:
-    """The values of the Warning headers for `texts`, within upstream's bounds (RFC 7234 section 5.5).
+    """Return the values of the Warning headers for `texts`, within upstream's limits (RFC 7234 section 5.5).
 
-    What holds control characters cannot be sent and is left out.
+    Texts with control characters cannot be sent and are left out.
     """
     values: list[str] = []
     total = 0
@@ -36,7 +36,7 @@ def warning_values(texts: list[str]) -> list[str]:
         if _CONTROL.search(text):
             continue
         if not cut and total + len(text) > _TOTAL_RUNES:
-            # from here on all are cut, those before it too
+            # truncates all texts from here on, and the earlier ones too
             cut = True
             short = [each[:_ITEM_RUNES] for each in kept if not _CONTROL.search(each[:_ITEM_RUNES])]
             values = list(map(_value, short))

@@ -1,1 +1,1 @@
-"""The verbs, one a file: from a request to a capability of the resource and back."""
+"""Handlers of verbs, one per file: from a request to a capability of the resource's storage and back."""

@@ -1,4 +1,4 @@
-"""Subresources that act on an object when something is POSTed to them: binding, eviction, token."""
+"""Subresources that act on an object when an object is POSTed to them: binding, eviction, token."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from steersman.work.offloading import offload
 
 
 async def act(scope: Scope, subresource: Subresource, acting: Act, request: Request) -> Response:
-    """Hands the body's object to `acting`, the subresource's own, and answers 201 with what that gives back."""
+    """Pass the body's object to `acting`, the subresource's function, and answer 201 with its result."""
     write = await parse(scope, request, body_media_type, create_options)
     body = await offload(_body, write, subresource)
     chain = scope.shared.admission
@@ -37,7 +37,7 @@ async def act(scope: Scope, subresource: Subresource, acting: Act, request: Requ
 
 
 def _body(write: Write, subresource: Subresource) -> Any:
-    """The object of a body: checked against the URL, and defaulted."""
+    """Return the decoded object of a body, checked against the URL and defaulted."""
     scope, request, options, kind = write.scope, write.request, write.options, subresource.kind
     assert kind is not None
     validation = options.field_validation

@@ -1,7 +1,8 @@
-"""Server-side apply: PATCH with `application/apply-patch+yaml`, of an object or of a subresource that is the object.
+"""Server-side apply: PATCH with `application/apply-patch+yaml`, of an object or a subresource with the object's own
+kind.
 
-The configuration is merged into the object and its manager becomes the owner of what it says; where there is no object,
-it makes one. Follows k8s.io/apiserver `endpoints/handlers` (applyPatcher).
+The configuration is merged into the object, and its manager becomes the owner of the fields in it. If there is no
+object, it is created. Follows k8s.io/apiserver `endpoints/handlers` (applyPatcher).
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from steersman.endpoints.scope import Scope
 from steersman.endpoints.writing import Write, parse, store_changed
 from steersman.kinds.kind import Kind
 from steersman.machinery.codec.serializer import decode_plain
-from steersman.machinery.codec.strict import DecodeError, has_unique_members
+from steersman.machinery.codec.strict import DecodeError, has_unique_members, is_as_long_as
 from steersman.machinery.errors.status import StatusError, bad_request, conflict, plain_internal
 from steersman.machinery.large_work.nesting import is_too_deep
 from steersman.machinery.large_work.sizes import check_count
@@ -37,16 +38,16 @@ _CONVERTING: Final = "error converting YAML to JSON: "
 
 
 def is_apply(request: Request) -> bool:
-    """Whether a PATCH is one of these."""
+    """Return True if a PATCH is a server-side apply."""
     return request.headers.get("content-type", "").partition(";")[0].strip(" ") == APPLY_YAML
 
 
 @dataclass(slots=True)
 class Configuration:
-    """What a manager applies, as sent.
+    """A configuration to apply, as sent.
 
-    `error` is why it cannot be read, which is told only once there is something to apply it to; `duplicates` are its
-    keys given twice, in upstream's words.
+    `error` is the error of a malformed configuration, raised only once the live object is known; `duplicates` is
+    upstream's text about duplicate keys.
     """
 
     write: Write[Updater]
@@ -55,7 +56,7 @@ class Configuration:
     duplicates: str = ""
 
     def read(self, data: bytes) -> None:
-        """Takes the value out of a body, which is YAML; JSON is nearly always that too, and is read faster."""
+        """Parse the value of a body, which is YAML; most bodies are also JSON, whose parser is faster."""
         value: Any = _read_json(data)
         if value is None:
             value, self.duplicates, self.error = _read_yaml(data)
@@ -66,19 +67,19 @@ class Configuration:
             self.error = bad_request(f"error decoding YAML: error unmarshaling JSON: while decoding JSON: {why}")
 
     def _refusal(self) -> StatusError:
-        """The error, which is forgotten: raised, it knows who raises it, and so this."""
+        """Return the error and drop it: a raised error refers to the frames that raise it, and so to this object."""
         error, self.error = self.error, None
         return error or bad_request("there is no configuration")
 
     def described(self, applier: Applier) -> str:
-        """The object as messages name it."""
+        """Return the object as messages name it."""
         return applier.described(self.value or {})
 
     async def applied(self, applier: Applier, live: Any, kind: Kind[Any], *, defaults: bool = True) -> tuple[Any, bool]:
-        """`live` with the configuration applied, defaulted where that changes it, its managedFields with it.
+        """Return `live` with the configuration applied, with its managedFields, and defaulted where that changes it.
 
-        `live` is an empty object where there is none yet; it stays as it is. The flag says whether more is changed
-        than managedFields. Raises StatusError 400, 409, 500.
+        `live` is an empty object if there is none yet; it is not modified. The second value is True if more than
+        managedFields has changed. Raises StatusError 400, 409 and 500.
         """
         if self.value is None:
             raise self._refusal()
@@ -120,28 +121,34 @@ def _apply(
     return obj, applied.obj is not None
 
 
+_TAB, _RETURN, _BACKSLASH, _DELETE = b"\t\r\\\x7f"
 _NOT_QUITE_YAML: Final = re.compile(rb"[^\n -~]|\\/|\\u[dD][89a-fA-F]")
-"""What YAML reads otherwise than JSON does, or not at all: escapes, and everything but printable ASCII, to be sure."""
+"""Search for input that YAML reads differently from JSON or not at all: some escapes, and all but printable ASCII."""
 
 
 def _read_json(data: bytes) -> Any:
-    """The object in a body of JSON that says the same as YAML; None for any other body."""
+    """Return the value of a body in JSON that means the same as YAML; None for any other body."""
     if data[:1] != b"{":
         return None
     check_count(data)
-    if _NOT_QUITE_YAML.search(data):
-        return None
-    if is_too_deep(data):
+    if not data.isascii() or is_too_deep(data):
         return None
     try:
         value = decode_plain(data)
     except msgspec.DecodeError:
         return None
-    return value if has_unique_members(data) else None
+    if not _has_usual_bytes(data) and _NOT_QUITE_YAML.search(data):
+        return None
+    return value if is_as_long_as(data, value) or has_unique_members(data) else None
+
+
+def _has_usual_bytes(data: bytes) -> bool:
+    """Return True if JSON in ASCII is printable, with line feeds, and without escapes: single bytes are found fast."""
+    return not (_TAB in data or _RETURN in data or _BACKSLASH in data or _DELETE in data)
 
 
 def _read_yaml(data: bytes) -> tuple[Any, str, StatusError | None]:
-    """The value of the first document, what it says about keys given twice, and why it cannot be read."""
+    """Return the value of the first document, a text about duplicate keys, and the error if it is malformed."""
     from steersman.machinery.codec import yaml  # most servers never see any
 
     try:
@@ -153,9 +160,9 @@ def _read_yaml(data: bytes) -> tuple[Any, str, StatusError | None]:
 
 
 async def read_configuration(scope: Scope[Updater], request: Request) -> Configuration:
-    """The body and the options of an apply.
+    """Read the body and the options of an apply.
 
-    Raises StatusError 406, 400 for a body that does not complete, 413, 422, 429.
+    Raises StatusError 406, 400 for a body that does not complete, 413, 422 and 429.
     """
     write = await parse(scope, request, lambda _scope, _request: APPLY_YAML, apply_options)
     if request.audit is not None:
@@ -166,7 +173,7 @@ async def read_configuration(scope: Scope[Updater], request: Request) -> Configu
 
 
 async def server_side_apply(scope: Scope[Updater], request: Request) -> Response:
-    """Merges the body into the object and answers 200 with it, or 201 where that made it."""
+    """Merge the body into the object and answer 200 with it, or 201 if it was created."""
     configuration = await read_configuration(scope, request)
     write = configuration.write
     applier = applier_of(scope, request.action.subresource)
@@ -184,7 +191,7 @@ async def server_side_apply(scope: Scope[Updater], request: Request) -> Response
 
 
 def _applied(configuration: Configuration, new: Any, same: Any | None, *, is_new: bool) -> Any:
-    """What an apply made, in the stored version; `same` is what is stored if nothing changes but managedFields."""
+    """Return the applied object in the stored version; `same` is the stored object if only managedFields change."""
     scope, request = configuration.write.scope, configuration.write.request
     if why := scope.kind.internal_error(new):
         described = configuration.described(applier_of(scope, request.action.subresource))
@@ -197,6 +204,6 @@ def _applied(configuration: Configuration, new: Any, same: Any | None, *, is_new
         return new
     if same is None:
         return scope.to_hub(new)
-    hub = scope.resource.kind.copy(same)  # no way through another version
+    hub = scope.resource.kind.copy(same)  # avoids a conversion through another version
     hub.metadata.managed_fields = new.metadata.managed_fields
     return hub

@@ -1,4 +1,4 @@
-"""Subresources that are not about the object's JSON (log, exec, proxy): the whole request is handed over."""
+"""Subresources that take over the whole request instead of reading or writing an object (log, exec, proxy)."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from steersman.work.offloading import offload_if
 
 
 async def connect(scope: Scope, subresource: Subresource, connecting: Connect, request: Request) -> Response:
-    """Whatever `connecting`, the subresource's own, answers.
+    """Return the answer of `connecting`, the subresource's function.
 
-    Raises StatusError 400 on a dry run, and what admission refuses.
+    Raises StatusError 400 for a dry run, and refusals of admission.
     """
     ctx = request.context()
-    if subresource.name != "log":  # to read a log is a GET for upstream, and no connection
+    if subresource.name != "log":  # reading a log is a GET upstream, not a connection
         if "dryRun" in request.query:
             raise bad_request("dryRun is not supported")
         if scope.shared.admission.handles(CONNECT):
@@ -33,7 +33,7 @@ async def connect(scope: Scope, subresource: Subresource, connecting: Connect, r
 
 
 async def _admit(scope: Scope, subresource: Subresource, request: Request, ctx: Context) -> None:
-    """Raises what admission refuses."""
+    """Run admission of a connect request. Raises refusals of admission."""
     kind = subresource.kind
     assert kind is not None
     record = attributes(scope, request, ctx, CONNECT)

@@ -21,7 +21,7 @@ from steersman.work.offloading import offload
 
 
 async def create(scope: Scope[Creater], request: Request) -> Response:
-    """Stores the body's object and answers 201 with it."""
+    """Store the body's object and answer 201 with it."""
     write = await parse(scope, request, body_media_type, create_options)
     obj = await scope.run(_new, write)
     if scope.resource.not_yet:
@@ -30,7 +30,7 @@ async def create(scope: Scope[Creater], request: Request) -> Response:
 
 
 async def answer(scope: Scope[Answerer], request: Request) -> Response:
-    """For kinds that are never stored: answers 201 with what is made of the body's object, an object or a Status."""
+    """Answer 201 with the result for the body's object, an object or a Status, of a kind that is never stored."""
     write = await parse(scope, request, body_media_type, create_options)
     obj = (await admitted(write, await scope.run(_new, write), None)).obj
     answered = await scope.storage.answer(write.ctx, obj)
@@ -42,11 +42,11 @@ async def answer(scope: Scope[Answerer], request: Request) -> Response:
 
 
 def _new(write: Write) -> Any:
-    """The object of a body made the one to create, in the stored version."""
+    """Return the object to create in the stored version."""
     scope, request = write.scope, write.request
     obj = decode(scope, request, write.data, write.media, write.options.field_validation, scope.kind)
     metadata = obj.metadata
-    if request.action.name:  # of a defined resource, whose objects may be posted to their own paths
+    if request.action.name:  # custom objects may be posted to their own paths
         check_names(scope, request, metadata)
     scope.kind.default(obj)
     if request.audit is not None:

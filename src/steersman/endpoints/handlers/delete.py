@@ -32,18 +32,18 @@ class _Metadata(msgspec.Struct, gc=False):
 
 
 class _Deleted(msgspec.Struct, gc=False):
-    """What is told of an object that is gone; the rest of it is skipped."""
+    """The metadata of a deleted object for the answer; decoding skips the rest."""
 
     metadata: _Metadata
 
 
 _INTERNAL: Final = "meta.k8s.io/__internal"
-"""The version in which events show the options."""
+"""API version of the options in audit events."""
 _DELETED: Final = msgspec.json.Decoder(_Deleted)
 
 
 async def delete(scope: Scope[GracefulDeleter], request: Request) -> Response:
-    """Deletes the object, or marks it as going; answers with a Status, or the object where that is the custom."""
+    """Delete the object, or mark it for deletion; answer with a Status, or the object where that is the convention."""
     wanted = representation(scope, request)
     options = await read_delete_options(scope, request)
     ctx = request.context(dry_run=bool(options.dry_run))
@@ -68,7 +68,7 @@ def _success(scope: Scope, item: Item) -> dict[str, Any]:
 
 
 async def read_delete_options(scope: Scope, request: Request) -> DeleteOptions:
-    """The options of a delete: those of the body if there is one, else of the query. Raises StatusError 400, 422."""
+    """Return the options of a delete, from the body or else the query. Raises StatusError 400 and 422."""
     data = await read_body(scope, request)
     if data:
         media = body_media_type(scope, request)
@@ -78,7 +78,7 @@ async def read_delete_options(scope: Scope, request: Request) -> DeleteOptions:
             request.audit.request_object(None, lambda: encode(shown))
     else:
         options = await offload_if(request.has_long_query, decode_parameters, DeleteOptions, request.query)
-    # its feature gate (AllowUnsafeMalformedObjectDeletion) is off by default
+    # the feature gate of this option (AllowUnsafeMalformedObjectDeletion) is off by default
     options.ignore_store_read_error_with_cluster_breaking_potential = None
     if errors := list(validate_delete_options(options)):
         raise invalid(GroupKind("meta.k8s.io", "DeleteOptions"), "", errors)
@@ -86,7 +86,7 @@ async def read_delete_options(scope: Scope, request: Request) -> DeleteOptions:
 
 
 def decode_options(data: bytes, media: str) -> DeleteOptions:
-    """DeleteOptions of any group version. Raises StatusError 400 with the decoder's own text."""
+    """Return DeleteOptions of any group version. Raises StatusError 400 with the decoder's own text."""
     language: Media = "yaml" if media == YAML else "json"
     try:
         if media == PROTOBUF:

@@ -1,4 +1,4 @@
-"""DELETE of what a list would find."""
+"""DELETE of a collection: every object that the equivalent list would return."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from steersman.rest.capabilities import CollectionDeleter
 
 
 async def delete_collection(scope: Scope[CollectionDeleter], request: Request) -> Response:
-    """Deletes every object that the selectors select and answers with the list of them."""
+    """Delete every object that the selectors match and answer with the list of them."""
     wanted = representation(scope, request, collection=True)
     options = await list_options(scope, request)
     delete_options = await read_delete_options(scope, request)

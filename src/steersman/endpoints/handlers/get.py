@@ -12,11 +12,11 @@ from steersman.work.offloading import offload_if
 
 
 async def get(scope: Scope[Getter], request: Request) -> Response:
-    """Answers with the object; its stored encoding is the answer's body where JSON of that version is wanted."""
+    """Answer with the object; its stored encoding is reused if JSON of the stored version is wanted."""
     wanted = representation(scope, request)
     version = ""
     if request.query:
-        # without the calls of `offload_if` where there is nothing to offload: reads from a cache are many
+        # saves the calls of `offload_if` for most reads, which come from a cache
         long = request.has_long_query
         version = (await offload_if(True, get_options, request) if long else get_options(request)).resource_version
     item = await scope.storage.get(request.context(), request.action.name, version)

@@ -1,4 +1,4 @@
-"""LIST of a collection, which may turn out to be a watch."""
+"""LIST of a collection, and WATCH by query parameter."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from steersman.rest.capabilities import Lister
 
 
 async def list_(scope: Scope[Lister], request: Request) -> Response:
-    """Answers with the objects that the selectors select, or goes on as a watch when that is asked for."""
+    """Answer with the objects that the selectors match, or with a watch if the query asks for it."""
     if request.action.verb == "watch":
         return await watch(scope, request)
     wanted = representation(scope, request, collection=True)

@@ -1,6 +1,6 @@
 """PATCH of an object or a subresource: JSON patch (RFC 6902), merge patch (RFC 7386), strategic merge patch.
 
-Server-side apply is beside, in `apply.py`.
+Server-side apply is in `apply.py`.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from steersman.work.offloading import offload
 
 
 async def patch(scope: Scope[Updater], request: Request) -> Response:
-    """Changes the object as the body says and answers 200 with it."""
+    """Patch the object and answer 200 with it."""
     if is_apply(request):
         return await server_side_apply(scope, request)
-    if scope.kind.go_type is not None:  # upstream's router looks at it before it looks at Accept
+    if scope.kind.go_type is not None:  # upstream's router checks the media type before Accept
         patch_media_type(scope, request)
     write = await parse(scope, request, patch_media_type, patch_options)
     if request.audit is not None:
@@ -42,7 +42,7 @@ async def patch(scope: Scope[Updater], request: Request) -> Response:
 
 
 def _patched(write: Write, old: Any) -> tuple[Any, Any]:
-    """A stored object in the version of the request, and what the patch makes of it, defaulted."""
+    """Return the stored object in the version of the request, and the patched object with defaults."""
     scope, request = write.scope, write.request
     current = scope.other.from_hub(old) if scope.other else old
     obj = patched(write, current, scope.kind)
@@ -52,7 +52,7 @@ def _patched(write: Write, old: Any) -> tuple[Any, Any]:
 
 
 def _owned(write: Write, obj: Any, current: Any) -> Any:
-    """What a patch made, as the storage takes it, with the owners of its fields; `current` is what was there."""
+    """Return the patched object in the stored version with the owners of its fields; `current` is the object before."""
     scope = write.scope
     entries = own_changed(scope, write.request, obj, current, write.options.field_manager)
     hub = obj if scope.other is None else scope.to_hub(obj)

@@ -1,4 +1,4 @@
-"""PUT of an object, or of a subresource that is the object under other rules."""
+"""PUT of an object, or of a subresource with the object's own kind."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from steersman.work.offloading import offload
 
 
 async def update(scope: Scope[Updater], request: Request) -> Response:
-    """Replaces the object by the body's and answers 200 with it, or 201 where the kind may be made this way."""
+    """Replace the object by the body's and answer 200 with it, or 201 if the kind can be created by PUT."""
     write = await parse(scope, request, body_media_type, update_options)
     first: Any = await offload(_replacement, write)
     uid = first.metadata.uid
@@ -25,7 +25,7 @@ async def update(scope: Scope[Updater], request: Request) -> Response:
     async def prepare(old: Any | None) -> Any:
         nonlocal first
         obj, first = first, None
-        if obj is None:  # another write came first, and what was made of the body is used up
+        if obj is None:  # another write came first, and the decoded body has been modified
             obj = await offload(_replacement, write)
         return await scope.run(_replacing, write, obj, old)
 
@@ -34,7 +34,7 @@ async def update(scope: Scope[Updater], request: Request) -> Response:
 
 
 def _replacement(write: Write) -> Any:
-    """The object of a body made one that may replace another: checked against the URL, and defaulted."""
+    """Return the body's object for a replacement: decoded, checked against the URL, and defaulted."""
     scope, request = write.scope, write.request
     obj = decode(scope, request, write.data, write.media, write.options.field_validation, scope.kind)
     scope.kind.default(obj)
@@ -48,7 +48,7 @@ def _replacement(write: Write) -> Any:
 
 
 def _replacing(write: Write, obj: Any, old: Any | None) -> Any:
-    """The object sent in the stored version, with the owners of its fields; `old` is what it replaces."""
+    """Return the sent object in the stored version with the owners of its fields; `old` is the object to replace."""
     scope, request, manager = write.scope, write.request, write.options.field_manager
     if old is None:
         entries = own_new(scope, request, obj, manager)

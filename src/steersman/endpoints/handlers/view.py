@@ -35,11 +35,11 @@ _NO_OWNERS: Final = (
 
 _BAD_REQUEST: Final = 400
 _UNTYPED_VIEW: Final = 'no kind is registered for the type v1.Scale in scheme "pkg/runtime/scheme.go:111"'
-"""What upstream says of any Scale of a custom resource that it cannot read: it looks for the kind's name in vain."""
+"""Upstream's text for any malformed Scale of a custom resource: it looks up the kind's name in the wrong scheme."""
 
 
 async def get_view(scope: Scope[Getter], subresource: Subresource, request: Request) -> Response:
-    """The view of the object."""
+    """Answer with the view of the object."""
     wanted = representation(scope, request)
     options = await offload_if(request.has_long_query, get_options, request)
     item = await scope.storage.get(request.context(), request.action.name, options.resource_version)
@@ -47,7 +47,7 @@ async def get_view(scope: Scope[Getter], subresource: Subresource, request: Requ
 
 
 async def update_view(scope: Scope[Updater], subresource: Subresource, request: Request) -> Response:
-    """Puts the body's view into the object."""
+    """Write the body's view into the object."""
     write = await parse(scope, request, body_media_type, update_options)
     kind = _kind(subresource)
     validation = write.options.field_validation
@@ -68,7 +68,7 @@ async def update_view(scope: Scope[Updater], subresource: Subresource, request: 
 
 
 async def patch_view(scope: Scope[Updater], subresource: Subresource, request: Request) -> Response:
-    """Patches the view and puts the result into the object."""
+    """Patch the view and write the result into the object."""
     if is_apply(request):
         return await apply_view(scope, subresource, request)
     write = await parse(scope, request, patch_media_type, patch_options)
@@ -86,7 +86,7 @@ async def patch_view(scope: Scope[Updater], subresource: Subresource, request: R
 
 
 async def apply_view(scope: Scope[Updater], subresource: Subresource, request: Request) -> Response:
-    """Applies a configuration to the view and puts the result into the object."""
+    """Apply a configuration to the view and write the result into the object."""
     configuration = await read_configuration(scope, request)
     write, kind = configuration.write, _kind(subresource)
     applier = view_applier(kind)
@@ -94,7 +94,8 @@ async def apply_view(scope: Scope[Updater], subresource: Subresource, request: R
     async def applied(old: Any) -> Any:
         live = await offload(_live_view, scope, subresource, old)
         if scope.resource.by_definition and not live.metadata.managed_fields:
-            raise plain_internal(_NO_OWNERS)  # upstream looks for the first owners among the kinds of the definition
+            # upstream looks for the first owners among the kinds of the definition, and fails
+            raise plain_internal(_NO_OWNERS)
         view, _ = await configuration.applied(applier, live, kind, defaults=False)
         check_names(scope, request, view.metadata)
         return view
@@ -114,7 +115,7 @@ def _kind(subresource: Subresource) -> Kind[Any]:
 async def _store(
     write: Write[Updater], subresource: Subresource, prepare: Make, *, uid: str = "", is_applied: bool = False
 ) -> Response:
-    """Puts the view that `prepare` makes for the object there is into it, and answers with the view of what it is."""
+    """Write the view that `prepare` returns for the stored object into it, and answer with the view of the result."""
     scope, ctx, kind, view_of = write.scope, write.ctx, _kind(subresource), subresource.view
     chain = scope.shared.admission
     assert view_of is not None
@@ -125,7 +126,7 @@ async def _store(
         before = await offload(_view, subresource, old)
         new = await offload(scope.resource.kind.copy, old)
         view = await prepare(old)
-        # before admission: what that changes is nobody's
+        # before admission: changes of admission plugins have no owner
         await offload(own_view, scope, write.request, kind, old, view, before, manager, is_applied)
         if chain.handles(UPDATE):
             record = write.admission(UPDATE, view, before, kind=kind.gvk)
@@ -156,7 +157,7 @@ def _view(subresource: Subresource, obj: Any) -> Any:
 
 
 def _live_view(scope: Scope, subresource: Subresource, obj: Any) -> Any:
-    """The view as a patch is applied to it, with its owners."""
+    """Return the view with its owners, for patches."""
     view = _view(subresource, obj)
     show_in_view(scope, obj, view)
     return view

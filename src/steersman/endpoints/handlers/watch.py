@@ -1,7 +1,7 @@
-"""WATCH: a stream of events, pushed to the connection as they happen.
+"""WATCH: a stream of events, written to the connection as they happen.
 
-A watch has no task of its own once its first objects are sent: the cache calls `deliver`, which writes bytes that all
-watchers of the event share.
+A watch has no task once its initial objects are sent: the cache calls `deliver`, which writes encoded bytes shared by
+all watchers of the event.
 """
 
 from __future__ import annotations
@@ -37,17 +37,17 @@ from steersman.work.single_flight import Flight
 logger = logging.getLogger(__name__)
 
 _EVENT_SIZE: Final = 500
-"""Bytes that an event takes beside its object."""
+"""Estimated bytes of an event besides its object."""
 BUFFER_LIMIT: Final = 8 * 1024 * 1024
-"""Bytes that may wait for a slow watcher before it is ended; it starts over from its last version, as any client."""
+"""Unsent bytes above which a slow watcher's watch is aborted; the client resumes from its last version."""
 MUCH_UNREAD: Final = 1 << 20
-"""Bytes that may wait for as long as the watch goes on."""
+"""Unsent bytes allowed without a time limit."""
 _LONG_UNREAD: Final = 30.0
-"""Seconds in which a client for whom more than that waits has to take something."""
+"""Seconds within which a client with more unsent bytes must receive some."""
 SLICE: Final = 64
 SLICE_BYTES: Final = 64 << 10
 SEAT_SECONDS: Final = 1.0
-"""How long a client may take for some of the first objects while the watch keeps its seat."""
+"""Seconds of waiting for a slow client during the initial objects, after which the watch releases its seat."""
 BOOKMARK_EVERY: Final = 60.0
 BOOKMARK_BEFORE_END: Final = 2.0
 _STREAM_TYPE: Final = ("content-type", protobuf.STREAM_MEDIA_TYPE)
@@ -55,7 +55,7 @@ _INITIAL_END: Final = {"k8s.io/initial-events-end": "true"}
 
 
 async def watch(scope: Scope, request: Request) -> Response:
-    """Answers with events until the time is up, the client goes away, or it falls too far behind."""
+    """Answer with events until the timeout, the client's departure, or too large a backlog."""
     accept = request.headers.get("accept", "")
     wanted = negotiate(
         accept, tables=True, partial=True, stream=True, pretty=pretty_wanted(request), offers_stream=True
@@ -85,12 +85,12 @@ async def watch(scope: Scope, request: Request) -> Response:
 
 
 def _is_told_in_stream(error: StatusError) -> bool:
-    """Return True for errors of a watch's version: a client that may watch reads them as its first event."""
+    """Return True for errors of a watch's resourceVersion, which clients expect as the first event of the stream."""
     return error.code == 410 or any(cause.reason == CAUSE_RESOURCE_VERSION_TOO_LARGE for cause in error.causes)
 
 
 def _over_websocket(request: Request, stream: WatchStream, wanted: Representation) -> Response:
-    """The same events as messages: JSON as text, protobuf as binary without the length before each."""
+    """Answer with the same events as WebSocket messages: JSON as text, protobuf as binary without length prefixes."""
     response = handshake(request.headers)
     if response.status != 101:
         stream.closed()
@@ -105,7 +105,7 @@ def _over_websocket(request: Request, stream: WatchStream, wanted: Representatio
 
 
 class WatchStream:
-    """One watch's open answer (net.Stream), and where the cache delivers (rest.Sink)."""
+    """The open answer of one watch (net.Stream), and the receiver of the cache's events (rest.Sink)."""
 
     def __init__(
         self,
@@ -117,7 +117,7 @@ class WatchStream:
         labels: tuple[str, ...],
         initialized: Callable[[], None] | None = None,
     ) -> None:
-        """`initialized` is called when the first objects are out."""
+        """`initialized` is called when the initial objects are sent."""
         self._scope = scope
         self._account = current()
         self._initialized = initialized
@@ -132,42 +132,42 @@ class WatchStream:
         self._waiting: list[WatchEvent] | None = []
         self._waiting_size = 0
         self._fell_behind = False
-        """Whether too much happened before the answer was open."""
+        """True if the backlog grew too large before the answer was open."""
         self._refused: StatusError | None = None
         self._open = asyncio.Event()
-        """Whether the answer's body is open, or over."""
+        """Set once the answer's body is open, or over."""
         self._timers: list[asyncio.TimerHandle] = []
         self._written = 0
-        """Bytes of events."""
+        """Bytes of events written so far."""
         self._is_behind = False
-        """Whether a timer looks if the client reads."""
+        """True while a timer checks whether the client reads."""
         self._filler: asyncio.Task[None] | None = None
         self._counted = (scope.group, scope.version, scope.resource.plural)
         self._events = scope.shared.metrics.watch_events
         self._running = scope.shared.metrics.long_running
         self._labels = labels[:1] + labels[2:]
 
-    # From the handler
+    # Calls of the handler
 
     def begin(self, start: WatchStart) -> None:
-        """Keeps how the watch begins until the answer's body is open."""
+        """Store the start of the watch until the answer's body is open."""
         self._start = start
 
     def refuse(self, error: StatusError) -> None:
-        """The watch consists of this error alone."""
+        """Make the error the only event of the watch."""
         self._refused = error
 
-    # From the connection
+    # Calls of the connection
 
     def start(self, writer: BodyWriter) -> None:
-        """The answer's headers are out: sends the objects there are, then what has happened since."""
+        """Send the initial objects, then the events since. Called once the answer's headers are sent."""
         self._writer = writer
         self._open.set()
         if self._refused is not None:
             self._end_with(self._refused)
             return
         if self._seconds < 0 or self._fell_behind or self._scope.shared.stopping():
-            # The server may have begun its end, and told all watches, after this one was accepted.
+            # The server may have begun its shutdown, and ended all watches, after this one was accepted.
             writer.end()
             return
         assert self._start is not None
@@ -184,7 +184,7 @@ class WatchStream:
         self._live()
 
     def closed(self) -> None:
-        """The answer is over."""
+        """Release everything at the end of the answer."""
         self._open.set()
         if self in self._scope.shared.watches:
             self._scope.shared.watches.discard(self)
@@ -196,11 +196,12 @@ class WatchStream:
             self._filler.cancel()
         if self._start is not None:
             self._start.handle.cancel()
-        # Who delivers to this knows it, and is known by it: both would be there until the next collection of garbage.
+        # The senders of events and this object refer to each other; without this the cycle would need the garbage
+        # collector.
         self._writer = self._start = self._initialized = self._refused = None
 
     def finish(self) -> None:
-        """Ends the watch properly: its time is up, or the server is going down."""
+        """End the watch regularly: its time is up, or the server is shutting down."""
         writer, self._writer = self._writer, None
         if writer is not None:
             self._waiting = None
@@ -212,7 +213,7 @@ class WatchStream:
         return self._writer is None
 
     async def _fill(self, initial: Sequence[Item]) -> None:
-        """Sends many objects in slices, under back-pressure, while events wait."""
+        """Send many objects in slices with backpressure; events wait meanwhile."""
         writer = self._writer
         assert writer is not None
         try:
@@ -232,8 +233,10 @@ class WatchStream:
             self._broken_off(error)
 
     async def _taken(self, writer: BodyWriter) -> None:
-        """Return once the client has taken what was written. One that takes its time gives the seat of the beginning
-        back, as nothing is done for it meanwhile: others would wait for who does not read. Raises BodyAborted."""
+        """Wait until the client has received the written bytes. Raises BodyAborted.
+
+        A slow client's watch releases its seat, as it costs nothing while it waits and others need the seat.
+        """
         if self._initialized is None:
             await writer.drain()
             return
@@ -249,7 +252,7 @@ class WatchStream:
             initialized()
 
     def _broken_off(self, error: BaseException) -> None:
-        """Log what a task of this watch did not get done; where the threads have ended, end the watch as the server."""
+        """Log the failure of a task of this watch; if the worker threads have stopped, end the watch as at shutdown."""
         if isinstance(error, asyncio.CancelledError) or (
             isinstance(error, RuntimeError) and self._scope.shared.stopping()
         ):
@@ -260,7 +263,7 @@ class WatchStream:
             self._writer.abort()
 
     def _is_long(self, item: Item) -> bool:
-        """Whether encoding an object would hold the loop; as it is stored it is only joined."""
+        """Return True if encoding an object would block the event loop for long; stored JSON is only joined."""
         wanted = self._wanted
         is_stored = not wanted.as_kind and wanted.media != PROTOBUF and self._scope.other is None
         if is_stored:
@@ -281,7 +284,7 @@ class WatchStream:
         self._events.inc(self._counted, len(encoded))
 
     def _live(self) -> None:
-        """The first objects are out: what waited follows, and events go straight through from now on."""
+        """Send the waiting events, and pass on further events directly: the initial objects are sent."""
         if self._over():
             return
         assert self._start is not None
@@ -292,17 +295,17 @@ class WatchStream:
         for event in waiting:
             self.deliver(event)
         if self._over():
-            return  # too much had waited
+            return  # the backlog was too large
         if self._bookmarks:
             loop = asyncio.get_running_loop()
             if self._seconds > BOOKMARK_BEFORE_END:
                 self._timers.append(upkeep.call_later(loop, self._seconds - BOOKMARK_BEFORE_END, self._last_bookmark))
             self._bookmark_later(BOOKMARK_EVERY * random.uniform(0.9, 1.1))
 
-    # From the cache
+    # Calls of the cache
 
     def deliver(self, event: WatchEvent) -> None:
-        """Writes an event, in bytes that are made once for all watchers of this kind."""
+        """Write an event, in bytes that are encoded once for all watchers of the same form."""
         if self._waiting is not None:
             self._wait(event)
             return
@@ -339,7 +342,9 @@ class WatchStream:
         self._timers.append(asyncio.get_running_loop().call_later(_LONG_UNREAD, self._look, taken))
 
     def _look(self, taken_before: int) -> None:
-        """Ends a watch of which much is unread and nothing has been taken: others' watches may hold other objects."""
+        """Abort a watch with many unsent bytes of which the client has received none: they keep old objects in
+        memory.
+        """
         writer = self._writer
         self._is_behind = False
         if writer is None or writer.buffered <= MUCH_UNREAD:
@@ -350,7 +355,9 @@ class WatchStream:
             self._look_later(writer)
 
     async def _catch_up(self) -> None:
-        """Delivers what waits, of which some takes long to encode; what comes meanwhile waits too: order is kept."""
+        """Send the waiting events, of which some take long to encode; new events queue behind them, so that order is
+        kept.
+        """
         try:
             while self._waiting:
                 waiting, self._waiting = self._waiting, []
@@ -365,7 +372,7 @@ class WatchStream:
             self._broken_off(error)
 
     async def _encoded_once(self, event: WatchEvent) -> bytes:
-        """Return an event's bytes, made by the first watcher that needs them, for all and so for no user."""
+        """Return an event's bytes, encoded by the first watcher that needs them for all others."""
         known = event.representations
         if known is None:
             known = event.representations = {}
@@ -373,7 +380,8 @@ class WatchStream:
         if isinstance(data, bytes):
             return data
         if data is None or data.is_over:
-            with bound(self._account):  # of a server whose threads these are, as whoever delivers need not be
+            # the account of a watch, whose server owns the threads; the caller's account may be another's
+            with bound(self._account):
                 known[self._key] = data = Flight(partial(self._encode_beside, event, known, self._key))
         return await data
 
@@ -382,9 +390,9 @@ class WatchStream:
         return data
 
     def _wait(self, event: WatchEvent) -> None:
-        """Keeps an event until the first objects are out; what would be too much ends the watch.
+        """Queue an event until the initial objects are sent; too large a backlog aborts the watch.
 
-        That may be before the answer is open, while it is still looked for the first objects.
+        Events may arrive before the answer is open, while the initial objects are being collected.
         """
         assert self._waiting is not None
         self._waiting.append(event)
@@ -397,7 +405,7 @@ class WatchStream:
                 self._writer.abort()
 
     async def drain(self) -> None:
-        """Waits until the answer is open, and while the client is behind, so that a replay is not too much for it."""
+        """Wait until the answer is open and the client is not behind, so that a replay does not exceed the limits."""
         await self._open.wait()
         if self._filler is not None and not self._filler.done():
             await asyncio.wait((self._filler,))
@@ -406,7 +414,10 @@ class WatchStream:
                 await self._writer.drain()
 
     def failed(self, error: StatusError | None) -> None:
-        """The watch has ended by itself; the client learns why only if it must not go on from where it is."""
+        """End the watch, which has ended on the side of the cache; with an error, send it as the last event.
+
+        Clients get an error only if they must not resume from their last version.
+        """
         if self._writer is None:
             return
         if error is None:
@@ -456,14 +467,14 @@ class WatchStream:
         self._timers.append(upkeep.call_later(loop, seconds, self._regular_bookmark))
 
     def _last_bookmark(self) -> None:
-        """Tells how far the watch is before it ends, if any object of the resource has changed since it began."""
+        """Send a bookmark before the end of the watch, if any object of the resource has changed since its start."""
         if self._start is not None and self._start.last_change() > self._start.revision:
             self._bookmark()
 
     def _bookmark(self) -> None:
-        """Tells how far the watch is, if it is further than where it began."""
+        """Send a bookmark, if the watch has progressed since its start."""
         if self._writer is None or self._start is None or self._waiting is not None:
-            return  # what waits to be encoded comes first
+            return  # the events waiting for their encoding come first
         revision = self._start.current_revision()
         if revision is not None and revision > self._start.revision:
             self._send_bookmark(revision, {})
@@ -495,7 +506,7 @@ class WatchStream:
 
 
 class TableWatchStream(WatchStream):
-    """A watch whose events are Tables: the first one has the columns, the others only rows."""
+    """A watch whose events are Tables: the first has the columns, the others only rows."""
 
     _columns_sent = False
 

@@ -1,1 +1,1 @@
-"""Requests that are passed on to a kubelet, a pod or a service: plain ones, and connections that are taken over."""
+"""Proxying of requests to kubelets, pods and services: plain requests, and upgraded connections."""

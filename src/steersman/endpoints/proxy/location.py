@@ -1,4 +1,4 @@
-"""Where a request is passed on to."""
+"""Destination of a proxied request."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _PATH_SAFE: Final = "/$&+,:;=@-_.~"
 
 
 class Location(Struct, frozen=True, kw_only=True):
-    """The URL of a backend, and what requests are sent with.
+    """The URL of a backend, and the transport for requests to it.
 
-    `path` is unescaped, `query` as sent. Without `port` it is the scheme's own. `addresses` are those that `host` was
-    found to have, if that had to be known before.
+    `path` is unescaped, `query` as sent. Without `port` the scheme's default applies. `addresses` are addresses of
+    `host` that were resolved and checked before.
     """
 
     transport: Transport
@@ -35,14 +35,14 @@ class Location(Struct, frozen=True, kw_only=True):
 
     @property
     def authority(self) -> str:
-        """Host and port as they stand in a URL."""
+        """Host and port as in a URL."""
         if self.port is None:
             return f"[{self.host}]" if ":" in self.host else self.host
         return host_port(self.host, self.port)
 
     @property
     def target(self) -> str:
-        """Path and query as they stand in a request's first line."""
+        """Path and query as in the first line of a request."""
         path = escaped_path(self.path)
         path = path if path.startswith("/") else f"/{path}"
         return f"{path}?{self.query}" if self.query else path
@@ -57,7 +57,7 @@ class Location(Struct, frozen=True, kw_only=True):
         return Address(self.host, port, secure, self.addresses)
 
     async def dial(self) -> UpgradedConnection:
-        """A connection of its own. Raises DialError."""
+        """Return a new connection. Raises DialError."""
         return await self.transport.dial(self._address)
 
     async def send(
@@ -68,24 +68,24 @@ class Location(Struct, frozen=True, kw_only=True):
         *,
         chunked: bool = False,
     ) -> Answer:
-        """Sends a request; see Transport.send."""
+        """Send a request and return its answer. See Transport.send."""
         return await self.transport.send(self._address, method, self.target, headers, body, chunked=chunked)
 
 
 def escaped_path(path: str) -> str:
-    """A path as Go's URL.EscapedPath has it."""
+    """Return a path as Go's URL.EscapedPath does."""
     return quote(path, safe=_PATH_SAFE, errors="surrogateescape")
 
 
 def encoded_query(pairs: list[tuple[str, str]]) -> str:
-    """As Go's url.Values.Encode: by name, values of one name in their order."""
+    """Return a query as Go's url.Values.Encode does: sorted by name, values of one name in their order."""
     return "&".join(
         f"{quote_plus(name)}={quote_plus(value)}" for name, value in sorted(pairs, key=lambda pair: pair[0])
     )
 
 
 def join_path(*parts: str) -> str:
-    """As Go's path.Join: cleaned, "" for nothing."""
+    """Return the joined and cleaned path as Go's path.Join does; "" for no parts."""
     joined = "/".join(part for part in parts if part)
     if not joined:
         return ""
@@ -93,7 +93,7 @@ def join_path(*parts: str) -> str:
 
 
 def join_preserving_trailing_slash(*parts: str) -> str:
-    """The parts joined and cleaned; a slash at the end of the last stays."""
+    """Return the joined and cleaned parts; a slash at the end of the last part stays."""
     joined = join_path(*parts)
     last = next((part for part in reversed(parts) if part), "")
     return f"{joined}/" if last.endswith("/") and not joined.endswith("/") else joined

@@ -1,4 +1,4 @@
-"""The answer of another server to a GET of its own, as a stream of text: logs.
+"""The answer of another server to a GET, streamed as text: logs.
 
 Follows k8s.io/apiserver `registry/generic/rest` (LocationStreamer, GenericHttpResponseChecker), and for WebSockets
 k8s.io/streaming `httpstream/wsstream` (Reader).
@@ -39,9 +39,9 @@ _REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
 
 
 async def stream_location(request: Request, location: Location, resource: GroupResource, name: str) -> Response:
-    """What `location` answers, as it comes; over a WebSocket if the client asks for one.
+    """Return the answer of `location` as a stream; over a WebSocket if the client asks for one.
 
-    Raises StatusError, also for what it says instead.
+    Raises StatusError, also for an error answer.
     """
     try:
         answer = await location.send("GET", [("Host", location.authority), ("User-Agent", "steersman")])
@@ -118,7 +118,7 @@ async def _send_pieces(client: MessageConnection, body: AsyncIterator[bytes], *,
                 part = piece[at : at + _PIECE]
                 await client.send(base64.b64encode(part).decode() if encoded else part)
     except (BodyAborted, ConnectionResetError):
-        return  # one side has gone: the other is told by the end
+        return  # one side is gone: the other sees the end of the connection
 
 
 async def _ignore_messages(client: MessageConnection) -> None:

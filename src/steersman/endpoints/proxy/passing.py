@@ -1,4 +1,4 @@
-"""What is passed on while both sides live: the body of an answer, and the bytes of a connection taken over."""
+"""Passing of bodies and of bytes between a client and a backend, and ending them at shutdown."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from steersman.net.message import Response, Upgraded
 
 
 class PassedBody:
-    """The body of a backend's answer as that of our own; closes the backend's connection when it is over."""
+    """The body of a backend's answer as the body of this server's; closes the backend's connection at its end."""
 
     def __init__(self, answer: Answer | PageBody) -> None:
         self.when_over: Callable[[], None] | None = None
-        """Called once, when nothing more is passed on."""
+        """Callback, called once at the end."""
         self._answer = answer
         self._pieces = aiter(answer)
 
@@ -28,45 +28,46 @@ class PassedBody:
         return await anext(self._pieces)
 
     async def aclose(self) -> None:
-        """Called by the connection at the end, however it came."""
+        """Close the backend's answer; called by the client's connection in every case."""
         await self._answer.close()
         over, self.when_over = self.when_over, None
         if over is not None:
             over()
 
     def finish(self) -> None:
-        """Cuts it off."""
+        """Cut the body off."""
         self._answer.cut_off()
 
 
 class Passage:
-    """A connection that was taken over, for who has to end it."""
+    """A taken-over connection, as a handle for shutdown."""
 
     def __init__(self, connection: Upgraded) -> None:
         self._connection = connection
 
     def finish(self) -> None:
-        """Closes the client's side; what passes its bytes on ends with it."""
+        """Close the client's side, which ends the passing of bytes."""
         self._connection.close()
 
 
 class Beginning:
-    """A request to a backend whose answer has not begun, for who has to end it."""
+    """A request to a backend that has not answered yet, as a handle for shutdown."""
 
     def __init__(self, answering: asyncio.Future[Response]) -> None:
         self.ended = False
         self.response = answering
 
     def finish(self) -> None:
-        """The client is told that it gets no answer any more."""
+        """Cancel the request; the client gets an error."""
         self.ended = True
         self.response.cancel()
 
 
 async def ended_with(open_ones: set[object], answering: Awaitable[Response]) -> Response:
-    """What `answering` gives; it is among the `open_ones`, which a server ends when it stops, until it is over.
+    """Return the response of `answering`, registered in `open_ones` until its end; shutdown finishes the registered
+    ones.
 
-    Raises what `answering` does, and StatusError 503 if it was ended before it began.
+    Raises the exceptions of `answering`, and StatusError 503 if shutdown came first.
     """
     beginning = Beginning(asyncio.ensure_future(answering))
     open_ones.add(beginning)
@@ -103,7 +104,7 @@ async def _taken_over(
 
 
 async def pass_bytes(one: Upgraded, other: Upgraded) -> None:
-    """Passes bytes on both ways until one side ends, then closes both."""
+    """Pass bytes in both directions until one side ends, then close both."""
     ways = [asyncio.create_task(_copy(one, other)), asyncio.create_task(_copy(other, one))]
     try:
         await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
@@ -120,4 +121,4 @@ async def _copy(source: Upgraded, sink: Upgraded) -> None:
         while data := await source.read():
             await sink.write(data)
     except ConnectionResetError:
-        return  # the other side has gone: both ways end
+        return  # the other side is gone: both directions end

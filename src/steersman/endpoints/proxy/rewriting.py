@@ -1,7 +1,7 @@
-"""Links in what a backend answers, made to lead through this server: redirects, and attributes in HTML pages.
+"""Rewriting of links in backends' answers to lead through this server: redirects, and attributes in HTML pages.
 
-Follows k8s.io/apimachinery `util/proxy` (Transport). A start tag is written anew, as golang.org/x/net/html does, and
-everything else is left as it came.
+Follows k8s.io/apimachinery `util/proxy` (Transport). A start tag is written anew, as golang.org/x/net/html does;
+everything else stays as it is.
 """
 
 from __future__ import annotations
@@ -21,33 +21,33 @@ from steersman.endpoints.proxy.location import escaped_path, join_path
 from steersman.machinery.errors.status import internal, plain_internal, service_unavailable
 from steersman.machinery.go.strings import trim_space
 from steersman.machinery.go.urls import url_error
-from steersman.machinery.large_work.large_requests import check_room
+from steersman.machinery.large_work.large_requests import check_backlog
 from steersman.net.ascii import lower
 from steersman.net.client.answer import Answer
 from steersman.net.message import BodyAborted
 from steersman.work.offloading import current, offload_if
 
 MAX_PAGE_BYTES: Final = 8 << 20
-"""Of a page whose links are rewritten, also once it is decompressed; a larger one is refused."""
+"""Limit of bytes of a page whose links are rewritten, before and after decompression; a larger one is refused."""
 
 PAGES_OF_A_USER: Final = 4
-"""Pages that are in hand at once; more wait, and are not read meanwhile."""
+"""Limit of concurrent pages of a user; further pages wait unread."""
 ENCODINGS: Final = frozenset({"", "gzip", "deflate"})
-"""Those of pages that are rewritten."""
+"""Content encodings of pages that are rewritten."""
 _in_hand: Final[WeakValueDictionary[tuple[int, str], asyncio.Semaphore]] = WeakValueDictionary()
 _PIECE: Final = 64 << 10
 _GZIP: Final = b"\x1f\x8b\x08"
 _GZIP_HEAD: Final = 10
-"""Bytes of the head of a gzip stream."""
+"""Bytes of the header of a gzip stream."""
 _CORRUPT: Final = "flate: corrupt input before offset 1"
 _ZLIB_ERRORS: Final = {
     "incorrect data check": "gzip: invalid checksum",
     "incorrect length check": "gzip: invalid checksum",
     "incorrect header check": "gzip: invalid header",
 }
-"""Go's words, by a part of zlib's."""
+"""Go's error texts, by a part of zlib's."""
 _STEP: Final = 0.05
-"""Seconds that a page is worked on before others have their turn in the worker threads."""
+"""Seconds of work on a page before it yields the worker thread to others."""
 _LINKS: Final[dict[str, tuple[str, ...]]] = {
     "a": ("href",),
     "applet": ("codebase",),
@@ -75,11 +75,11 @@ _LINKS: Final[dict[str, tuple[str, ...]]] = {
     "source": ("src",),
     "video": ("poster", "src"),
 }
-"""The attributes of HTML elements that hold a URL."""
+"""Attributes that hold URLs, by HTML element."""
 _RAW: Final = frozenset(
     {"iframe", "noembed", "noframes", "noscript", "plaintext", "script", "style", "textarea", "title", "xmp"}
 )
-"""Elements in which nothing but their end is markup."""
+"""Elements whose content has no markup except their end tag."""
 _MARKUP: Final = re.compile(r"<[/!?A-Za-z]")
 _END_OF_NAME: Final = re.compile(r"[ \n\r\t\f/>]")
 _BEFORE_KEY: Final = re.compile(r"[^ \n\r\t\f/]")
@@ -93,20 +93,23 @@ _ATTRIBUTE: Final = re.compile(
     r"(?:\"(?P<double>[^\"]*)\"|'(?P<single>[^']*)'|(?P<bare>[^ \n\r\t\f>\"'][^ \n\r\t\f>]*))?)?"
 )
 _SHORT: Final = 1024
-"""Characters of an attribute that is read at once; a longer one is read a part at a time."""
+"""Characters of an attribute that are parsed by one regular expression; a longer one is parsed in windows."""
 _BATCH: Final = 4096
-"""Pieces that are joined at once."""
+"""Number of pieces that are joined at once."""
 _WINDOW: Final = 32 << 10
-"""Characters that one call of the standard library looks at."""
+"""Characters that one call of the standard library processes."""
 _LONGEST_REFERENCE: Final = 64
-"""More characters than a character reference has, but for the digits of a number."""
+"""Upper bound of the characters of a character reference, without the digits of a number."""
 _LONGEST_LINK: Final = 64 << 10
-"""Characters of a link that is rewritten; a longer one is left as it is."""
+"""Limit of characters of a link that is rewritten; a longer one stays as it is."""
 
 
 class Rewriter:
-    """`prefix` is the path under which this server shows the backend at `backend` (host and port); `host` is the name
-    by which the client reached this server. URLs are written with `origin`, scheme and host, if there is one."""
+    """Rewriter of links of one backend.
+
+    `prefix` is the path under which this server exposes the backend at `backend` (host and port). `host` is the name by
+    which the client reached this server. Rewritten URLs get `origin` (scheme, host), if given.
+    """
 
     def __init__(self, prefix: str, backend: str, host: str, origin: tuple[str, str] | None = None) -> None:
         self.prefix = prefix
@@ -115,7 +118,9 @@ class Rewriter:
         self._host = host
 
     def url(self, text: str) -> str:
-        """A URL of the backend as it is reached through this server; any other, and what is relative, as it is."""
+        """Return a URL of the backend rewritten to lead through this server; any other and a relative one stay as they
+        are.
+        """
         try:
             parts = urlsplit(text)
         except ValueError:
@@ -132,21 +137,21 @@ class Rewriter:
         return urlunsplit((scheme, host, path, parts.query, parts.fragment))
 
     def with_redirect(self, headers: list[tuple[str, str]]) -> list[tuple[str, str]]:
-        """The fields of an answer with the Location field rewritten. Raises StatusError 500 if that is no URL."""
+        """Return the fields of an answer with Location rewritten. Raises StatusError 500 if it is no valid URL."""
         for name, value in headers:
             if name == "location" and value and (wrong := url_error(value)) is not None:
                 raise internal(f"error trying to parse Location header: {wrong}")
         return [(name, self.url(value) if name == "location" and value else value) for name, value in headers]
 
     def is_page(self, headers: list[tuple[str, str]]) -> bool:
-        """Whether an answer is an HTML page, and no redirect."""
+        """Return True if an answer is an HTML page and no redirect."""
         fields = dict(headers)
         return (
             not fields.get("location") and trim_space(fields.get("content-type", "").partition(";")[0]) == "text/html"
         )
 
     def tags(self, text: str, page: _Pieces) -> Iterator[None]:
-        """Adds an HTML page with its links rewritten to `page`, a tag at a time."""
+        """Append an HTML page with its links rewritten to `page`; yields before each start tag."""
         at = 0
         while (start := _next(_MARKUP, text, at, 1)) < len(text):
             page.add(text[at:start])
@@ -165,7 +170,7 @@ class Rewriter:
         page.add(text[at:])
 
     def _start_tag(self, text: str, start: int, page: _Pieces) -> tuple[int, str]:
-        """Where the tag ends, and its element; adds the tag anew, or as it is if it never ends."""
+        """Append a start tag, rewritten; return its end and its element. An unfinished tag is appended as it is."""
         at = _next(_END_OF_NAME, text, start + 1)
         name = _lowered(text[start + 1 : at])
         links = _LINKS.get(name, ())
@@ -195,7 +200,7 @@ class Rewriter:
 
 
 class _Pieces:
-    """Pieces of a text, joined some at a time: a page may have millions."""
+    """Pieces of a text, joined in batches: a page may have millions."""
 
     def __init__(self) -> None:
         self._joined: list[str] = []
@@ -216,7 +221,7 @@ class _Pieces:
 
 
 def _attribute(text: str, at: int) -> tuple[str, str, int]:
-    """Key and value of the attribute at `at`, and where it ends: at the end of the text for a tag that never ends."""
+    """Return key, value and end of the attribute at `at`; the end is that of the text for an unfinished tag."""
     end = _next(_END_OF_KEY, text, at + 1)
     key = _lowered(text[at:end])
     at = _next(_NO_BLANK, text, end)
@@ -233,9 +238,10 @@ def _attribute(text: str, at: int) -> tuple[str, str, int]:
 
 
 def _windows(text: str, at: int, overlap: int) -> Iterator[tuple[int, int]]:
-    """Places from `at` on at which to look for something of `overlap` characters at most, a part of the text at a time.
+    """Yield windows of the text from `at` on, for a search of something that is at most `overlap` + 1 characters long.
 
-    This runs in a thread: one call for all of the text would keep the loop from running as long as it takes.
+    This runs in a thread. One call for the whole text would hold the GIL, and so block the event loop, for its
+    duration.
     """
     while at < len(text):
         yield at, min(len(text), at + _WINDOW + overlap)
@@ -243,7 +249,7 @@ def _windows(text: str, at: int, overlap: int) -> Iterator[tuple[int, int]]:
 
 
 def _next(pattern: re.Pattern[str], text: str, at: int, overlap: int = 0) -> int:
-    """Where the next match of at most 1 + `overlap` characters is, the end of the text if there is none."""
+    """Return the start of the next match of at most 1 + `overlap` characters, or the end of the text."""
     for start, end in _windows(text, at, overlap):
         if (found := pattern.search(text, start, end)) is not None:
             return found.start()
@@ -251,7 +257,7 @@ def _next(pattern: re.Pattern[str], text: str, at: int, overlap: int = 0) -> int
 
 
 def _behind(mark: str, text: str, at: int) -> int:
-    """The place behind the next `mark`, the end of the text if there is none."""
+    """Return the position after the next `mark`, or the end of the text."""
     for start, end in _windows(text, at, len(mark) - 1):
         if (found := text.find(mark, start, end)) >= 0:
             return found + len(mark)
@@ -259,7 +265,7 @@ def _behind(mark: str, text: str, at: int) -> int:
 
 
 def _lowered(text: str) -> str:
-    """With letters of ASCII in lower case, as html has names."""
+    """Return the text with ASCII letters in lower case, as HTML names are compared."""
     if len(text) <= _WINDOW:
         return lower(text)
     return "".join(lower(text[start:end]) for start, end in _windows(text, 0, 0))
@@ -277,13 +283,13 @@ def _end_of_raw(text: str, at: int, name: str) -> int:
 
 _REFERENCE: Final = re.compile(r"&(?:#([0-9]++);?|#[xX]([0-9a-fA-F]++);?|[^\t\n\f <&#;]{1,32};?)", re.ASCII)
 _DECIMALS: Final = 32
-"""Digits at the end of a number that count: a power of ten with more zeros is one of two to the thirty-second."""
+"""Trailing digits of a number that matter: it is reduced modulo 2^32, and 10^32 is a multiple of that."""
 _HEX_DIGITS: Final = 8
 _WINDOWS_1252: Final = bytes(range(0x80, 0xA0)).decode("cp1252", "surrogateescape")
 
 
 def _meant(found: re.Match[str]) -> str:
-    """The text that a character reference stands for: of a number as Go's html has it, which counts in int32."""
+    """Return the text of a character reference; numbers as in Go's html package, which computes in int32."""
     decimal, hexadecimal = found[1], found[2]
     if decimal is None and hexadecimal is None:
         return html.unescape(found[0])
@@ -298,7 +304,9 @@ def _meant(found: re.Match[str]) -> str:
 
 
 def _unescaped(value: str) -> str:
-    """What a value stands for, a part at a time, cut before the beginning of a reference."""
+    """Return a value with its character references resolved, window by window, each ending before a possible
+    reference.
+    """
     if len(value) <= _WINDOW:
         return _REFERENCE.sub(_meant, value) if "&" in value else value
     parts = []
@@ -313,7 +321,7 @@ def _unescaped(value: str) -> str:
 
 
 def _escaped(value: str) -> str:
-    """As Go's html.EscapeString."""
+    """Return a text as Go's html.EscapeString does."""
     if len(value) > _WINDOW:
         return "".join(_escaped(value[at : at + _WINDOW]) for at in range(0, len(value), _WINDOW))
     return (
@@ -327,33 +335,33 @@ def _escaped(value: str) -> str:
 
 
 class PageBody:
-    """A page that was rewritten, read as a backend's answer is; it keeps its place among those in hand to the end."""
+    """A rewritten page, read like a backend's answer; it holds its permit to the end."""
 
     def __init__(self, data: bytes, place: asyncio.Semaphore) -> None:
         self._data = data
         self._place: asyncio.Semaphore | None = place
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        """The page in pieces. Raises BodyAborted."""
+        """Yield the page in pieces. Raises BodyAborted."""
         for at in range(0, len(self._data), _PIECE):
             if self._place is None:
                 raise BodyAborted("the page is cut off")
             yield self._data[at : at + _PIECE]
 
     def cut_off(self) -> None:
-        """Lets nothing more be read."""
+        """End reading, and release the permit."""
         place, self._place = self._place, None
         if place is not None:
             place.release()
 
     async def close(self) -> None:
-        """Forgets the page."""
+        """Release the page."""
         self.cut_off()
         self._data = b""
 
 
 def _place_of(user: str) -> asyncio.Semaphore:
-    """The places for pages of a user that are read, rewritten or sent: each is held as a whole, some times over."""
+    """Return the semaphore for a user's pages in progress: each page is in memory as a whole, several times over."""
     key = (id(asyncio.get_running_loop()), user)
     place = _in_hand.get(key)
     if place is None:
@@ -362,10 +370,10 @@ def _place_of(user: str) -> asyncio.Semaphore:
 
 
 async def rewritten_page(rewriter: Rewriter, answer: Answer, encoding: str, user: str) -> tuple[PageBody, int]:
-    """The whole page of an answer, rewritten, and its length in bytes; waits while the user has many in hand.
+    """Return the rewritten page of an answer and its size in bytes; waits while the user has many pages in progress.
 
-    Raises StatusError: 429 if the worker threads have much to do for the user, 500 for a page that is cut off or
-    cannot be decompressed, 503 for one that is too large.
+    Raises StatusError 429 if the worker threads have much work queued for the user, 500 for a page that is cut off or
+    cannot be decompressed, and 503 for one that is too large.
     """
     place = _place_of(user)
     await place.acquire()
@@ -384,7 +392,7 @@ async def _rewritten(rewriter: Rewriter, answer: Answer, encoding: str) -> bytes
         raise plain_internal(str(error)) from None
     if len(data) > MAX_PAGE_BYTES:
         raise service_unavailable(f"error trying to reach service: a page of more than {MAX_PAGE_BYTES} bytes")
-    check_room(current())
+    check_backlog(current())
     text = await offload_if(True, _text, data, encoding)
     del data
     page = _Pieces()
@@ -395,7 +403,7 @@ async def _rewritten(rewriter: Rewriter, answer: Answer, encoding: str) -> bytes
 
 
 def _goes_on(tags: Iterator[None]) -> bool:
-    """Works on some tags of a page; whether there are more."""
+    """Process some tags of a page; return True if there are more."""
     end = monotonic() + _STEP
     return any(monotonic() > end for _ in tags)
 
@@ -405,14 +413,14 @@ def _window_of(encoding: str) -> int | None:
 
 
 def _text(data: bytes, encoding: str) -> str:
-    """A page as text. Raises StatusError."""
+    """Return a page as text. Raises StatusError."""
     if encoding:
         data = _decompressed(data, encoding)
     return _decoded(data)
 
 
 def _decompressed(data: bytes, encoding: str) -> bytes:
-    """All members of a gzip stream, or one of flate. Raises StatusError."""
+    """Return the decompressed data: all members of a gzip stream, or a flate stream. Raises StatusError."""
     if encoding == "gzip":
         beginning = data[: len(_GZIP)]
         if len(data) < _GZIP_HEAD:
@@ -448,7 +456,7 @@ def _body(page: _Pieces, encoding: str) -> bytes:
 
 
 def _decoded(data: bytes) -> str:
-    """As UTF-8, a part at a time; what is none is kept."""
+    """Return the bytes decoded as UTF-8, window by window; invalid bytes are preserved."""
     decoder = codecs.getincrementaldecoder("utf-8")("surrogateescape")
     parts = [decoder.decode(data[at : at + _WINDOW]) for at in range(0, len(data), _WINDOW)]
     return "".join([*parts, decoder.decode(b"", True)])

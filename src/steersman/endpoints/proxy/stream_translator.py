@@ -52,7 +52,7 @@ _SUCCESS: Final = {"metadata": {}, "status": "Success"}
 
 
 class Streams(Struct, frozen=True):
-    """Which of a command's streams are asked for."""
+    """The streams of a command that a client asks for."""
 
     stdin: bool
     stdout: bool
@@ -61,14 +61,14 @@ class Streams(Struct, frozen=True):
 
 
 class _Size(msgspec.Struct):
-    """A terminal's, in the words of its JSON."""
+    """The size of a terminal, with the member names of its JSON."""
 
     Width: Annotated[int, msgspec.Meta(ge=0, le=0xFFFF)] | None = None
     Height: Annotated[int, msgspec.Meta(ge=0, le=0xFFFF)] | None = None
 
 
 class _Refusal(msgspec.Struct):
-    """What a kubelet says instead of changing the protocol."""
+    """A kubelet's answer that refuses the upgrade."""
 
     message: Any = None
     error: Any = None
@@ -84,7 +84,7 @@ class _Details(msgspec.Struct):
 
 
 class _Status(msgspec.Struct):
-    """What the error stream says at the end."""
+    """The final message on the error stream."""
 
     status: str | None = None
     reason: str | None = None
@@ -99,7 +99,7 @@ T = TypeVar("T")
 
 
 def _decoded(decoder: msgspec.json.Decoder[T], data: bytes) -> T | str:
-    """What a kubelet or a client has written as JSON; why not, if it is none, too deep, or of another shape."""
+    """Return decoded JSON of a kubelet or a client; for malformed JSON, an error text."""
     try:
         return decoder.decode(data)
     except msgspec.DecodeError:
@@ -115,7 +115,7 @@ class _Failed(Exception):
 
 
 class _NonZeroExit(Exception):
-    """The command has run and ended with this code."""
+    """The command has ended with this exit code."""
 
     def __init__(self, code: int) -> None:
         super().__init__(f"command terminated with exit code {code}")
@@ -123,7 +123,9 @@ class _NonZeroExit(Exception):
 
 
 def is_translated(request: Request) -> bool:
-    """Whether the client offers the WebSocket protocol that is translated; others are passed on to the kubelet."""
+    """Return True if the client offers the WebSocket protocol that is translated; others are passed on to the
+    kubelet.
+    """
     headers = request.headers
     if request.http.version == "2" or not is_websocket_request(headers):
         return False
@@ -131,7 +133,9 @@ def is_translated(request: Request) -> bool:
 
 
 def translate(request: Request, location: Location, streams: Streams) -> Response:
-    """The WebSocket on which the command's streams are; the kubelet is asked once it is open."""
+    """Return the answer that upgrades to a WebSocket with the command's streams; the kubelet is contacted
+    afterwards.
+    """
     response = handshake(request.headers, protocol=CHANNEL_PROTOCOL)
     if response.status == 101:
 
@@ -152,7 +156,7 @@ class _Translation:
         self._moved = 0.0
 
     async def run(self) -> None:
-        """Until the command has ended or one side has gone."""
+        """Run until the command has ended or one side is gone."""
         try:
             await self._send(_STDOUT if self._streams.stdout else _STDERR if self._streams.stderr else _ERROR, b"")
             try:
@@ -165,7 +169,7 @@ class _Translation:
                 del status["kind"], status["apiVersion"]
             await self._send(_ERROR, encode_in_order(status))
         except ConnectionResetError:
-            pass  # the client has gone, or nothing has moved for hours
+            pass  # the client is gone, or no data was transferred for hours
         finally:
             await self._client.close()
 
@@ -174,7 +178,7 @@ class _Translation:
         self._moved = asyncio.get_running_loop().time()
 
     async def _stream(self) -> None:
-        """Raises _Failed, _NonZeroExit, ConnectionResetError when the client has gone."""
+        """Run the command. Raises _Failed, _NonZeroExit, and ConnectionResetError when the client is gone."""
         connection, answer = await self._connect()
         session = Session(connection, first=answer.leftover)
         running = asyncio.create_task(session.run())
@@ -241,15 +245,17 @@ class _Translation:
         return b""
 
     async def _keep_alive(self, session: Session) -> bytes:
-        """Raises ConnectionResetError when nothing has moved on the WebSocket for long."""
+        """Ping the kubelet periodically. Raises ConnectionResetError after a long time without data on the
+        WebSocket.
+        """
         while True:
             await asyncio.sleep(_PING_PERIOD)
             await session.ping()
             if session.loop.time() - self._moved > _IDLE_TIMEOUT:
-                raise ConnectionResetError("nothing has moved")
+                raise ConnectionResetError("no data was transferred for too long")
 
     async def _copy_input(self, stdin: Stream | None, resize: Stream | None) -> bytes:
-        """Passes on what the client sends. Raises ConnectionResetError when it has gone."""
+        """Pass the client's messages on. Raises ConnectionResetError when the client is gone."""
         while (message := await self._client.receive()) is not None:
             self._moved = asyncio.get_running_loop().time()
             if not message:
@@ -264,7 +270,7 @@ class _Translation:
                 try:
                     await stdin.write(data)
                 except SpdyError:
-                    stdin = None  # the command reads no more
+                    stdin = None  # the command has closed its input
             elif channel == _RESIZE and resize is not None and not await _pass_size(resize, data):
                 resize = None
         raise ConnectionResetError("the client has closed the WebSocket")
@@ -275,7 +281,7 @@ async def _open(session: Session, kind: str) -> Stream:
 
 
 async def _pass_size(resize: Stream, data: bytes) -> bool:
-    """Passes on the size of a terminal; whether more of them can be."""
+    """Pass the size of a terminal on; return False if no more sizes can be passed."""
     size = _decoded(_SIZE, data[:_MAX_SIZE_BYTES])
     if not isinstance(size, _Size):
         return False
@@ -301,7 +307,7 @@ async def _refusal(answer: Answer) -> str:
 
 
 def _judge(message: bytes, protocol: str) -> None:
-    """What the error stream says. Raises _NonZeroExit, or _Failed if it is no success."""
+    """Evaluate the final message. Raises _NonZeroExit, or _Failed for another failure."""
     text = message.decode(errors="replace")
     if protocol not in _WITH_STATUS:
         raise _Failed(f"error executing remote command: {text}")

@@ -28,7 +28,7 @@ _MAX_MESSAGE: Final = 32 << 10
 
 
 def is_tunneled(request: Request) -> bool:
-    """Whether the client offers a WebSocket that carries SPDY."""
+    """Return True if the client offers a WebSocket that carries SPDY."""
     headers = request.headers
     if request.http.version == "2" or not is_websocket_request(headers):
         return False
@@ -44,7 +44,7 @@ def _spdy_protocols(headers: Headers) -> list[str]:
 
 
 async def tunnel(request: Request, location: Location) -> Response:
-    """The WebSocket, once the kubelet speaks SPDY; what it says instead. Raises StatusError 500."""
+    """Return the answer that upgrades to the WebSocket, or the kubelet's refusal. Raises StatusError 500."""
     more = [forwarded_for(request), ("Upgrade", PROTOCOL)]
     more += [("X-Stream-Protocol-Version", each) for each in _spdy_protocols(request.headers)]
     headers = upgrade_headers(request.headers, request.http.host, more, without=_OF_WEBSOCKETS)
@@ -76,20 +76,20 @@ async def _take_over(backend: Upgraded, first: bytes, connection: Upgraded) -> N
 
 
 class _Tunnel:
-    """A WebSocket whose messages are pieces of one stream of bytes each way."""
+    """A WebSocket whose messages are pieces of one byte stream in each direction."""
 
     def __init__(self, connection: Upgraded) -> None:
         self._connection = connection
         self._messages: MessageConnection | None = None
 
     async def start(self, first: bytes) -> None:
-        """Sends what the backend has said already."""
+        """Open the WebSocket and send the bytes that the backend has sent already."""
         self._messages = await open_messages(self._connection)
         if first:
             await self.write(first)
 
     async def read(self) -> bytes:
-        """The next bytes, b"" at the end."""
+        """Return the next bytes, b"" at the end."""
         assert self._messages is not None
         while (frame := await self._messages.receive_frame()) is not None:
             if frame[0]:
@@ -97,16 +97,16 @@ class _Tunnel:
         return b""
 
     async def write(self, data: bytes) -> None:
-        """Sends bytes. Raises ConnectionResetError when the client has gone."""
+        """Send bytes. Raises ConnectionResetError when the client is gone."""
         assert self._messages is not None
         for at in range(0, len(data), _MAX_MESSAGE):
             await self._messages.send(data[at : at + _MAX_MESSAGE])
 
     def close(self) -> None:
-        """Left to `goodbye`, which can say it."""
+        """Do nothing: `goodbye` closes the connection with a close frame."""
 
     async def goodbye(self) -> None:
-        """Ends the WebSocket properly."""
+        """Close the WebSocket regularly."""
         if self._messages is not None:
             await self._messages.close()
         self._connection.close()

@@ -1,4 +1,4 @@
-"""Passes a request on to a backend and its answer back; connections with another protocol are passed on byte by byte.
+"""Proxy: passes a request to a backend and its answer back; upgraded connections are passed byte by byte.
 
 Follows k8s.io/apimachinery `util/proxy` (UpgradeAwareHandler, Transport) and Go's httputil.ReverseProxy.
 """
@@ -52,28 +52,30 @@ _CORS: Final = frozenset(
     }
 )
 _OURS: Final = frozenset({"content-length", "date"})
-"""Of an answer: what the transport to the client writes itself."""
+"""Fields of an answer that the transport to the client writes itself."""
 _NEVER_PASSED_ON: Final = frozenset({"authorization", "x-remote-user", "x-remote-uid", "x-remote-group"})
-"""Of a request: the client's credentials are for this server, and who it is nobody but this server says."""
+"""Fields of a request that are not passed on: credentials for this server, and identity headers, which only this server
+may set.
+"""
 _EXTRA: Final = "x-remote-extra-"
 _CACHE_CONTROL: Final = ("cache-control", "no-cache, private")
-"""Stands beside what the backend says, as upstream has it."""
+"""Field that upstream adds beside the backend's own Cache-Control."""
 _FRAMING: Final = frozenset({"content-length", "transfer-encoding"})
 _LEFT_OUT: Final = _HOP_BY_HOP | _NEVER_PASSED_ON | _FRAMING | {"expect", "x-forwarded-for", "x-forwarded-uri"}
-"""Of a plain request."""
+"""Fields of a plain request that are not passed on."""
 
 
 def is_upgrade_request(request: Request) -> bool:
-    """Whether the client asks for another protocol on this connection."""
+    """Return True if the client asks for another protocol on this connection."""
     headers = request.headers
     return "upgrade" in headers and "upgrade" in _listed(headers.joined("connection")) and request.http.version != "2"
 
 
 async def proxy(request: Request, location: Location, *, upgrade_required: bool = False) -> Response:
-    """Return what the backend answers. Links in pages and redirects lead through this server.
+    """Return the backend's answer. Links in pages and redirects are rewritten to lead through this server.
 
-    Raises StatusError: 400 where an upgrade is required and not asked for, 500 if an upgrade and 503 if a plain request
-    does not get through.
+    Raises StatusError: 400 if an upgrade is required but not requested, 500 if an upgrade fails, and 503 if the backend
+    of a plain request is unreachable.
     """
     if is_upgrade_request(request):
         return await upgrade(request, location)
@@ -109,7 +111,7 @@ async def _plain_answer(request: Request, location: Location, rewriter: Rewriter
 def request_fields(
     request: Request, host: str, without: frozenset[str] = frozenset()
 ) -> tuple[list[tuple[str, str]], bool]:
-    """The fields of a plain request that is passed on, and whether its body goes in chunks."""
+    """Return the fields of a plain request for the backend, and True if its body is sent in chunks."""
     connection = request.headers.joined("connection")
     dropped = _LEFT_OUT | without | _listed(connection) if connection else _LEFT_OUT | without
     headers = [("Host", host)]
@@ -135,24 +137,24 @@ def request_fields(
 
 
 def forwarded_for(request: Request) -> tuple[str, str]:
-    """The field that tells the backend whom the request comes from."""
+    """Return the field that tells the backend the client's address."""
     before = request.headers.joined("x-forwarded-for")
     host = request.http.peer.host
     return "X-Forwarded-For", f"{before}, {host}" if before else host
 
 
 def _listed(connection: str) -> set[str]:
-    """The fields that a Connection field names: they are for this connection only."""
+    """Return the names of fields listed in a Connection field, which apply to this connection only."""
     return {lower(each.strip(SPACE)) for each in connection.split(",")}
 
 
 def _passed_fields(answer: Answer, dropped: Set[str]) -> list[tuple[str, str]]:
-    """The fields of an answer that are passed on; what has a space in its name may be read, but not sent."""
+    """Return the fields of an answer that are passed on; a name with a space can be read, but not be sent."""
     return [field for field in answer.headers if field[0] not in dropped and " " not in field[0]]
 
 
 def canonical(name: str) -> str:
-    """A field's name as Go writes it."""
+    """Return a field's name as Go writes it."""
     return _canonical(name) if len(name) <= LONGEST_KNOWN_NAME else _canonical.__wrapped__(name)
 
 
@@ -162,7 +164,9 @@ def _canonical(name: str) -> str:
 
 
 async def passed_back(request: Request, answer: Answer, rewriter: Rewriter) -> Response:
-    """The answer of a backend as our own. Raises StatusError for a page or a redirect that cannot be rewritten."""
+    """Return a backend's answer as this server's. Raises StatusError for a page or a redirect that cannot be
+    rewritten.
+    """
     try:
         if answer.status < 100:
             await answer.close()
@@ -175,13 +179,13 @@ async def passed_back(request: Request, answer: Answer, rewriter: Rewriter) -> R
         if answer.header("cache-control"):
             headers.append(_CACHE_CONTROL)
         if is_page and request.method == "HEAD":
-            return Response(answer.status, headers, PassedBody(answer))  # how long it would be is not known
+            return Response(answer.status, headers, PassedBody(answer))  # the length of the rewritten page is unknown
         if is_page and (encoding := answer.header("content-encoding")) in ENCODINGS:
             page, size = await rewritten_page(rewriter, answer, encoding, request.user.name)
             await answer.close()
             return Response(answer.status, headers, PassedBody(page), length=size)
         if is_page:
-            logger.warning("links of a page with the encoding %r are not rewritten", encoding)
+            logger.warning("not rewriting the links of a page with the content encoding %r", encoding)
         if (whole := answer.whole()) is not None:
             await answer.close()
             return Response(answer.status, headers, whole)
@@ -196,14 +200,16 @@ async def passed_back(request: Request, answer: Answer, rewriter: Rewriter) -> R
 
 
 async def upgrade(request: Request, location: Location) -> Response:
-    """Asks the backend for the other protocol; the answer takes the connection over. Raises StatusError 500."""
+    """Ask the backend for the other protocol; the answer takes over the connection. Raises StatusError 500."""
     headers = upgrade_headers(request.headers, request.http.host, [forwarded_for(request)])
     connection, answer = await connect_upgraded(location, request.method, headers)
     return taken_over(connection, answer)
 
 
 def taken_over(connection: Upgraded, answer: Http1Answer) -> Response:
-    """What a backend said to an upgrade: if it agrees, its connection and the client's become one."""
+    """Return the answer for a backend's answer to an upgrade: 101 connects both connections, another answer is passed
+    on.
+    """
     if answer.status != 101:
         return refused_upgrade(answer)
     return Response(101, _passed_fields(answer, _OURS), upgrade=partial(_take_over, connection, answer.leftover))
@@ -212,7 +218,7 @@ def taken_over(connection: Upgraded, answer: Http1Answer) -> Response:
 def upgrade_headers(
     headers: Headers, host: str, more: list[tuple[str, str]], *, without: frozenset[str] = frozenset()
 ) -> list[tuple[str, str]]:
-    """The fields of a request that asks for an upgrade, as they are passed on: `without` some, and with `more`."""
+    """Return the fields of an upgrade request for the backend: `without` some, and with `more`."""
     left_out = _NEVER_PASSED_ON | _FRAMING | without | {to_lower(name) for name, _ in more}
     kept = [
         (canonical(name), value)
@@ -225,7 +231,7 @@ def upgrade_headers(
 async def connect_upgraded(
     location: Location, method: str, headers: list[tuple[str, str]]
 ) -> tuple[Upgraded, Http1Answer]:
-    """The connection to a backend that was asked to change the protocol, and what it said: 101, or from 400 on.
+    """Send an upgrade request; return the connection and the answer, with status 101 or from 400 on.
 
     Raises StatusError 500.
     """
@@ -247,7 +253,7 @@ async def connect_upgraded(
 
 
 def refused_upgrade(answer: Answer) -> Response:
-    """What the backend said instead of changing the protocol; the connection ends with it."""
+    """Return the backend's refusal of an upgrade; the connection is closed after it."""
     headers = _passed_fields(answer, _HOP_BY_HOP | _OURS)
     return Response(answer.status, headers, PassedBody(answer), close=True, length=answer.length)
 

@@ -1,1 +1,1 @@
-"""Servers that a Kubernetes passes requests on to: what these ask of it, and by what it trusts them."""
+"""Servers behind a Kubernetes cluster: their requests to the cluster, and their trust in it."""

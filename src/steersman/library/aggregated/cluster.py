@@ -1,4 +1,4 @@
-"""The API server of the cluster that this server is behind: where it is, and requests to it."""
+"""The API server of the cluster that this server is behind: its address, and requests to it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from steersman.library.aggregation import ClusterError
 from steersman.library.models import Plain
 from steersman.machinery.errors.status import StatusError, service_unavailable
 from steersman.machinery.go.strings import trim_space
-from steersman.machinery.go.urls import shown_url
+from steersman.machinery.go.urls import redacted_url
 from steersman.net.ascii import is_digits
 from steersman.net.client.dial import host_port
 from steersman.net.client.tls import HTTP2
@@ -32,7 +32,7 @@ from steersman.work.backoff import Backoff
 R = TypeVar("R")
 
 SECONDS: Final = 10.0
-"""Time of a request with its answer and all its attempts, as upstream's delegating options have it."""
+"""The most seconds for a request with all its attempts, as in upstream's delegating options."""
 _MAX_ANSWER_BYTES: Final = 64 << 20
 _STEPS: Final = 5
 _BACKOFF: Final = Backoff(0.5, factor=1.5, jitter=0.2)
@@ -42,11 +42,11 @@ _APPLIED: Final[Mapping[str, APIResource[Any]]] = {
     each.kind: each for each in (SERVICES, ENDPOINT_SLICES, API_SERVICES)
 }
 _ACCOUNT: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
-"""Folder in a pod of the token of its service account, and of the authority of the API server."""
+"""The folder of the service account token and the API server's CA certificate in a pod."""
 
 
 def find_cluster(kubeconfig: Path | str, *, account: Path = _ACCOUNT) -> Cluster:
-    """Return the API server of a kubeconfig's current context; without one, that of the pod in which this runs.
+    """Return the API server of a kubeconfig's current context; without a kubeconfig, that of the pod of this process.
 
     Raises ClusterError.
     """
@@ -60,7 +60,7 @@ def find_cluster(kubeconfig: Path | str, *, account: Path = _ACCOUNT) -> Cluster
 
 
 def _of_pod(account: Path) -> Endpoint:
-    """Raises ClusterError, OSError, KubeconfigError."""
+    """Return the API server of the pod of this process. Raises ClusterError, OSError, KubeconfigError."""
     host, port = os.environ.get("KUBERNETES_SERVICE_HOST", ""), os.environ.get("KUBERNETES_SERVICE_PORT", "")
     if not host or not is_digits(port):
         raise ClusterError(
@@ -72,7 +72,7 @@ def _of_pod(account: Path) -> Endpoint:
     token.read_bytes()
 
     def credentials() -> str:
-        # it is replaced before it ends
+        # The file is replaced before the token expires.
         return f"Bearer {trim_space(token.read_text('ascii'))}"
 
     url, address = f"https://{host_port(host, int(port))}", Address(host, int(port))
@@ -81,32 +81,32 @@ def _of_pod(account: Path) -> Endpoint:
 
 
 class Cluster:
-    """Requests to one API server, over connections that are kept."""
+    """Requests to one API server, over pooled connections."""
 
     def __init__(self, endpoint: Endpoint) -> None:
-        """`endpoint` has TLS."""
-        self.shown: Final = shown_url(endpoint.url)
+        """Create the client; `endpoint` uses TLS."""
+        self.shown: Final = redacted_url(endpoint.url)
         self.client: Final = Client(TLSTransport(endpoint, again=True, longest=_MAX_ANSWER_BYTES), "steersman")
 
     async def aclose(self) -> None:
-        """Close the connections that are kept."""
+        """Close the pooled connections."""
         await self.client.aclose()
 
-    async def ask(self, request: Callable[[], Awaitable[R]]) -> R:
-        """Return the answer to a request; a passing failure is tried again while there is time.
+    async def request(self, send: Callable[[], Awaitable[R]]) -> R:
+        """Return the answer to a request; transient failures are retried while there is time.
 
-        Raises StatusError: the cluster's own, or 503 if there is no answer that can be used.
+        Raises StatusError: the cluster's own, or 503 if there is no usable answer.
         """
         try:
             async with asyncio.timeout(SECONDS):
                 for step in range(_STEPS - 1):
                     try:
-                        return await request()
+                        return await send()
                     except StatusError as error:
                         if error.reason not in _PASSING and not error.retry_after:
                             raise
                         await asyncio.sleep(error.retry_after or _BACKOFF.wait(step))
-                return await request()
+                return await send()
         except StatusError as error:
             error.details_present = False
             raise
@@ -117,16 +117,16 @@ class Cluster:
         except TimeoutError:
             raise service_unavailable(f"{self.shown}: context deadline exceeded") from None
 
-    async def follow(self, informer: Informer[Any]) -> None:
-        """Start an informer, and return once it has synced. Raises StatusError as `ask` does."""
+    async def start_informer(self, informer: Informer[Any]) -> None:
+        """Start an informer, and return once it has synced. Raises StatusError as `request` does."""
         informer.start()
-        await self.ask(informer.first_attempt)
+        await self.request(informer.wait_for_first_attempt)
 
     async def apply(self, manifests: Sequence[Plain]) -> None:
-        """Apply the objects of `aggregation.manifests`, whoever owns their fields. Raises StatusError as `ask` does."""
+        """Apply the objects of `aggregation.manifests`, whoever owns their fields. Raises StatusError as `request` does."""
         for each in manifests:
             metadata = each["metadata"]
-            await self.ask(
+            await self.request(
                 partial(
                     self.client.apply,
                     _APPLIED[each["kind"]],

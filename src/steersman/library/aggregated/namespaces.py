@@ -1,10 +1,10 @@
-"""The cluster's namespaces, and what may be made in them (upstream's NamespaceLifecycle on an informer)."""
+"""The cluster's namespaces, and admission of writes in them (upstream's NamespaceLifecycle on an informer)."""
 
 from __future__ import annotations
 
 from functools import partial
 
-from steersman.admission.interface import DELETE, Attributes, KnownNamespace
+from steersman.admission.interface import DELETE, Attributes, NamespaceState
 from steersman.admission_plugins.namespace_lifecycle import NamespaceLifecycle
 from steersman.api.core.v1 import Namespace
 from steersman.client.informer import Informer
@@ -14,34 +14,34 @@ from steersman.machinery.validation.formats import is_path_segment_name
 
 
 class ClusterNamespaces:
-    """The namespaces by their names, from `start` to `stop`."""
+    """The namespaces by name, between `start` and `stop`."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self._informer = Informer(cluster.client, NAMESPACES, transform=_without_texts)
 
     async def start(self) -> None:
-        """Return once all are known. Raises StatusError."""
-        await self._cluster.follow(self._informer)
+        """Return once all namespaces are known. Raises StatusError."""
+        await self._cluster.start_informer(self._informer)
 
     async def stop(self) -> None:
-        """Follow the namespaces no more."""
+        """Stop following the namespaces."""
         await self._informer.stop()
 
-    def find(self, name: str) -> KnownNamespace | None:
-        """Return a namespace, None for one of which nothing was told yet."""
+    def find(self, name: str) -> NamespaceState | None:
+        """Return a namespace, None if the informer has not seen it."""
         found = self._informer.get("", name)
-        return None if found is None else KnownNamespace(found.status.phase)
+        return None if found is None else NamespaceState(found.status.phase)
 
-    async def look_up(self, name: str) -> KnownNamespace | None:
-        """Return a namespace that may have been made a moment ago, None if the cluster has none.
+    async def look_up(self, name: str) -> NamespaceState | None:
+        """Return a namespace that may have been created just now, None if the cluster has none.
 
-        Raises StatusError without an answer of the cluster.
+        Raises StatusError if the cluster does not answer.
         """
         if is_path_segment_name(name):
             return None
-        found = await self._cluster.ask(partial(self._cluster.client.find, NAMESPACES, name))
-        return None if found is None else KnownNamespace(found.status.phase)
+        found = await self._cluster.request(partial(self._cluster.client.find, NAMESPACES, name))
+        return None if found is None else NamespaceState(found.status.phase)
 
 
 def _without_texts(namespace: Namespace) -> None:
@@ -49,7 +49,9 @@ def _without_texts(namespace: Namespace) -> None:
 
 
 class ClusterNamespaceLifecycle(NamespaceLifecycle):
-    """NamespaceLifecycle on the cluster's namespaces, which are asked for if they are not known."""
+    """NamespaceLifecycle on the cluster's namespaces; a namespace unknown to the informer is requested from the
+    cluster.
+    """
 
     def __init__(self, namespaces: ClusterNamespaces) -> None:
         super().__init__(namespaces.find)

@@ -1,9 +1,9 @@
-"""By what this server trusts the cluster's API server: the ConfigMap kube-system/extension-apiserver-authentication.
+"""Trust in the cluster's API server: the ConfigMap kube-system/extension-apiserver-authentication.
 
-It says whose client certificates are users', and of which proxies requests are believed that say in headers whom they
-come from. Follows k8s.io/apiserver `server/options` DelegatingAuthenticationOptions, with what it follows in turn:
-`DynamicCAFromConfigMapController` and `RequestHeaderAuthRequestController`. What cannot be read, or is gone, leaves
-what was there before.
+It has the authorities of users' client certificates, and the authorities and header names of the proxies whose identity
+headers are trusted. Follows k8s.io/apiserver `server/options` DelegatingAuthenticationOptions, with its
+`DynamicCAFromConfigMapController` and `RequestHeaderAuthRequestController`. Invalid or missing data keep the previous
+settings.
 """
 
 from __future__ import annotations
@@ -36,8 +36,11 @@ NAME: Final = "extension-apiserver-authentication"
 
 @dataclass(frozen=True, slots=True)
 class AuthenticationInfo:
-    """What the ConfigMap says: authorities of clients and of proxies (PEM, empty for none), and about proxies their
-    headers and the names that they have, any if there are none."""
+    """The content of the ConfigMap.
+
+    The authorities of clients and of proxies are PEM, empty for none. `headers` are those of proxies, `allowed_names`
+    the accepted names in proxies' certificates, empty for any.
+    """
 
     client_ca: bytes = b""
     proxy_ca: bytes = b""
@@ -46,7 +49,7 @@ class AuthenticationInfo:
 
 
 def read_info(data: Mapping[str, str]) -> AuthenticationInfo:
-    """What the ConfigMap's data says. Raises ValueError for lists that cannot be read, or authorities that are none."""
+    """Parse the ConfigMap's data. Raises ValueError for invalid lists, or authorities without a certificate."""
     user, uid, group, extra, allowed = (
         _texts(data, f"requestheader-{name}")
         for name in ("username-headers", "uid-headers", "group-headers", "extra-headers-prefix", "allowed-names")
@@ -73,13 +76,13 @@ def _authorities(data: Mapping[str, str], key: str) -> bytes:
     return text
 
 
-class _Given:
-    """Authorities that are told from time to time; see authorities.Vouching."""
+class _ReplaceableAuthorities:
+    """Authorities that can be replaced; see authorities.Vouching."""
 
     def __init__(self) -> None:
         self._certificates = Certificates()
 
-    def take(self, pem: bytes) -> None:
+    def replace(self, pem: bytes) -> None:
         self._certificates = Certificates(certificates_in(pem))
 
     def vouch_for(self, chain: Sequence[bytes]) -> bool:
@@ -87,18 +90,18 @@ class _Given:
 
 
 class _Proxies:
-    """An authenticator of the proxies that were told of last, none at first."""
+    """The authenticator of proxies with the current settings; initially it trusts no proxy."""
 
     def __init__(self) -> None:
-        self._authorities = _Given()
+        self._authorities = _ReplaceableAuthorities()
         self._current: RequestHeaderAuthenticator | None = None
 
-    def take(self, info: AuthenticationInfo) -> None:
-        self._authorities.take(info.proxy_ca)
+    def replace_info(self, info: AuthenticationInfo) -> None:
+        self._authorities.replace(info.proxy_ca)
         self._current = RequestHeaderAuthenticator(info.headers, self._authorities, info.allowed_names)
 
     def clear(self, headers: Headers) -> None:
-        """See HeaderNames."""
+        """Remove the identity headers; see HeaderNames."""
         if self._current is not None:
             self._current.headers.clear(headers)
 
@@ -107,16 +110,16 @@ class _Proxies:
 
 
 class ClusterTrust:
-    """Who is trusted, from `start` to `stop`: `proxies` and `certificates` authenticate requests.
+    """The trusted authorities, between `start` and `stop`: `proxies` and `certificates` authenticate requests.
 
-    The authorities of both are written to `bundle` for TLS, behind the server's `own` (PEM); `changed` is called then.
+    The authorities of both are written to `bundle` for TLS, after the server's `own` (PEM); then `changed` is called.
     """
 
     def __init__(self, cluster: Cluster, bundle: Path, own: bytes) -> None:
         self.bundle = bundle
         self.changed: Callable[[], None] = lambda: None
         self.proxies = _Proxies()
-        self._clients = _Given()
+        self._clients = _ReplaceableAuthorities()
         self.certificates = ClientCertificateAuthenticator(authorities=self._clients)
         self._own = own
         self._info = AuthenticationInfo()
@@ -124,26 +127,26 @@ class ClusterTrust:
         self._informer = Informer(
             cluster.client, CONFIG_MAPS, namespace=NAMESPACE, field_selector=f"metadata.name={NAME}"
         )
-        self._informer.on_change(lambda _, new: self._take(new))
+        self._informer.on_change(lambda _, new: self._apply(new))
 
     async def start(self) -> None:
         """Return once the ConfigMap is known. Raises StatusError, and OSError if the bundle cannot be written."""
         self._write(AuthenticationInfo())
-        await self._cluster.follow(self._informer)
+        await self._cluster.start_informer(self._informer)
         if not self._info.proxy_ca:
-            logger.warning("%s names no authority of proxies: nobody is known by headers", NAME)
+            logger.warning("%s has no authority of proxies: identity headers are not trusted", NAME)
 
     async def stop(self) -> None:
-        """Follow the ConfigMap no more."""
+        """Stop following the ConfigMap."""
         await self._informer.stop()
 
-    def _take(self, found: ConfigMap | None) -> None:
+    def _apply(self, found: ConfigMap | None) -> None:
         if found is None or found.metadata.name != NAME:
             return
         try:
             info = read_info(found.data)
         except ValueError as error:
-            logger.warning("configmap %s/%s cannot be used, what it said before counts: %s", NAMESPACE, NAME, error)
+            logger.warning("configmap %s/%s is invalid, the previous settings stay: %s", NAMESPACE, NAME, error)
             return
         if not info.client_ca:
             info = replace(info, client_ca=self._info.client_ca)
@@ -154,9 +157,9 @@ class ClusterTrust:
             return
         self._write(info)
         self._info = info
-        self._clients.take(info.client_ca)
+        self._clients.replace(info.client_ca)
         if info.proxy_ca:
-            self.proxies.take(info)
+            self.proxies.replace_info(info)
         self.changed()
 
     def _write(self, info: AuthenticationInfo) -> None:

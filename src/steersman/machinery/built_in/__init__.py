@@ -1,1 +1,1 @@
-"""What is told from objects of built-in kinds on several floors: a pod's sums, the class of a claim."""
+"""Facts about objects of built-in kinds that several layers need, such as a pod's resources or a claim's class."""

@@ -1,4 +1,4 @@
-"""Classes of storage and of ingress: how objects name theirs, and which is the default."""
+"""Storage classes and ingress classes: the class that an object names, and the default class."""
 
 from __future__ import annotations
 
@@ -6,33 +6,33 @@ from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 STORAGE_CLASS: Final = "volume.beta.kubernetes.io/storage-class"
-"""What `spec.storageClassName` was before there was such a field."""
+"""The annotation that preceded `spec.storageClassName`."""
 INGRESS_CLASS: Final = "kubernetes.io/ingress.class"
-"""What `spec.ingressClassName` was before there was such a field."""
+"""The annotation that preceded `spec.ingressClassName`."""
 DEFAULT_STORAGE_CLASS: Final = (
     "storageclass.kubernetes.io/is-default-class",
     "storageclass.beta.kubernetes.io/is-default-class",
 )
 DEFAULT_INGRESS_CLASS: Final = ("ingressclass.kubernetes.io/is-default-class",)
-"""Annotations, one of which makes a class the default with `true`."""
+"""Annotations of classes: the value `true` of one of them makes a class the default."""
 
 
 def is_default(obj: Any, annotations: Iterable[str]) -> bool:
-    """Whether objects that name no class get this one."""
+    """Return True if a class is the default according to one of the annotations."""
     return any(obj.metadata.annotations.get(each) == "true" for each in annotations)
 
 
 def storage_class_of(obj: Any) -> str:
-    """The class of a claim or volume, "" if it names none."""
+    """Return the storage class of a claim or volume, "" if it names none."""
     name: str | None = obj.metadata.annotations.get(STORAGE_CLASS, obj.spec.storage_class_name)
     return name or ""
 
 
 class DefaultClass:
-    """The default among classes: of several the newest, of those that are as old the first by name.
+    """The default among classes: the newest, and of equally old ones the first by name.
 
-    `every` gives all classes; `changed` is another number after each change of one, and what was found is kept until
-    then.
+    `every` returns all classes. `changed` returns another number after each change of a class; the result is cached
+    until then.
     """
 
     def __init__(
@@ -44,7 +44,7 @@ class DefaultClass:
         self._found: tuple[int, str | None] = (-1, None)
 
     def name(self) -> str | None:
-        """Its name, None if there is no default."""
+        """Return the name of the default class, None if there is none."""
         now = self._changed()
         if self._found[0] != now:
             defaults = [each.metadata for each in self._every() if is_default(each, self._annotations)]

@@ -1,4 +1,4 @@
-"""CSI drivers and their volumes, as nodes and controllers name them to each other."""
+"""CSI drivers and the names of their volumes in the statuses of nodes."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ _PREFIX: Final = "kubernetes.io/csi/"
 
 
 def is_attached_first(driver: CSIDriver | None) -> bool:
-    """Whether volumes of a driver are attached to a node before it can use them."""
+    """Return True if a node can only use volumes of a driver after they are attached to the node."""
     return driver is None or driver.spec.attach_required is not False
 
 
 def unique_name(source: CSIPersistentVolumeSource) -> str:
-    """What the status of a node calls a volume."""
+    """Return the name of a volume in the status of a node."""
     return f"{_PREFIX}{source.driver}^{source.volume_handle}"
 
 
 def is_csi_name(name: str) -> bool:
-    """Whether the status of a node means a CSI volume by a name."""
+    """Return True if a name in the status of a node is that of a CSI volume."""
     return name.startswith(_PREFIX)

@@ -1,4 +1,4 @@
-"""Which nodes a pod wants by their labels and names (component-helpers scheduling/corev1/nodeaffinity)."""
+"""Node selectors and node affinity of pods (component-helpers scheduling/corev1/nodeaffinity)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from steersman.machinery.selectors.labels import (
 )
 
 Matcher = Callable[[str, Labels], bool]
-"""Whether a node of this name, with these labels, is meant."""
+"""A function that returns True if a node with this name and these labels matches."""
 
 _OPERATORS: Final = {
     "In": IN,
@@ -34,7 +34,7 @@ _NAME: Final = "metadata.name"
 
 
 def required(spec: core.PodSpec) -> Matcher | None:
-    """What `nodeSelector` and the required node affinity say together; None if they say nothing."""
+    """Return a matcher for `nodeSelector` and the required node affinity together; None if the pod has neither."""
     wanted = spec.node_selector
     selector = _required_selector(spec)
     terms = None if selector is None else node_selector(selector)
@@ -49,7 +49,7 @@ def required(spec: core.PodSpec) -> Matcher | None:
 
 
 def node_selector(selector: core.NodeSelector) -> Matcher:
-    """Whether any of the terms matches; one that is empty or cannot be read matches nothing."""
+    """Return a matcher that needs one matching term; empty and malformed terms match nothing."""
     matchers = [found for each in selector.node_selector_terms or () if (found := _term(each)) is not None]
 
     def matches(name: str, labels: Labels) -> bool:
@@ -59,7 +59,7 @@ def node_selector(selector: core.NodeSelector) -> Matcher:
 
 
 def preferred(spec: core.PodSpec) -> Sequence[tuple[int, Matcher]]:
-    """What else is wanted, and how much."""
+    """Return the preferred terms as pairs of weight and matcher."""
     affinity = None if spec.affinity is None else spec.affinity.node_affinity
     if affinity is None:
         return ()
@@ -72,7 +72,10 @@ def preferred(spec: core.PodSpec) -> Sequence[tuple[int, Matcher]]:
 
 
 def named_nodes(spec: core.PodSpec) -> frozenset[str] | None:
-    """The names of the only nodes that the required affinity can mean, None where it does not say so by names."""
+    """Return the names of the only nodes that the required affinity can match.
+
+    Returns None if the affinity is not restricted by names.
+    """
     selector = _required_selector(spec)
     if selector is None or not selector.node_selector_terms:
         return None

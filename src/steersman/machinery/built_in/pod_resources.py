@@ -1,4 +1,4 @@
-"""What a pod asks for as a whole: the sums over its containers, and its quality of service class.
+"""Resource requests and limits of whole pods, and their quality of service class.
 
 Follows k8s.io/component-helpers `resource` and pkg/apis/core/v1/helper/qos.
 """
@@ -16,35 +16,35 @@ from steersman.machinery.values.quantity import Quantity, QuantityError, nanos, 
 
 AnyContainer = core.Container | core.EphemeralContainer
 Amounts = dict[str, Quantity]
-"""How much of which resource."""
+"""Amounts by the name of the resource."""
 
 QOS_RESOURCES: Final = ("cpu", "memory")
 POD_LEVEL_RESOURCES: Final = ("cpu", "memory")
-"""What `spec.resources` may hold, beside huge pages."""
+"""Resources that `spec.resources` may have, besides huge pages."""
 
 _MILLI: Final = -3
 _FINER_THAN_MILLI: Final = ("n", "u")
 
 
 def all_containers(spec: core.PodSpec) -> Sequence[AnyContainer]:
-    """Init containers, containers, ephemeral containers: upstream's order."""
+    """Return init containers, containers and ephemeral containers, in upstream's order."""
     if spec.init_containers or spec.ephemeral_containers:
         return (*spec.init_containers, *(spec.containers or ()), *spec.ephemeral_containers)
     return spec.containers or ()
 
 
 def is_sidecar(container: AnyContainer) -> bool:
-    """Whether an init container is one that runs on beside the others."""
+    """Return True if an init container is a sidecar, which keeps running beside the other containers."""
     return container.restart_policy == "Always"
 
 
 def is_pod_level_resource(name: str) -> bool:
-    """Whether a pod as a whole can ask for it."""
+    """Return True if a pod as a whole can request the resource."""
     return name in POD_LEVEL_RESOURCES or is_huge_page_resource(name)
 
 
 def is_huge_page_multiple(name: str, quantity: str) -> bool:
-    """Whether `quantity` is a whole number of the pages that `name` ("hugepages-2Mi") speaks of."""
+    """Return True if `quantity` is a multiple of the page size in `name` ("hugepages-2Mi")."""
     try:
         page = parse(name.removeprefix("hugepages-"))
     except QuantityError:
@@ -55,35 +55,38 @@ def is_huge_page_multiple(name: str, quantity: str) -> bool:
 
 
 def round_up_to_milli(resources: dict[str, str]) -> None:
-    """Rounds what is finer than a thousandth up, which no one can ask for."""
+    """Round amounts finer than a thousandth up, in place, as nothing finer can be requested."""
     for name, quantity in resources.items():
         if quantity.endswith(_FINER_THAN_MILLI) or "e-" in quantity:
             resources[name] = str(parse(quantity).round_up(_MILLI))
 
 
 def aggregate_requests(spec: core.PodSpec) -> dict[str, str]:
-    """What all containers ask for together; see `aggregate`."""
+    """Return the requests of all containers together; see `aggregate`."""
     return {name: str(amount) for name, amount in aggregate(spec, requests_of).items()}
 
 
 def aggregate_limits(spec: core.PodSpec) -> dict[str, str]:
-    """What all containers may use together; see `aggregate`."""
+    """Return the limits of all containers together; see `aggregate`."""
     return {name: str(amount) for name, amount in aggregate(spec, limits_of).items()}
 
 
 def requests_of(container: core.Container) -> Amounts:
-    """What a container asks for."""
+    """Return the requests of a container."""
     return _parsed(container.resources.requests)
 
 
 def limits_of(container: core.Container) -> Amounts:
-    """What a container may use."""
+    """Return the limits of a container."""
     return _parsed(container.resources.limits)
 
 
 def aggregate(spec: core.PodSpec, amounts: Callable[[core.Container], Amounts]) -> Amounts:
-    """The sum over containers and sidecars, or what an init container needs with the sidecars started before it,
-    whichever is more (KEP-753). `amounts` tells what counts for a container."""
+    """Return the larger of two sums for each resource (KEP-753).
+
+    One is the sum over containers and sidecars, the other the need of an init container and the sidecars started before
+    it. `amounts` returns the amounts of a container.
+    """
     total: Amounts = {}
     sidecars: Amounts = {}
     initial: Amounts = {}
@@ -103,9 +106,11 @@ def aggregate(spec: core.PodSpec, amounts: Callable[[core.Container], Amounts]) 
 
 
 def pod_requests(pod: core.Pod, *, whole_as_reported: bool = True) -> Amounts:
-    """What a pod takes of a node: the most of what its containers ask for and what they were given, or what the pod as
-    a whole asks for, and its overhead (PodRequests, with the resources of the status). With `whole_as_reported` what
-    the status reports of the pod as a whole counts too."""
+    """Return the amounts that a pod takes from a node (PodRequests, with the resources of the status).
+
+    For each container the larger of its requests and of its allocated resources counts. Requests of the pod as a whole
+    replace the sum. The overhead is added. With `whole_as_reported` the pod-level resources in the status count, too.
+    """
     given = _given(pod, requests_of, lambda status, resources: (resources.requests, status.allocated_resources))
     total = aggregate(pod.spec, given)
     if pod.spec.resources is not None:
@@ -118,7 +123,7 @@ def pod_requests(pod: core.Pod, *, whole_as_reported: bool = True) -> Amounts:
 
 
 def requests_of_spec(spec: core.PodSpec) -> Amounts:
-    """What a pod asks a node for, whatever it has been given: of its containers or as a whole, and its overhead."""
+    """Return the requests in a pod's spec, by containers or as a whole, and its overhead, without its status."""
     total = aggregate(spec, requests_of)
     if spec.resources is not None:
         _override(total, spec.resources.requests)
@@ -127,7 +132,7 @@ def requests_of_spec(spec: core.PodSpec) -> Amounts:
 
 
 def limits_of_spec(spec: core.PodSpec) -> Amounts:
-    """What a pod may use of a node, whatever it has been given; its overhead counts for what has a limit."""
+    """Return the limits in a pod's spec, without its status; the overhead is added to resources with a limit."""
     total = aggregate(spec, limits_of)
     if spec.resources is not None:
         _override(total, spec.resources.limits)
@@ -136,7 +141,10 @@ def limits_of_spec(spec: core.PodSpec) -> Amounts:
 
 
 def pod_limits(pod: core.Pod) -> Amounts:
-    """What a pod may use of a node, as `pod_requests`; its overhead counts for what has a limit (PodLimits)."""
+    """Return the limits of a pod, with the resources of its status (PodLimits).
+
+    The overhead is added to resources with a limit.
+    """
     total = aggregate(pod.spec, _given(pod, limits_of, lambda status, resources: (resources.limits,)))
     if pod.spec.resources is not None:
         _override(total, pod.spec.resources.limits)
@@ -149,8 +157,10 @@ def _given(
     wanted: Callable[[core.Container], Amounts],
     reported: Callable[[core.ContainerStatus, core.ResourceRequirements], tuple[dict[str, str], ...]],
 ) -> Callable[[core.Container], Amounts]:
-    """What counts for a container: the most of what is wanted and what its status reports; without what is wanted
-    where the node cannot give it."""
+    """Return a function that returns the amounts of a container: the larger of the wanted and the reported amounts.
+
+    If the node cannot satisfy a resize, only the reported amounts count.
+    """
     statuses = {each.name: each for each in (*pod.status.container_statuses, *pod.status.init_container_statuses)}
     if not statuses:
         return wanted
@@ -170,7 +180,7 @@ def _given(
 
 
 def has_pod_level_resources(spec: core.PodSpec) -> bool:
-    """Whether the pod as a whole asks for anything that a pod can ask for."""
+    """Return True if the pod as a whole has requests or limits of resources that a pod can have."""
     resources = spec.resources
     return resources is not None and any(map(is_pod_level_resource, (*resources.requests, *resources.limits)))
 
@@ -187,8 +197,10 @@ def _override(total: Amounts, resources: dict[str, str]) -> None:
 def _override_by_status(
     total: Amounts, pod: core.Pod, wanted: dict[str, str], reported: tuple[dict[str, str], ...]
 ) -> None:
-    """Have a pod as a whole count with the most of what it asks for and what its status reports of it; without what it
-    asks for where the node cannot give it."""
+    """Replace the totals of pod-level resources by the larger of the requested and the reported amounts.
+
+    If the node cannot satisfy a resize, only the reported amounts count.
+    """
     most: Amounts = {} if _is_resize_infeasible(pod) else _parsed(wanted)
     for each in reported:
         _raise(most, _parsed(each))
@@ -211,7 +223,11 @@ def _raise(total: Amounts, least: Amounts) -> None:
 
 
 def compute_qos_class(spec: core.PodSpec) -> str:
-    """Guaranteed, Burstable or BestEffort, from cpu and memory of the pod if it says so, else of its containers."""
+    """Return Guaranteed, Burstable or BestEffort.
+
+    The class depends on the cpu and memory of the pod as a whole if it has `spec.resources`, otherwise of its
+    containers.
+    """
     if spec.resources is not None:
         return _qos_class([spec.resources], limits_needed=bool(spec.resources.limits))
     containers = (*(spec.containers or ()), *spec.init_containers)
@@ -222,7 +238,10 @@ _resources: Final = attrgetter("resources")
 
 
 def _qos_class(all_resources: Iterable[core.ResourceRequirements], *, limits_needed: bool) -> str:
-    """Only amounts above 0 count. Guaranteed is what may use, in billionths, as much as it asks for."""
+    """Return the class for these resources. Only amounts above 0 count.
+
+    The class is Guaranteed if limits equal requests, to a billionth.
+    """
     guaranteed, any_amount = True, False
     excess = dict.fromkeys(QOS_RESOURCES, 0)
     for resources in all_resources:

@@ -1,4 +1,4 @@
-"""Which secrets a pod refers to (pkg/api/v1/pod VisitPodSecretNames)."""
+"""References from pods to secrets (pkg/api/v1/pod VisitPodSecretNames)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _WITH_SECRET_REF: Final = ("cephfs", "cinder", "flex_volume", "rbd", "scale_io",
 
 
 def secret_names(spec: core.PodSpec) -> Iterator[str]:
-    """The names of all secrets that a pod refers to, wherever that is."""
+    """Yield the names of all secrets to which a pod refers."""
     for reference in spec.image_pull_secrets:
         yield reference.name
     for container in (*spec.init_containers, *(spec.containers or ()), *spec.ephemeral_containers):

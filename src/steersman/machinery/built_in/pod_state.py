@@ -1,4 +1,4 @@
-"""The state of a pod by its status (pkg/api/v1/pod, pkg/controller controller_utils)."""
+"""The state of a pod according to its status (pkg/api/v1/pod, pkg/controller controller_utils)."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ def is_terminating(pod: Pod) -> bool:
 
 
 def is_ready(pod: Pod) -> bool:
-    """Return True if the pod serves."""
+    """Return True if the pod has the condition Ready."""
     return is_condition_true(pod.status.conditions, "Ready")
 
 
 def is_available(pod: Pod, min_ready_seconds: int, now: int) -> bool:
-    """Return True if a pod has served for so many seconds; `now` is in seconds since 1970."""
+    """Return True if a pod has been ready for `min_ready_seconds`; `now` is in seconds since 1970."""
     if not is_ready(pod):
         return False
     if min_ready_seconds == 0:
@@ -43,7 +43,7 @@ def is_available(pod: Pod, min_ready_seconds: int, now: int) -> bool:
 
 
 def next_availability(pods: Iterable[Pod], min_ready_seconds: int, now: int) -> int | None:
-    """Return the seconds until the next of these pods will have served long enough; None if none will."""
+    """Return the seconds until the next of these pods has been ready for long enough; None if none will be."""
     if min_ready_seconds <= 0:
         return None
     waits = (

@@ -13,7 +13,10 @@ UNSCHEDULABLE = "node.kubernetes.io/unschedulable"
 
 
 def tolerates(toleration: Toleration | DeviceToleration, taint: Taint | DeviceTaint) -> bool:
-    """Return True if a toleration is of a taint. Lt and Gt, which are behind a gate that is off, are of none."""
+    """Return True if a toleration matches a taint.
+
+    The operators Lt and Gt, whose feature gate is off, match nothing.
+    """
     if toleration.effect and toleration.effect != taint.effect:
         return False
     if toleration.key and toleration.key != taint.key:
@@ -24,12 +27,12 @@ def tolerates(toleration: Toleration | DeviceToleration, taint: Taint | DeviceTa
 
 
 def is_tolerated(taint: Taint | DeviceTaint, tolerations: Iterable[Toleration] | Iterable[DeviceToleration]) -> bool:
-    """Return True if any of the tolerations is of this taint."""
+    """Return True if any of the tolerations matches this taint."""
     return any(tolerates(each, taint) for each in tolerations)
 
 
 def untolerated(tolerations: Sequence[Toleration], taints: Iterable[Taint], *effects: str) -> Taint | None:
-    """Return the first taint with one of the effects that is not tolerated."""
+    """Return the first taint with one of the effects that is not tolerated, or None."""
     for taint in taints:
         if taint.effect in effects and not is_tolerated(taint, tolerations):
             return taint
@@ -37,7 +40,7 @@ def untolerated(tolerations: Sequence[Toleration], taints: Iterable[Taint], *eff
 
 
 def matching_tolerations(taints: Iterable[Taint], tolerations: Sequence[Toleration]) -> list[Toleration] | None:
-    """For each taint the first toleration that is good for it; None if there is one without."""
+    """Return the first matching toleration for each taint; None if a taint has none."""
     found = []
     for taint in taints:
         matching = next((each for each in tolerations if tolerates(each, taint)), None)

@@ -1,4 +1,4 @@
-"""Secrets that hold tokens of service accounts: how they are marked."""
+"""Secrets of service account tokens: their type, annotations and labels."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import Final
 SECRET_TYPE: Final = "kubernetes.io/service-account-token"
 ACCOUNT_NAME: Final = "kubernetes.io/service-account.name"
 ACCOUNT_UID: Final = "kubernetes.io/service-account.uid"
-"""Annotations: whose token it is."""
+"""Annotations with the token's service account."""
 LAST_USED: Final = "kubernetes.io/legacy-token-last-used"
 INVALID_SINCE: Final = "kubernetes.io/legacy-token-invalid-since"
-"""Labels, with days."""
+"""Labels with a date."""
 ISSUER: Final = "kubernetes/serviceaccount"
-"""As their issuer such tokens have this, whichever server signed them."""
+"""The issuer in these tokens, whichever server signed them."""

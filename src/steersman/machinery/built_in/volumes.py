@@ -1,4 +1,4 @@
-"""Volumes, claims and pods: who is meant for whom, and the annotations and finalizers by which parties agree.
+"""Volumes, claims and pods: their bindings, and the annotations and finalizers that components share.
 
 Follows k8s.io/component-helpers `storage`.
 """
@@ -20,9 +20,9 @@ PROVISIONED_BY: Final = "pv.kubernetes.io/provisioned-by"
 STORAGE_PROVISIONER: Final = "volume.kubernetes.io/storage-provisioner"
 BETA_STORAGE_PROVISIONER: Final = "volume.beta.kubernetes.io/storage-provisioner"
 PRE_RESIZE_CAPACITY: Final = "volume.alpha.kubernetes.io/pre-resize-capacity"
-"""What a volume could hold before it was made larger, until its node has made the file system larger too."""
+"""The annotation with a volume's capacity before its expansion, until the node has expanded the file system."""
 CONTROLLER_ATTACHES: Final = "volumes.kubernetes.io/controller-managed-attach-detach"
-"""The annotation of nodes whose volumes are attached by the attach-detach controller."""
+"""The annotation of nodes whose volumes the attach-detach controller attaches."""
 
 CLAIM_PROTECTION: Final = "kubernetes.io/pvc-protection"
 VOLUME_PROTECTION: Final = "kubernetes.io/pv-protection"
@@ -35,26 +35,26 @@ _FILE_SYSTEM: Final = "Filesystem"
 
 
 def claim_name(pod: core.Pod, volume: core.Volume) -> str:
-    """The name of the claim that a volume of a pod is about; "" if it is about none."""
+    """Return the name of the claim of a pod's volume, "" if the volume has none."""
     if volume.persistent_volume_claim is not None:
         return volume.persistent_volume_claim.claim_name
     return f"{pod.metadata.name}-{volume.name}" if volume.ephemeral is not None else ""
 
 
 def claim_names(pod: core.Pod) -> Iterator[str]:
-    """The names of the claims that a pod uses, in the order of its volumes."""
+    """Yield the names of the claims of a pod, in the order of its volumes."""
     for volume in pod.spec.volumes:
         if volume.persistent_volume_claim is not None or volume.ephemeral is not None:
             yield claim_name(pod, volume)
 
 
 def is_made_for(claim: core.PersistentVolumeClaim, pod: core.Pod) -> bool:
-    """Whether a claim was made for an ephemeral volume of this pod."""
+    """Return True if a claim was created for an ephemeral volume of this pod."""
     return any(each.controller and each.uid == pod.metadata.uid for each in claim.metadata.owner_references)
 
 
 def is_bound_to(volume: core.PersistentVolume, claim: core.PersistentVolumeClaim) -> bool:
-    """Whether a volume is meant for a claim, by whoever said so."""
+    """Return True if a volume's claimRef is this claim, whoever set it."""
     ref = volume.spec.claim_ref
     if ref is None or (ref.namespace, ref.name) != (claim.metadata.namespace, claim.metadata.name):
         return False
@@ -62,12 +62,12 @@ def is_bound_to(volume: core.PersistentVolume, claim: core.PersistentVolumeClaim
 
 
 def is_fully_bound(claim: core.PersistentVolumeClaim) -> bool:
-    """Whether a claim has its volume, and the volume it."""
+    """Return True if a claim and its volume refer to each other."""
     return bool(claim.spec.volume_name) and BIND_COMPLETED in claim.metadata.annotations
 
 
 def reference_to(claim: core.PersistentVolumeClaim) -> core.ObjectReference:
-    """What the volume of a claim says of it."""
+    """Return the claimRef of a volume bound to a claim."""
     metadata = claim.metadata
     return core.ObjectReference(
         kind="PersistentVolumeClaim",
@@ -80,17 +80,17 @@ def reference_to(claim: core.PersistentVolumeClaim) -> core.ObjectReference:
 
 
 def mode_of(obj: core.PersistentVolume | core.PersistentVolumeClaim) -> str:
-    """Filesystem or Block."""
+    """Return the volume mode: Filesystem or Block."""
     return obj.spec.volume_mode or _FILE_SYSTEM
 
 
 def attributes_class_of(obj: core.PersistentVolume | core.PersistentVolumeClaim) -> str:
-    """The VolumeAttributesClass of a claim or volume, "" if it names none."""
+    """Return the VolumeAttributesClass of a claim or volume, "" if it names none."""
     return obj.spec.volume_attributes_class_name or ""
 
 
 def allows(volume: core.PersistentVolume, node_name: str, labels: Labels) -> bool:
-    """Whether a volume can be used on a node."""
+    """Return True if a volume's node affinity allows a node."""
     affinity = volume.spec.node_affinity
     if affinity is None or affinity.required is None:
         return True
@@ -98,12 +98,12 @@ def allows(volume: core.PersistentVolume, node_name: str, labels: Labels) -> boo
 
 
 def storage_of(amounts: dict[str, str]) -> str:
-    """How much storage a list of resources says."""
+    """Return the storage in a list of resources, "0" if it has none."""
     return amounts.get("storage", "0")
 
 
 def is_terminated(pod: core.Pod) -> bool:
-    """Whether nothing of a pod runs any more (pkg/volume/util IsPodTerminated)."""
+    """Return True if no container of a pod runs any more (pkg/volume/util IsPodTerminated)."""
     status = pod.status
     if is_terminal(pod):
         return True

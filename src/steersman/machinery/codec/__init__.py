@@ -1,1 +1,1 @@
-"""Objects from and to what clients send and storage keeps: JSON, YAML, protobuf, plain values."""
+"""Encoding and decoding of objects: JSON, YAML, protobuf, and plain dicts and lists."""

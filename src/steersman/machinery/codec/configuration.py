@@ -1,7 +1,7 @@
 """Configuration documents: YAML or JSON with a kind and a version, read as apimachinery's codecs read them.
 
 Their types are Structs: generated ones of `steersman.api`, or classes derived from `Document`. One class stands for all
-versions of a kind that have the same members; errors name the version of the document.
+versions of a kind that have the same members. Error messages name the version of the document.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ T = TypeVar("T", bound=Wire)
 Kinds = Mapping[tuple[str, str], type[T]]
 """Classes of documents by apiVersion and kind."""
 Nanoseconds = Annotated[int, Meta(extra={GO_TYPE: "time.Duration"})]
-"""A time.Duration, which JSON has as a number."""
+"""The type of a member that is a time.Duration in Go, which JSON has as a number."""
 
 _UNKNOWN: Final = re.compile('unknown field "([^"]*)"')
 _OF_VERSION: Final = re.compile("V[0-9]+(?:(?:Alpha|Beta)[0-9]+)?$")
 
 
 class Document(Wire):
-    """Base of documents whose types are not generated.
+    """The base class of documents whose types are not generated.
 
-    The name of a class is Go's, which may begin with `_`. A class that stands for one version alone ends in it
+    The name of a class is Go's, and may begin with `_`. A class for one version only has the version as a suffix
     (`WebhookAdmissionV1Alpha1`).
     """
 
@@ -46,28 +46,28 @@ class Document(Wire):
 
 
 class MissingKindError(DecodeError):
-    """The document does not say what it is, or it is of a kind that is not known."""
+    """The error for a document without a kind or apiVersion, or of an unknown kind."""
 
 
-def media_of(data: bytes) -> Media:
-    """JSON starts with a brace, everything else is YAML."""
+def detect_media(data: bytes) -> Media:
+    """Return "json" if the document starts with a brace, otherwise "yaml"."""
     return "json" if data.lstrip().startswith(b"{") else "yaml"
 
 
 def read_document(data: bytes, kinds: Kinds[T], *, strict: bool = True, default: tuple[str, str] = ("", "")) -> T:
-    """Return the document, of one of `kinds`.
+    """Return the document as an object of one of the classes in `kinds`.
 
-    `default` is the apiVersion and the kind of a document that does not say them. Raises DecodeError in upstream's
-    words, also for more values than an object may have; MissingKindError if the document is of none of the kinds.
+    `default` is the apiVersion and kind of a document that has none. Raises DecodeError with upstream's message, also
+    for more values than an object may have, and MissingKindError if the document is of none of the kinds.
     """
     try:
         return _read(data, kinds, strict, default)
-    except StatusError as error:  # a bound of what clients send
+    except StatusError as error:  # the limits on values that clients may send apply here, too
         raise DecodeError(error.message) from None
 
 
 def _read(data: bytes, kinds: Kinds[T], strict: bool, default: tuple[str, str]) -> T:
-    media = media_of(data)
+    media = detect_media(data)
     given = peek_type_meta(data, media)
     api_version, kind = given[0] or default[0], given[1] or default[1]
     shown = data.decode("utf-8", "replace")
@@ -91,7 +91,7 @@ def _read(data: bytes, kinds: Kinds[T], strict: bool, default: tuple[str, str]) 
 
 @lru_cache(maxsize=64)
 def type_in_version(cls: type[Any], version: str) -> GoType:
-    """Return the Go type of a class, where Go prints the package of its own types as `version`."""
+    """Return the Go type of a class; Go prints the package of the class's own types as `version`."""
     type_ = type_of(cls)
     return _in_version(type_, type_.name.rpartition(".")[0], version)
 
@@ -116,7 +116,7 @@ def _in_version(type_: GoType, package: str, version: str) -> GoType:
 
 
 def _with_known(warning: str, type_: GoType) -> str:
-    """Return a warning about a field that is not known with the fields that are there."""
+    """Return a warning about an unknown field with the list of the known fields."""
     found = _UNKNOWN.fullmatch(warning)
     if found is None:
         return warning

@@ -1,6 +1,7 @@
-"""Go types of Structs that nobody generated from Go: what their members say, so that they are read as built-in ones.
+"""Go types derived from Structs that are not generated from Go, so that they are decoded as built-in types are.
 
-Types of `steersman.api` among their members are those that they are. Numbers are 64 bits wide unless bounded (`Int32`).
+Members of generated types (`steersman.api`) keep their generated types. Numbers are 64 bits wide unless bounded
+(`Int32`).
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ _SCALARS: Final[dict[Any, GoType]] = {
 _RAW: Final = GoType("own", "runtime.RawExtension", name="pkg.runtime.RawExtension")
 _INT32: Final = 2**31 - 1
 GO_TYPE: Final = "go"
-"""Key of `extra` in the `msgspec.Meta` of a member, under which Go's name of its type is."""
+"""The key in `msgspec.Meta.extra` of a member for Go's name of the member's type."""
 
 
 SCALAR_SCHEMAS: Final[dict[str, dict[str, Any]]] = {
@@ -38,7 +39,7 @@ SCALAR_SCHEMAS: Final[dict[str, dict[str, Any]]] = {
     "bytes": {"format": "byte", "type": "string"},
     "any": {"type": "object"},
 }
-"""What OpenAPI calls values of these kinds of types."""
+"""OpenAPI schemas of scalar types, by the kind of Go type."""
 
 _PACKAGES: Final = {
     "meta.v1": "io.k8s.apimachinery.pkg.apis.meta.v1",
@@ -48,29 +49,32 @@ _PACKAGES: Final = {
     "pkg.runtime": "io.k8s.apimachinery.pkg.runtime",
     "util.intstr": "io.k8s.apimachinery.pkg.util.intstr",
 }
-"""In OpenAPI, packages of types that are not below k8s.io/api."""
+"""OpenAPI names of packages whose types are not below k8s.io/api."""
 
 
 def schema_name(type_name: str) -> str:
-    """What OpenAPI calls a Go type that has its package shortened to two elements, e.g. "core.v1.Pod"."""
+    """Return the OpenAPI name of a Go type whose package is shortened to two elements, e.g. "core.v1.Pod"."""
     package, _, name = type_name.rpartition(".")
     return f"{_PACKAGES.get(package) or f'io.k8s.api.{package}'}.{name}"
 
 
 def reference_to(type_name: str) -> dict[str, Any]:
-    """A reference to the schema of a Go type in an OpenAPI v3 document."""
+    """Return a reference to the schema of a Go type in an OpenAPI v3 document."""
     return {"$ref": f"#/components/schemas/{schema_name(type_name)}"}
 
 
 def type_of(cls: type[Any]) -> GoType:
-    """The type of a Struct, generated or not. Raises TypeError for a member that JSON of an API cannot have."""
+    """Return the Go type of a Struct, generated or not. Raises TypeError for a member that has no JSON form."""
     if cls.__module__.startswith(_GENERATED):
         return struct_of(cls)
     return _derived(cls)
 
 
 def definition_of(type_: GoType) -> dict[str, Any]:
-    """An OpenAPI definition of a derived type, by which its fields are owned: lists are of one piece."""
+    """Return an OpenAPI definition of a derived type, from which field ownership is computed.
+
+    Lists are atomic.
+    """
     return _definition(type_, ())
 
 
@@ -99,9 +103,9 @@ def _definition(type_: GoType, above: tuple[str, ...]) -> dict[str, Any]:
 
 
 def schema_of(type_: GoType) -> dict[str, Any]:
-    """The OpenAPI v3 schema of a derived type, that of types of `steersman.api` among its members by reference.
+    """Return the OpenAPI v3 schema of a derived type.
 
-    A type within itself is any object.
+    Types of `steersman.api` among its members are references. A type within itself is an arbitrary object.
     """
     return _schema(type_, ())
 
@@ -134,7 +138,7 @@ def _schema(type_: GoType, above: tuple[str, ...]) -> dict[str, Any]:
 
 def _member_schema(member: GoMember, above: tuple[str, ...]) -> dict[str, Any]:
     schema = _schema(member.type, above)
-    if member.default and "$ref" not in schema:  # what is empty is the same as none
+    if member.default and "$ref" not in schema:  # an empty default is the same as no default
         schema["default"] = member.default
     return schema
 
@@ -150,7 +154,7 @@ def _derived(cls: type[Any]) -> GoType:
     if not isinstance(information, inspect.StructType) or not information.fields:
         raise TypeError(f"{cls.__qualname__} is no Struct with members")
     made = GoType("struct", cls.__name__, name=f"{cls.__module__}.{cls.__qualname__}", derived=True)
-    _KNOWN[cls] = made  # before its members: they may be of this class
+    _KNOWN[cls] = made  # registered before its members are read, as they may be of this class
     try:
         for each in information.fields:
             default = None if each.default is NODEFAULT else to_builtins(each.default)
@@ -158,7 +162,7 @@ def _derived(cls: type[Any]) -> GoType:
                 _member(each.type, f"{cls.__qualname__}.{each.name}"), (), is_required=each.required, default=default
             )
     except TypeError:
-        _KNOWN.clear()  # others may have it among their members
+        _KNOWN.clear()  # other types may have this one among their members
         raise
     return made
 
@@ -200,7 +204,7 @@ def _member(type_: inspect.Type, where: str) -> GoType:
 
 
 def _union(type_: inspect.UnionType, where: str) -> GoType:
-    """A member that may be unset, or an IntOrString."""
+    """Return the type of an optional member, or IntOrString."""
     others = [each for each in type_.types if not isinstance(each, inspect.NoneType)]
     if {type(each) for each in others} == {inspect.IntType, inspect.StrType}:
         return GoType("own", "intstr.IntOrString", name="util.intstr.IntOrString")

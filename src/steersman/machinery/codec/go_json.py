@@ -1,7 +1,7 @@
-"""JSON that stands in a text of its own (an annotation, a token), as Go's encoding/json reads it.
+"""JSON documents within text (an annotation, a token), decoded as Go's encoding/json does.
 
-It differs from what reads bodies (`machinery.codec.strict`): the case of members' names does not matter, nothing is
-strict, and what is nested too deeply is told by the character at which it was noticed.
+Differences from the decoding of request bodies (`machinery.codec.strict`): names of members may differ in case, there
+are no strict errors, and the message for too deep nesting has the character at which it was noticed.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _MAX_DEPTH: Final = 10_000
 
 
 def unmarshal(type_: GoType, data: bytes) -> Any:
-    """Plain data with the members' own names, None for null. Raises DecodeError with Go's words."""
+    """Return plain data under the members' own names, None for null. Raises DecodeError with Go's message."""
     try:
         return Reader().read(type_, _by_own_names(type_, parse_tree(data)))
     except JSONSyntaxError as error:
@@ -29,7 +29,10 @@ def unmarshal(type_: GoType, data: bytes) -> Any:
 
 
 def internal(type_: GoType, package: str) -> GoType:
-    """A struct, or a list of them, as upstream's internal type of `package`, whose members have their names in Go."""
+    """Return a struct type, or list of structs, as upstream's internal type of `package`.
+
+    The members of an internal type have their Go names in JSON.
+    """
     if type_.kind == "list" and type_.element is not None:
         return dataclasses.replace(type_, shown=f"[]{package}.{_base(type_)}", element=internal(type_.element, package))
     members = {
@@ -39,7 +42,7 @@ def internal(type_: GoType, package: str) -> GoType:
 
 
 def with_wire_names(plain: Any) -> Any:
-    """What was read as an internal type, with the names that its versions have for the members."""
+    """Return data decoded as an internal type with the members' names of the versioned types."""
     if isinstance(plain, dict):
         return {to_lower(name[:1]) + name[1:]: with_wire_names(value) for name, value in plain.items()}
     return [with_wire_names(each) for each in plain] if isinstance(plain, list) else plain
@@ -55,7 +58,7 @@ def _base(type_: GoType) -> str:
 
 
 def _by_own_names(type_: GoType, tree: Tree) -> Tree:
-    """The tree with names of members that differ in case only replaced."""
+    """Return the tree with each member name that differs only in case replaced by the declared name."""
     if isinstance(tree, list) and type_.kind == "list" and type_.element is not None:
         return [_by_own_names(type_.element, item) for item in tree]
     if not isinstance(tree, Members) or type_.kind not in ("struct", "map"):
@@ -73,7 +76,10 @@ def _by_own_names(type_: GoType, tree: Tree) -> Tree:
 
 
 def _too_deep(data: bytes) -> str:
-    """Go's message for a text that is nested more deeply than can be read here: its own bound is 10,000 levels."""
+    """Return Go's message for JSON that is nested more deeply than this process decodes.
+
+    Go itself only complains beyond 10,000 levels.
+    """
     depth = 0
     in_string = escaped = False
     for char in data.decode("latin-1"):

@@ -1,4 +1,4 @@
-"""The Go types behind the generated classes, compiled to what reading JSON into them needs."""
+"""Go types of the generated classes, in the form that decoding needs."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ UNMARSHALERS = frozenset(
         "apiextensions.v1.JSONSchemaPropsOrStringArray",
     }
 )
-"""Types that read their JSON themselves; an error of theirs ends the reading at once."""
+"""Types with their own UnmarshalJSON. An error in one ends decoding at once."""
 
 
 @dataclass(slots=True)
 class GoType:
-    """A type values are read into.
+    """A Go type into which values are decoded.
 
-    `kind` is struct, map, list, string, bool, int32, int64, uint8, float64, bytes, any, or `own` for one that reads
-    its JSON itself, by `name`. `shown` is what Go prints for it. A struct without a generated class has its `members`
-    from the start.
+    `kind` is struct, map, list, string, bool, int32, int64, uint8, float64, bytes, any, or `own` for a type with its
+    own UnmarshalJSON, told apart by `name`. `shown` is the type as Go prints it. A struct without a generated class has
+    its `members` from the start; those of other structs are filled in by `members_of`.
     """
 
     kind: str
@@ -50,14 +50,14 @@ class GoType:
     pointer: bool = False
     members: dict[str, GoMember] = field(default_factory=dict)
     derived: bool = False
-    """Whether it was made of a class that nobody generated (`derived_types`)."""
+    """True if the type is derived from a class that is not generated (`derived_types`)."""
 
 
 class GoMember(Struct, frozen=True):
-    """A struct's member: its type and the names of the embedded structs it is in.
+    """A member of a struct: its type and the names of the embedded structs that contain it.
 
-    `strategy` and `key` are the tags patchStrategy and patchMergeKey. `is_required` and `default`, as JSON has it, are
-    what the class of a derived type says.
+    `strategy` and `key` are the tags patchStrategy and patchMergeKey. `is_required` and `default` (as JSON data) are
+    only set for derived types.
     """
 
     type: GoType
@@ -73,14 +73,17 @@ BOOL: Final = GoType("bool", "bool")
 
 
 def shown(type_name: str) -> str:
-    """A type as Go prints it, with the last element of its package's path: `[]v1.Container`."""
+    """Return a type as Go prints it, with the last element of its package's path: `[]v1.Container`."""
     text = _QUALIFIED.sub(lambda match: match.group(1), type_name)
     return "[]uint8" if text == "bytes" else text.replace("bytes", "[]uint8") if text.startswith("map") else text
 
 
 @lru_cache(maxsize=4096)
 def go_type(module: str, type_name: str) -> GoType:
-    """The type of a name as the tables of `module` have it; a struct's members are filled in by `members_of`."""
+    """Return the type of a name in the tables of `module`.
+
+    The members of a struct are filled in by `members_of`.
+    """
     if type_name.startswith("[]"):
         return GoType("list", shown(type_name), element=go_type(module, type_name[2:]))
     if match := _MAP.match(type_name):
@@ -100,17 +103,17 @@ def go_type(module: str, type_name: str) -> GoType:
 
 @lru_cache(maxsize=4096)
 def struct(type_name: str) -> GoType:
-    """A struct's type, e.g. "core.v1.Pod"."""
+    """Return the type of a struct by its name, e.g. "core.v1.Pod"."""
     return GoType("struct", shown(type_name), name=type_name)
 
 
 def struct_of(cls: type) -> GoType:
-    """The struct of a generated class."""
+    """Return the struct type of a generated class."""
     return struct(f"{tables.module_of(cls)}.{cls.__name__}")
 
 
 def members_of(type_: GoType) -> dict[str, GoMember]:
-    """The members of a struct by their JSON names, those of embedded structs among them."""
+    """Return the members of a struct by their JSON names, including the members of embedded structs."""
     if type_.members:
         return type_.members
     base = struct(type_.name)

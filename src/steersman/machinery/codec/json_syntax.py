@@ -1,7 +1,7 @@
-"""What is wrong with a text that is not JSON, in the words of Go's encoding/json.
+"""Syntax errors of JSON text, in the words of Go's encoding/json.
 
-The text is read byte by byte as Go's scanner does, so the first thing wrong is what is told. At the end of the text Go
-reads a blank more: what cannot go on with one is told as that, everything else as an unexpected end.
+The text is scanned as Go's scanner does, so the first error is the one reported. At the end of the text Go scans one
+more blank: where a blank cannot stand the message names it, elsewhere the message is an unexpected end.
 """
 
 from __future__ import annotations
@@ -19,22 +19,26 @@ END_TEXT: Final = "unexpected end of JSON input"
 
 _space = re.compile(r"[ \t\r\n]*").match
 _string_part = re.compile(r'(?:[^"\\\x00-\x1f]++|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})){0,10000}').match
-"""Of a string, what comes before a character that ends it or is wrong; so much at a time, as nothing else runs then."""
+"""A match of the part of a string before its end or an error.
+
+The length of one match is bounded, because no other thread runs while the pattern matches.
+"""
 _number_part = re.compile(r"-?(?:(?:0|[1-9][0-9]*)(?:(\.)[0-9]+)?(?:([eE])[+-]?[0-9]+)?)?").match
 _hex_part = re.compile("[0-9a-fA-F]{0,4}").match
 _LITERALS: Final = {"t": "true", "f": "false", "n": "null"}
 
 _VALUE, _VALUE_OR_END, _NAME, _NAME_OR_END, _COLON, _AFTER = range(6)
-"""What may come next: a value; one or the end of an empty array; a member's name; one or the end of an empty object;
-the colon behind it; what follows a value."""
+"""States of the scanner: a value; a value or the end of an empty array; a member's name; a name or the end of an empty
+object; the colon after a name; the text after a value.
+"""
 
 
 class _Wrong(Exception):
-    """The text is wrong where it has been read to; the message is Go's."""
+    """A syntax error, with Go's message."""
 
 
 def syntax_error(data: bytes) -> str:
-    """Go's message about the first thing that is wrong with `data`, empty if it is JSON."""
+    """Return Go's message about the first syntax error of `data`, "" if it is JSON."""
     try:
         return _scan(data.decode("latin-1"))
     except _Wrong as error:
@@ -42,7 +46,7 @@ def syntax_error(data: bytes) -> str:
 
 
 def _scan(text: str) -> str:
-    """The message about a text that only ends too early, else empty. Raises _Wrong."""
+    """Return the message for text that ends too early, "" if it is JSON. Raises _Wrong for other errors."""
     open_: list[str] = []
     state, at = _VALUE, _end(_space(text, 0))
     while at < len(text):
@@ -76,7 +80,7 @@ def _scan(text: str) -> str:
 
 
 def _after_value(char: str, open_: list[str]) -> int:
-    """What may come after `char`, which stands behind a value."""
+    """Return the state after `char`, which follows a value. Raises _Wrong."""
     if not open_:
         raise _invalid(char, "after top-level value")
     if open_[-1] == "{":
@@ -142,7 +146,7 @@ def _string_end(text: str, at: int) -> int:
 
 
 def _char_at(text: str, at: int) -> str:
-    """The byte there; the blank that Go reads at the end."""
+    """Return the byte at `at`, or the blank that Go scans at the end of the text."""
     return text[at] if at < len(text) else " "
 
 
@@ -156,7 +160,7 @@ def _invalid(char: str, where: str) -> _Wrong:
 
 
 def _shown(char: str) -> str:
-    """A byte as package json quotes it."""
+    """Return a byte as Go's package json quotes it."""
     if char == "'":
         return "'\\''"
     if char == '"':
@@ -164,8 +168,8 @@ def _shown(char: str) -> str:
     return f"'{quote(char)[1:-1]}'"
 
 
-def words_of(error: msgspec.MsgspecError) -> str:
-    """What is said of an error of the codec: the words of the value that was refused, never the codec's own."""
+def error_message(error: msgspec.MsgspecError) -> str:
+    """Return the message for an error of msgspec: the message of the value that was refused, never msgspec's own."""
     cause = error.__cause__
     if isinstance(cause, ValueError) and not isinstance(cause, msgspec.MsgspecError):
         return str(cause)

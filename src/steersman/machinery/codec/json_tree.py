@@ -1,6 +1,6 @@
-"""JSON kept as it was written: members in order with those given twice, numbers as their text.
+"""JSON as a tree that loses nothing: members in order, including repeated ones, and numbers as text.
 
-This is the slow way of reading, taken when something about a document has to be told to its sender.
+Parsing into a tree is slow. It is done when the client must be told about something in its document.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from steersman.machinery.large_work.nesting import is_too_deep
 
 
 class Number(str):
-    """A number's text."""
+    """The text of a number."""
 
     __slots__ = ()
 
@@ -36,7 +36,7 @@ _SPACE = " \t\r\n"
 
 
 class JSONSyntaxError(ValueError):
-    """The text is not JSON; the message is Go's."""
+    """The error for text that is not JSON, with Go's message."""
 
 
 def _one_each(error: UnicodeError) -> tuple[str, int]:
@@ -49,7 +49,7 @@ codecs.register_error("steersman.one_each", _one_each)
 
 
 def decode_text(data: bytes) -> str:
-    """UTF-8 as Go reads it: every byte that is not part of a character becomes U+FFFD."""
+    """Decode UTF-8 as Go does: each byte that is not part of a character becomes U+FFFD."""
     return data.decode("utf-8", "steersman.one_each")
 
 
@@ -67,7 +67,7 @@ _DECODER = json.JSONDecoder(
 
 
 def parse_tree(data: bytes) -> Tree:
-    """The document. Raises JSONSyntaxError."""
+    """Parse JSON into a tree. Raises JSONSyntaxError."""
     if is_too_deep(data):
         raise JSONSyntaxError(syntax_error(data) or MAX_DEPTH_TEXT)
     text = decode_text(data).strip(_SPACE)
@@ -79,7 +79,7 @@ def parse_tree(data: bytes) -> Tree:
 
 
 def _without_surrogates(tree: Tree) -> Tree:
-    """Half of a surrogate pair, written as an escape, is U+FFFD to Go."""
+    """Return the tree with each unpaired surrogate replaced by U+FFFD, as Go does."""
     if isinstance(tree, Members):
         return Members([(_SURROGATE.sub("\ufffd", name), _without_surrogates(value)) for name, value in tree])
     if isinstance(tree, list):
@@ -90,8 +90,9 @@ def _without_surrogates(tree: Tree) -> Tree:
 
 
 def render(tree: Tree) -> bytes:
-    """Compact JSON of a tree, nothing lost."""
-    # Lists, as a generator takes C's stack for each level, of which 3.12 allows less than the depth that is taken.
+    """Return a tree as compact JSON, without any loss."""
+    # Lists, because a generator takes C stack for each level, and Python 3.12 allows fewer levels than documents may
+    # have.
     if isinstance(tree, Members):
         return b"{" + b",".join([msgspec.json.encode(name) + b":" + render(value) for name, value in tree]) + b"}"
     if isinstance(tree, list):
@@ -100,7 +101,7 @@ def render(tree: Tree) -> bytes:
 
 
 def too_large(tree: Tree) -> str:
-    """The first number that is larger than any float64; "" if there is none."""
+    """Return the first number that is too large for a float64, "" if there is none."""
     waiting = [tree]
     while waiting:
         value = waiting.pop()
@@ -114,7 +115,7 @@ def too_large(tree: Tree) -> str:
 
 
 def kind_of(tree: Tree) -> str:
-    """What Go calls the kind of a value in its type errors."""
+    """Return the kind of a value as Go's type errors name it."""
     if isinstance(tree, Members):
         return "object"
     if isinstance(tree, list):

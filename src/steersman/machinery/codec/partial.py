@@ -1,7 +1,7 @@
-"""Types of which only a few members are decoded: what else an object has is skipped, at a gigabyte a second.
+"""Types that decode only some members of an object and skip the rest, at a gigabyte a second.
 
-Where the server needs one member of a stored object (its phase, its class), decoding the rest costs many times more,
-and an object may be as large as a client has made it.
+Often the server needs one member of a stored object (its phase, its class). Decoding the rest costs many times more,
+and clients may create large objects.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ _PLAIN: Final[dict[Any, Any]] = {
     scalars.Duration: str,
     scalars.Float64: float | int,
 }
-"""What a stored scalar is: it was made canonical before, so no hook has to look at it again."""
+"""Types of stored scalars. Stored scalars are canonical already, so they need no decoding hook."""
 
 
 def part_of(kind: type[Any], paths: Iterable[str]) -> type[Any]:
-    """A Struct that has the members of `kind` on these paths (`spec.nodeName`, in the names of JSON) and no others.
+    """Return a Struct with only the members of `kind` on these paths (such as `spec.nodeName`, in JSON names).
 
-    A path that leads beyond a Struct, or to no member, keeps what it has come to whole. Values are taken as they are
-    stored: scalars are not made canonical. Raises ValueError for a path whose first name is not a member of `kind`.
+    A path that leads beyond a Struct, or to no member, keeps all of the value that it has reached. Scalars are decoded
+    as stored and are not made canonical. Raises ValueError for a path whose first name is not a member of `kind`.
     """
     split = tuple(sorted({tuple(path.split(".")) for path in paths}))
     if wrong := sorted({path[0] for path in split} - set(kind.__struct_encode_fields__)):
@@ -62,9 +62,9 @@ def _default(member: msgspec.structs.FieldInfo, paths: tuple[tuple[str, ...], ..
 
 
 def _narrowed(type_: Any, paths: tuple[tuple[str, ...], ...] | None, above: tuple[Any, ...]) -> Any:
-    """The type with only what is on `paths` (None: with everything) and with plain scalars.
+    """Return the type with only the members on `paths` (None for all members), and with plain scalars.
 
-    `above` are the types that it is part of: one that contains itself stays as it is.
+    `above` are the types that contain this one. A type that contains itself is returned unchanged.
     """
     if type_ in _PLAIN:
         return _PLAIN[type_]
@@ -83,7 +83,7 @@ def _narrowed(type_: Any, paths: tuple[tuple[str, ...], ...] | None, above: tupl
 
 
 def _whole(kind: type[Any], above: tuple[Any, ...]) -> Any:
-    """The same type with plain scalars; itself, if it has none."""
+    """Return the type with plain scalars, or the type itself if it has no scalars."""
     fields = _members(kind)
     members = [(each.name, _narrowed(each.type, None, above), _default(each, None)) for each in fields]
     if all(each.type == member[1] for each, member in zip(fields, members, strict=True)):
@@ -97,4 +97,4 @@ def _defined(kind: type[Any], members: list[tuple[str, Any, Any]]) -> type[Any]:
 
 
 _members: Callable[[Any], tuple[msgspec.structs.FieldInfo, ...]] = lru_cache(maxsize=64)(msgspec.structs.fields)
-"""The fields of a Struct, whose annotations are evaluated to find them."""
+"""Return the fields of a Struct. Cached, because finding them evaluates annotations."""

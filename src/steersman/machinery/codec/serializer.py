@@ -1,8 +1,7 @@
-"""JSON in and out, as fast as it can be had: codecs made once for each class, and the text Go's encoder would write.
+"""Fast JSON encoding and decoding: codecs cached for each class, and the same text as Go's encoder.
 
-What is malformed, unknown or given twice is not judged here: `machinery.codec.strict` finds out and says it in
-upstream's words. Objects of generated classes are Structs; custom resources and other objects without a class are
-dicts.
+Malformed, unknown and repeated members are not explained here: `machinery.codec.strict` finds the error and words it as
+upstream. Objects of generated classes are Structs; custom resources and other objects without a class are dicts.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ import re
 from collections.abc import Callable
 from decimal import Decimal
 from functools import lru_cache
-from typing import Any, TypeVar, cast
+from typing import Any, Final, TypeVar, cast
 
 import msgspec
 
@@ -34,13 +33,13 @@ _AS_SENT_DECODER: msgspec.json.Decoder[Any] = msgspec.json.Decoder()
 _DIGITS = bytes(0x30 if 0x30 <= byte <= 0x39 else 0 for byte in range(256))
 _MANY_DIGITS = b"0" * 19
 _EXPONENTS_FROM = 1e21
-"""From here on Go prints floats with an exponent."""
+"""The number from which Go prints floats with an exponent."""
 _EXPONENTS_BELOW = 1e-3
-"""No encoder writes an exponent for a number between this one and that."""
+"""No encoder writes an exponent for numbers between this one and _EXPONENTS_FROM."""
 
 
 def whole_or_float(value: float) -> int | float:
-    """A float64 as Go prints it: without a fraction if it has none, in full below 1e21."""
+    """Return a float64 as Go prints it: an int if it has no fraction and is below 1e21."""
     if value.is_integer() and abs(value) < _EXPONENTS_FROM:
         return int(value) if abs(value) < 2**53 else int(Decimal(repr(value)))
     if not _EXPONENTS_BELOW <= abs(value) < _EXPONENTS_FROM:
@@ -50,16 +49,18 @@ def whole_or_float(value: float) -> int | float:
 
 
 _has_exponents = False
-"""Whether this process has read a float that may be encoded with an exponent: until then nobody looks for one."""
+"""True once this process has decoded a float that may be encoded with an exponent. Until then encoding skips the
+search.
+"""
 _EXPONENT = re.compile(rb"[:,\[]-?[0-9](?:\.[0-9]++)?e(?:-6|[1-9][0-9])")
-"""A number that the encoder may have written otherwise than Go, outside of text or in it."""
+"""A number that msgspec may write differently from Go. It may match inside a string, too."""
 _EXPONENT_OR_TEXT = re.compile(
     rb'"(?:[^"\\]|\\.)*+"|-?[0-9](?:\.[0-9]++)?e(?:-6|2[1-9]|[3-9][0-9]|[1-3][0-9][0-9])(?![0-9])', re.DOTALL
 )
 
 
 def _with_go_exponents(data: bytes) -> bytes:
-    """JSON whose numbers with an exponent are as Go's encoder writes them: 1e+21 for 1e21, 0.000001 for 1e-6."""
+    """Return JSON with exponents as Go's encoder writes them: 1e+21 for 1e21, 0.000001 for 1e-6."""
     return data if _EXPONENT.search(data) is None else _EXPONENT_OR_TEXT.sub(_as_go, data)
 
 
@@ -75,15 +76,6 @@ def _float(text: str) -> int | float:
     return whole_or_float(value)
 
 
-def _text_only(convert: Callable[[str], Any]) -> Callable[[Any], Any]:
-    def of(value: Any) -> Any:
-        if value.__class__ is not str:
-            raise ValueError("not text")
-        return convert(value)
-
-    return of
-
-
 def _float64(value: Any) -> int | float:
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise ValueError("not a number")
@@ -92,15 +84,18 @@ def _float64(value: Any) -> int | float:
 
 _HOOKS: dict[Any, Callable[[Any], Any]] = {
     scalars.Quantity: canonical_of_json,
-    scalars.Time: _text_only(canonical_time),
-    scalars.MicroTime: _text_only(canonical_micro_time),
-    scalars.Duration: _text_only(canonical_duration),
+    scalars.Time: canonical_time,
+    scalars.MicroTime: canonical_micro_time,
+    scalars.Duration: canonical_duration,
     scalars.Float64: _float64,
 }
+_TEXTS: Final = (scalars.Time, scalars.MicroTime, scalars.Duration)
 
 
 def decode_scalar(scalar: type, value: Any) -> Any:
-    """The canonical value of one of the scalar classes. Raises ValueError with upstream's message."""
+    """Return the canonical value of a scalar class. Raises ValueError with upstream's message."""
+    if value.__class__ is not str and scalar in _TEXTS:
+        raise ValueError("not text")
     return _HOOKS[scalar](value)
 
 
@@ -112,31 +107,48 @@ def _decoder(cls: Any) -> msgspec.json.Decoder[Any]:
 
 
 decoder: Callable[[Any], msgspec.json.Decoder[Any]] = lru_cache(maxsize=2048)(_decoder)
-"""The decoder of a class; it refuses unknown members, wrong types and most nulls."""
+"""Return the decoder of a class, which refuses unknown members, wrong types and most nulls."""
+
+
+_unchanged: Callable[[type, Any], Any] = dict[type, Any]().get
+"""Return a value of a scalar class as it is. The type is a key that the dict does not have, so that no function of
+Python is called."""
+
+
+def _decoder_of_own(cls: Any) -> msgspec.json.Decoder[Any]:
+    return msgspec.json.Decoder(cls, dec_hook=_unchanged, float_hook=_float)
+
+
+decoder_of_own: Callable[[Any], msgspec.json.Decoder[Any]] = lru_cache(maxsize=2048)(_decoder_of_own)
+"""The decoder of a class for what was encoded from a decoded object: its scalars are canonical already."""
 
 
 def decode_json(cls: type[T], data: bytes) -> T:
-    """An object of `cls` from JSON that this server wrote. Raises msgspec.DecodeError, msgspec.ValidationError."""
+    """Decode JSON that this server has written. Raises msgspec.DecodeError, msgspec.ValidationError."""
     return cast("T", decoder(cls).decode(data))
 
 
 def decode_plain(data: bytes) -> Any:
-    """JSON as dicts, lists, text and numbers; floats without a fraction and integers too big become as Go has them.
+    """Decode JSON as dicts, lists, text and numbers.
 
-    Raises msgspec.DecodeError, and RecursionError for what is nested too deeply.
+    Floats without a fraction become ints, and ints too big for Go become floats. Raises msgspec.DecodeError, and
+    RecursionError for too deep nesting.
     """
     value = _PLAIN_DECODER.decode(data)
     return _without_big_integers(value) if _may_have_big_integers(data) else value
 
 
 def decode_as_sent(data: bytes) -> Any:
-    """The same with floats as they are: a number that was sent as 1.0 is not the integer 1, as Go tells them apart."""
+    """Decode JSON as `decode_plain` does, but keep floats without a fraction: Go tells 1.0 from the integer 1.
+
+    Raises msgspec.DecodeError, and RecursionError for too deep nesting.
+    """
     value = _AS_SENT_DECODER.decode(data)
     return _without_big_integers(value, float) if _may_have_big_integers(data) else value
 
 
 def _may_have_big_integers(data: bytes) -> bool:
-    """Whether 19 digits stand together. Faster than a regular expression, which is asked at each byte."""
+    """Return True if 19 digits stand together. Faster than a regular expression, which is tried at each byte."""
     return _MANY_DIGITS in bytes(data).translate(_DIGITS)
 
 
@@ -154,25 +166,25 @@ def _without_big_integers(value: Any, to_number: Callable[[float], int | float] 
 
 
 def encode(obj: Any) -> bytes:
-    """Compact JSON as Go writes it: members in the order of the type, keys of maps (and of plain dicts) sorted."""
+    """Return compact JSON as Go writes it: members in the order of the type, keys of maps (and plain dicts) sorted."""
     data = _ENCODER.encode(presorted(obj))
     return escape_html(_with_go_exponents(data) if _has_exponents else data)
 
 
 def encode_in_order(data: Any) -> bytes:
-    """Compact JSON with the keys of dicts in the order they are in; for what was put in order by hand."""
+    """Return compact JSON with the keys of dicts in their present order, for data that was ordered by hand."""
     encoded = _IN_ORDER.encode(data)
     return escape_html(_with_go_exponents(encoded) if _has_exponents else encoded)
 
 
 def encode_sorted(data: Any) -> bytes:
-    """Compact JSON with everything sorted by its name, the members of Structs too, as Go writes a map."""
+    """Return compact JSON with all names sorted, including the members of Structs, as Go writes a map."""
     encoded = _SORTED.encode(presorted(data))
     return escape_html(_with_go_exponents(encoded) if _has_exponents else encoded)
 
 
 def escape_html(data: bytes) -> bytes:
-    """JSON with <, >, &, U+2028 and U+2029 escaped, as Go's encoder does."""
+    """Return JSON with <, >, &, U+2028 and U+2029 escaped, as Go's encoder does."""
     if 0x3C in data:
         data = data.replace(b"<", b"\\u003c")
     if 0x3E in data:
@@ -185,9 +197,9 @@ def escape_html(data: bytes) -> bytes:
 
 
 def empty_to_null(value: Any) -> None:
-    """Sets, in place, lists that are printed even if there is none to none where they are empty.
+    """Set, in place, each empty list whose JSON is null when unset to None.
 
-    That is how upstream reads them back from storage: protobuf has no empty lists.
+    Upstream reads such lists back from storage as null, because protobuf has no empty lists.
     """
     if isinstance(value, msgspec.Struct):
         printed = _printed_if_none(type(value))
@@ -204,30 +216,30 @@ def empty_to_null(value: Any) -> None:
 
 @lru_cache(maxsize=2048)
 def _printed_if_none(cls: type[msgspec.Struct]) -> frozenset[str]:
-    """The members whose JSON is null when they are not set."""
+    """Return the names of the members whose JSON is null when they are not set."""
     return frozenset(each.name for each in msgspec.structs.fields(cls) if each.default_factory is scalars.nil)
 
 
 def to_plain(obj: Any) -> Any:
-    """`obj` as dicts and lists under its wire names, with exactly the members its JSON has."""
+    """Return `obj` as dicts and lists under its wire names, with exactly the members that its JSON has."""
     return _PLAIN_DECODER.decode(_ENCODER.encode(presorted(obj)))
 
 
 def from_plain(cls: type[T], data: Any) -> T:
-    """The opposite of `to_plain`. Raises msgspec.ValidationError."""
+    """Return an object of `cls` from the result of `to_plain`. Raises msgspec.ValidationError."""
     return cast("T", decoder(cls).decode(_IN_ORDER.encode(data)))
 
 
 def deep_copy(obj: T) -> T:
-    """A copy that shares nothing with `obj`; several times faster than copy.deepcopy."""
+    """Return a copy that shares nothing with `obj`, several times faster than copy.deepcopy."""
     return cast("T", decoder(type(obj)).decode(_IN_ORDER.encode(obj)))
 
 
 def pretty(data: bytes) -> bytes:
-    """JSON with line breaks and two spaces a level, as Go's json.Indent; no line break at the end."""
+    """Return JSON with line breaks and an indentation of two spaces, as Go's json.Indent; without a final line break."""
     return msgspec.json.format(data, indent=2)
 
 
 def compact(data: bytes) -> bytes:
-    """JSON without white space; numbers, text and order stay as they are."""
+    """Return JSON without white space; numbers, text and order stay as they are."""
     return msgspec.json.format(data, indent=-1)

@@ -1,8 +1,8 @@
-"""Reading what clients send: fast where nothing is wrong, and in upstream's words where something is.
+"""Decoding of clients' documents: fast for correct ones, and with upstream's errors and warnings for others.
 
-`decode_object` tries the class's own decoder first. Only if that fails, or a member is given twice, is the document
-read again, member by member along the Go types, as sigs.k8s.io/json reads it: null means nothing, names are case
-sensitive, the first wrong type is what is reported, unknown and repeated members are told by their paths.
+`decode_object` first tries the class's msgspec decoder. Only if that fails, or a member is repeated, is the document
+decoded again, member by member along the Go types, as sigs.k8s.io/json does: null means unset, names are
+case-sensitive, the first wrong type is reported, and unknown and repeated members are reported by their paths.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from msgspec import Struct, field
 
 from steersman.machinery.codec.derived_types import type_of
 from steersman.machinery.codec.go_types import STRING, GoType, members_of, struct
-from steersman.machinery.codec.json_syntax import MAX_DEPTH_TEXT, syntax_error, words_of
+from steersman.machinery.codec.json_syntax import MAX_DEPTH_TEXT, error_message, syntax_error
 from steersman.machinery.codec.json_tree import (
     JSONSyntaxError,
     Members,
@@ -61,13 +61,13 @@ _TYPE_META_TYPE = (
 
 
 class DecodeError(ValueError):
-    """What was sent cannot be read; the message is upstream's."""
+    """The error for a document that cannot be decoded, with upstream's message."""
 
 
 class TypeMismatch(DecodeError):
-    """A value of a kind that its member cannot take: Go's UnmarshalTypeError.
+    """A value that does not fit the type of its member (Go's UnmarshalTypeError).
 
-    `struct` and `fields` say where: the struct the member is in, and the way there from the outermost one.
+    `struct` and `fields` tell the place: the struct that has the member, and the path from the outermost struct.
     """
 
     def __init__(self, value: str, shown: str, struct: str, fields: Sequence[str]) -> None:
@@ -79,14 +79,14 @@ class TypeMismatch(DecodeError):
 
 
 class Decoded(Struct, Generic[T], frozen=True):
-    """An object read, and the texts of what a strict reading objects to, in the order upstream gives them."""
+    """A decoded object, and the strict errors of its document, in upstream's order."""
 
     obj: T
     warnings: list[str] = field(default_factory=list)
 
 
 def strict_error(warnings: list[str]) -> str:
-    """The message with which a strict request is refused."""
+    """Return the message with which a strict request is refused."""
     return f"strict decoding error: {', '.join(warnings)}"
 
 
@@ -100,12 +100,12 @@ def decode_object(
     is_peeked: bool = False,
     is_ours: bool = False,
 ) -> Decoded[T]:
-    """An object of `cls`, a generated class, or dict for an object without one. Raises DecodeError.
+    """Decode an object of `cls`, a generated class, or dict for an object without a class. Raises DecodeError.
 
-    Without `want_strict` nothing is looked for that would only be a warning. With `as_sent` the data of RawExtensions
-    is kept to the byte, otherwise without white space; also where it has several lines, as events are sent in one.
-    `is_peeked` says that data are known not to be too deep, as `peek_type_meta` has read them; `is_ours` that this
-    server wrote them too, so that no member is given twice.
+    Without `want_strict` no warnings are collected. With `as_sent` the data of RawExtensions is kept to the byte,
+    unless the document has line breaks, as watch events must be one line; otherwise its white space is removed.
+    `is_peeked` means that `peek_type_meta` has already found the document not to be nested too deeply. `is_ours` means
+    that this server wrote the document, so no member is repeated.
     """
     warnings: list[str] = []
     if media == "yaml":
@@ -126,30 +126,44 @@ def decode_object(
 
 
 _KIND: Final = b'{"kind":"'
+_SPACE: Final = ord(" ")
+_BACKSLASH: Final = ord("\\")
+"""A byte is found much faster than a text of several, which most documents are then not searched for."""
 
 
 def _is_as_we_write(data: bytes, obj: Any) -> bool:
-    """Whether it says what it says once, in our order, which is that of Go's clients: kind first."""
-    return data.startswith(_KIND) and encode(obj) == data
+    """Return True if it says what it says once, in our order, which is that of Go's clients: kind first.
+
+    Of most that are not, the metadata is another already.
+    """
+    if not data.startswith(_KIND):
+        return False
+    metadata = getattr(obj, "metadata", None)
+    if metadata is not None and not data.startswith(encode(metadata), data.find(b"{", 1)):
+        return False
+    return encode(obj) == data
 
 
 def _decode_at_once(cls: type[Any], data: bytes, *, as_sent: bool) -> Any:
-    """An object where nothing is wrong. Raises DecodeError, msgspec.MsgspecError, UnicodeDecodeError."""
+    """Decode a correct document.
+
+    Raises DecodeError, msgspec.MsgspecError, UnicodeDecodeError.
+    """
     if cls is dict:
         return _decode_plain_object(data)
     return decoder(cls).decode(compact(data) if _is_to_be_compacted(data, as_sent=as_sent) else data)
 
 
 def _check_depth(data: bytes) -> None:
-    """Raises DecodeError for JSON that is nested too deeply, or wrong before it gets there."""
+    """Raise DecodeError for JSON that is nested too deeply, or malformed before that depth is reached."""
     if is_too_deep(data):
         raise DecodeError(syntax_error(data) or MAX_DEPTH_TEXT)
 
 
 def decode_untyped(data: bytes, *, as_sent: bool = False) -> Any:
-    """JSON of no type, such as a patch, as dicts and lists. Raises DecodeError.
+    """Decode JSON without a type, such as a patch, as dicts and lists. Raises DecodeError.
 
-    Floats without a fraction become integers unless `as_sent`. Of a member given twice the last one counts.
+    Floats without a fraction become ints unless `as_sent`. The last of repeated members counts.
     """
     _check_depth(data)
     try:
@@ -159,12 +173,11 @@ def decode_untyped(data: bytes, *, as_sent: bool = False) -> Any:
 
 
 def duplicate_members(data: bytes, value: Any) -> list[str]:
-    """Texts about the members that are given twice in an object of valid JSON, by their paths; `value` is what it was
-    decoded to.
+    """Return strict errors about the repeated members of valid JSON, by their paths.
 
-    Raises DecodeError for what is nested too deeply.
+    `value` is the decoded document. Raises DecodeError for too deep nesting.
     """
-    if _is_as_long_as(data, value) or has_unique_members(data):
+    if is_as_long_as(data, value) or has_unique_members(data):
         return []
     reader = Reader()
     _read_untyped(data, reader)
@@ -196,24 +209,24 @@ def _from_yaml(data: bytes, *, want_strict: bool) -> tuple[bytes, list[str]]:
 
 
 def yaml_as_json(data: bytes) -> bytes:
-    """The first document of some YAML as JSON, keys sorted. Raises DecodeError."""
+    """Return the first document of YAML text as JSON, keys sorted. Raises DecodeError."""
     return _from_yaml(data, want_strict=False)[0]
 
 
 def _is_to_be_compacted(data: bytes, *, as_sent: bool) -> bool:
-    """Whether there is white space between tokens that parts kept as they are must not keep."""
-    return data.find(b"\n", 0, -1) >= 0 or (not as_sent and b'": ' in data)
+    """Return True if there is white space between tokens, which raw parts must not keep."""
+    return data.find(b"\n", 0, -1) >= 0 or (not as_sent and _SPACE in data and data.find(b'": ') >= 0)
 
 
 _ESCAPED = ((b"\\u003c", b"<"), (b"\\u003e", b">"), (b"\\u0026", b"&"))
 
 
 def has_unique_members(data: bytes) -> bool:
-    """Whether no object has a member twice: then the text is as long as what a dict makes of it.
+    """Return True if no object has a repeated member: the text is as long as the encoding of its decoded form then.
 
-    A text this cannot judge (odd escapes or numbers, malformed) counts as not having them.
+    Returns False for text that cannot be judged in this way (unusual escapes or numbers, malformed text).
     """
-    if b"\\u00" in data:
+    if _BACKSLASH in data and data.find(b"\\u00") >= 0:
         for escape, char in _ESCAPED:
             data = data.replace(escape, char)
     give_way()
@@ -224,16 +237,19 @@ def has_unique_members(data: bytes) -> bool:
         return False
 
 
-def _is_as_long_as(data: bytes, value: Any) -> bool:
-    """Whether a value has as much to say as the text that it was decoded from, which has white space nowhere then."""
+def is_as_long_as(data: bytes, value: Any) -> bool:
+    """Return True if a value has as much to say as the text that it was decoded from, which has no white space then.
+
+    No object in that text has a member twice.
+    """
     try:
         return len(orjson.dumps(value)) == len(data)
     except TypeError:
-        return False  # an integer that is too large
+        return False  # an integer is too large
 
 
 def decode_as(type_: GoType, data: bytes, media: Media, *, want_strict: bool) -> Decoded[Any]:
-    """Plain data as a Go type takes it, for types without a generated class. Raises DecodeError."""
+    """Decode plain data as a Go type takes it, for types without a generated class. Raises DecodeError."""
     warnings: list[str] = []
     if media == "yaml":
         data, warnings = _from_yaml(data, want_strict=want_strict)
@@ -259,7 +275,7 @@ def _decode_slowly(cls: type[T], data: bytes, *, want_strict: bool) -> Decoded[T
     try:
         return Decoded(decoder(cls).decode(encode_in_order(plain)), read.warnings)
     except msgspec.MsgspecError as error:
-        raise DecodeError(words_of(error)) from None
+        raise DecodeError(error_message(error)) from None
 
 
 _ANY = GoType("any", "interface {}")
@@ -268,9 +284,9 @@ _STRINGS = GoType("list", "[]string", element=STRING)
 
 
 class Reader:
-    """Reads a tree into plain data as a Go type takes it.
+    """A decoder of trees into plain data by Go type.
 
-    `strict_errors` gathers texts about unknown and repeated members, each once, at most 100.
+    `strict_errors` collects messages about unknown and repeated members, each once, at most MAX_STRICT_ERRORS.
     """
 
     def __init__(self) -> None:
@@ -281,7 +297,10 @@ class Reader:
         self._error: DecodeError | None = None
 
     def read(self, type_: GoType, tree: Tree) -> Any:
-        """The value in wire form, None for null. Raises DecodeError with what Go's decoder would return."""
+        """Return the value in wire form, None for null.
+
+        Raises DecodeError with the error of Go's decoder.
+        """
         try:
             value = self._value(type_, tree, _ABSENT)
         except TypeMismatch as error:
@@ -293,13 +312,16 @@ class Reader:
         return None if value is _ABSENT else value
 
     def _first_error(self) -> DecodeError:
-        """The error, which is forgotten: raised, it knows who raises it, with all that has been read."""
+        """Return the first error and drop the reference to it.
+
+        A raised error refers to its frames, and so to all decoded data, so it must not be kept.
+        """
         error, self._error = self._error, None
         assert error is not None
         return error
 
     def _value(self, type_: GoType, tree: Tree, old: Any) -> Any:
-        """The value, or _ABSENT where `tree` says nothing and there is no `old` one."""
+        """Return the decoded value; `old` if `tree` sets none, where `old` may be _ABSENT."""
         give_way()
         if type_.kind == "own":
             return self._own(type_, tree, old)
@@ -379,7 +401,7 @@ class Reader:
             return self._map(type_, members, old)
         if type_.kind != "struct":
             return self._wrong("object", type_, old)
-        found: dict[str, Any] = old if isinstance(old, dict) else {}  # whoever gave the old one takes this for it
+        found: dict[str, Any] = old if isinstance(old, dict) else {}  # the caller replaces its old value by the result
         known = members_of(type_)
         seen: set[str] = set()
         outer = self._struct
@@ -452,7 +474,7 @@ class Reader:
             self.strict_errors.append(text)
 
     def _own(self, type_: GoType, tree: Tree, old: Any) -> Any:
-        """The value of a type that reads its JSON itself."""
+        """Decode a value of a type that has its own UnmarshalJSON."""
         name = type_.name.rpartition(".")[2]
         if tree is None and type_.pointer:
             return _ABSENT
@@ -473,7 +495,7 @@ class Reader:
         if tree is None:
             if name != "Duration":
                 return _ABSENT
-            tree = ""  # which Go makes of it, and is none
+            tree = ""  # Go parses null as empty text here, which is not a duration
         try:
             if name == "Quantity":
                 text = tree if isinstance(tree, str) else render(tree).decode()
@@ -499,7 +521,7 @@ def _int_or_string(tree: Tree) -> Any:
 
 
 def _schema_or(name: str, tree: Tree) -> Any:
-    """A JSONSchemaPropsOr...; what is inside is read without a look for unknown members, by upstream's own doing."""
+    """Decode a JSONSchemaPropsOr...; like upstream, unknown members inside are not reported."""
     if isinstance(tree, Members):
         return Reader().read(struct("apiextensions.v1.JSONSchemaProps"), tree)
     if name == "JSONSchemaPropsOrBool":
@@ -515,7 +537,7 @@ def _schema_or(name: str, tree: Tree) -> Any:
 
 
 def zero(type_: GoType) -> Any:
-    """The wire form of an item that is null."""
+    """Return the wire form of a null list item or map value."""
     if type_.pointer:
         return None
     if type_.kind == "own":
@@ -528,7 +550,7 @@ _BASE64 = re.compile(r"[A-Za-z0-9+/\r\n]*")
 
 
 def _base64_error(text: str) -> str:
-    """What Go's base64 decoder says of a text that is not base64."""
+    """Return the message of Go's base64 decoder for text that is not base64."""
     match = _BASE64.match(text)
     position = match.end() if match else 0
     data = decode_text(text.encode("utf-8", "replace"))
@@ -540,13 +562,13 @@ def _base64_error(text: str) -> str:
 
 
 def _quantum_start(text: str) -> int:
-    """Where the last, incomplete group of four begins: Go counts back from the end by the group's length."""
+    """Return the offset of the last, incomplete group of four: Go counts back from the end by the group's length."""
     letters = len(text.replace("\r", "").replace("\n", "")) % 4
     return len(text) - letters
 
 
 def _padding_error(text: str, position: int) -> int:
-    """Where Go finds the padding at `position` wrong."""
+    """Return the offset that Go reports for wrong padding at `position`."""
     letters = len(text[:position].replace("\r", "").replace("\n", "")) % 4
     if letters < 2:
         return position
@@ -573,7 +595,7 @@ _TYPE_META_DECODER = msgspec.json.Decoder(_TypeMeta)
 
 
 def peek_type_meta(data: bytes, media: Media = "json") -> tuple[str, str]:
-    """The apiVersion and kind of a document, empty where it has none. Raises DecodeError."""
+    """Return the apiVersion and kind of a document, "" for a missing one. Raises DecodeError."""
     if media == "yaml":
         data, _ = _from_yaml(data, want_strict=False)
     if is_too_deep(data):
@@ -586,7 +608,7 @@ def peek_type_meta(data: bytes, media: Media = "json") -> tuple[str, str]:
 
 
 def _peek_slowly(data: bytes) -> tuple[str, str]:
-    """As above, by Go's standard decoder: names in any case, nulls ignored."""
+    """Return apiVersion and kind as Go's standard decoder does: names in any case, nulls ignored."""
     prefix = "couldn't get version/kind; json parse error: "
     try:
         tree = parse_tree(data)

@@ -1,7 +1,7 @@
-"""Plain values into objects as apimachinery's unstructured converter does it (`runtime/converter.go`).
+"""Conversion of plain data into objects as apimachinery's unstructured converter does it (`runtime/converter.go`).
 
-It is what strategic merge patches and applied objects go through. It is more lenient than reading JSON: numbers are
-cut to the size of their field, and its messages are its own.
+Strategic merge patches and applied objects go through it. It is more lenient than decoding JSON: numbers are truncated
+to the size of their field. It has its own error messages.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import msgspec
 
 from steersman.machinery.codec.derived_types import type_of
 from steersman.machinery.codec.go_types import GoType, members_of
-from steersman.machinery.codec.json_syntax import MAX_DEPTH_TEXT, words_of
+from steersman.machinery.codec.json_syntax import MAX_DEPTH_TEXT, error_message
 from steersman.machinery.codec.json_tree import parse_tree
 from steersman.machinery.codec.serializer import decoder, encode, encode_in_order, whole_or_float
 from steersman.machinery.codec.strict import MAX_STRICT_ERRORS, Decoded, DecodeError, Reader, zero
@@ -25,22 +25,25 @@ T = TypeVar("T")
 _KINDS: Final = {dict: "map", list: "slice", str: "string", bool: "bool", int: "int64", float: "float64"}
 _SIZES: Final = {"int32": 32, "int64": 64, "uint8": 8}
 _WHOLE_FLOATS: Final = (b".0,", b".0}", b".0]")
-"""How a float without a fraction ends, inside an object; a text may, too, as addresses do in other places."""
+"""Endings of a float without a fraction inside an object.
+
+Text may end so, too, but only matches of floats cost a second encoding.
+"""
 _OUT_OF_RANGE: Final = -(2**63)
-"""What a float64 becomes on amd64 where it does not fit into an int64."""
+"""The result on amd64 of converting a float64 that does not fit into an int64."""
 
 
 def from_unstructured(cls: type[T], data: dict[str, Any]) -> T:
-    """An object of `cls`, a generated class, from data under its wire names; fields it does not have are left out.
+    """Return an object of `cls`, a generated class, from data under wire names; unknown fields are dropped.
 
-    Parts that are kept as JSON have their keys sorted. Raises DecodeError at the first value, in the order of the Go
-    type, that its field cannot take.
+    Raw JSON parts have their keys sorted. Raises DecodeError at the first value, in the order of the Go type, that does
+    not fit its field.
     """
     return from_unstructured_with_validation(cls, data).obj
 
 
 def from_unstructured_with_validation(cls: type[T], data: dict[str, Any]) -> Decoded[T]:
-    """The same, with texts about the fields that the type does not have, sorted."""
+    """Return an object as `from_unstructured` does, with sorted warnings about unknown fields."""
     try:
         marshaled = _marshaled(data)
     except RecursionError:
@@ -55,13 +58,13 @@ def from_unstructured_with_validation(cls: type[T], data: dict[str, Any]) -> Dec
     try:
         obj = decoder(cls).decode(encode_in_order(conversion.value(type_of(cls), data)))
     except msgspec.MsgspecError as error:
-        raise DecodeError(words_of(error)) from None
+        raise DecodeError(error_message(error)) from None
     unknown = sorted(set(conversion.unknown))[:MAX_STRICT_ERRORS]
     return Decoded(obj, [f'unknown field "{path}"' for path in unknown])
 
 
 def _marshaled(value: Any) -> bytes:
-    """JSON as Go's encoder writes it, which shows no fraction of floats that have none."""
+    """Return JSON as Go's encoder writes it: a float without a fraction has none in the text."""
     data = encode(value)
     return encode(_without_whole_floats(value)) if any(map(data.__contains__, _WHOLE_FLOATS)) else data
 
@@ -75,14 +78,14 @@ def _without_whole_floats(value: Any) -> Any:
 
 
 class _Conversion:
-    """One object being converted. `unknown` gathers the paths of fields that its type does not have."""
+    """The conversion of one object. `unknown` collects the paths of unknown fields."""
 
     def __init__(self) -> None:
         self.unknown: list[str] = []
         self._path: list[str] = []
 
     def value(self, type_: GoType, value: Any) -> Any:
-        """The value in wire form. Raises DecodeError."""
+        """Return the value in wire form. Raises DecodeError."""
         if value is None:
             return zero(type_)
         match type_.kind:
@@ -169,6 +172,6 @@ def _scalar(type_: GoType, value: Any) -> Any:
 
 
 def _cut(value: int, size: int) -> int:
-    """The lowest `size` bits of a number, which are signed but for those of a byte."""
+    """Return the lowest `size` bits of a number as a signed number; a byte is unsigned."""
     low = value & (1 << size) - 1
     return low - (1 << size) if size > 8 and low >> (size - 1) else low

@@ -1,6 +1,6 @@
-"""YAML as sigs.k8s.io/yaml has it: read as YAML 1.1 the way go-yaml v2 does, written from JSON with sorted keys.
+"""YAML as sigs.k8s.io/yaml handles it: parsed as YAML 1.1 in the way of go-yaml v2, written from JSON with sorted keys.
 
-Timestamps stay text, yes and on are true, numbers starting with 0 are octal, aliases are followed within a bound.
+Timestamps stay text, yes and on are true, numbers with a leading 0 are octal, and aliases are expanded within limits.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from steersman.machinery.large_work.sizes import MAX_OBJECTS, MAX_VALUES, too_ma
 from steersman.work.threads import give_way
 
 MAX_BYTES_FROM_ALIASES: Final = 3 << 20
-"""Bytes in JSON of the texts that aliases may stand for altogether: a text is written out wherever one refers to it.
+"""The most bytes of JSON that aliases may stand for altogether, as each alias is written out in full.
 
-A body of JSON has no more, so nothing that comes of a body of YAML takes longer to encode and decode.
+The limit equals that of a JSON body, so data from YAML never takes longer to encode and decode.
 """
 _FEW_ALIASED, _FEW_DECODED, _ALLOWED_RATIO = 100, 1_000, 0.99
-"""go-yaml's bounds: a document of more nodes than these may not consist of aliased ones beyond the ratio."""
+"""go-yaml's limits: in a document with more nodes than these, the share of aliased nodes may not exceed the ratio."""
 
 _PARSER: Any = getattr(pyyaml, "CSafeLoader", pyyaml.SafeLoader)
 _DUMPER: Any = getattr(pyyaml, "CSafeDumper", pyyaml.SafeDumper)
@@ -53,25 +53,25 @@ _BASE60 = re.compile(r"[-+]?[0-9][0-9_]*(?::[0-5]?[0-9])+(?:\.[0-9_]*)?", re.ASC
 _DAY = r"[0-9]{4}-(?:0?[1-9]|1[0-2])-(?:0?[1-9]|[12][0-9]|3[01])"
 _CLOCK = r"(?:[01]?[0-9]|2[0-3]):[0-5]?[0-9]:[0-5]?[0-9](?:[.,][0-9]+)?"
 _TIME = re.compile(rf"{_DAY}(?:[Tt]{_CLOCK}(?:Z|[-+][0-9]{{2}}:[0-9]{{2}})| {_CLOCK})?", re.ASCII)
-"""What go-yaml takes for a timestamp. It stays text, but is written with quotes."""
+"""A pattern of go-yaml's timestamps. They stay text, but are written with quotes."""
 _SLASH_ESCAPE = re.compile(r"(?:[^\\]|\\[^/])*\\/")
-"""A slash that need not be escaped: JSON and YAML 1.2 allow it, go-yaml does not."""
+"""A slash with an unnecessary escape: JSON and YAML 1.2 allow the escape, go-yaml does not."""
 _DIGITS = re.compile(r"[0-9]{1,18}")
 _DIGIT_CHARACTERS = "0123456789"
 _PREFIX = "tag:yaml.org,2002:"
 _FLOAT_TAG, _MERGE_TAG = f"{_PREFIX}float", f"{_PREFIX}merge"
 _RESOLVED = frozenset({_FLOAT_TAG, f"{_PREFIX}int", f"{_PREFIX}bool", f"{_PREFIX}null"})
-"""Tags of scalars whose text decides what they are, as it does for plain ones without a tag."""
+"""Tags of scalars that are resolved by their text, as plain scalars without a tag are."""
 
 
 class YAMLError(ValueError):
-    """The text is not YAML that has a JSON form; the message is upstream's where go-yaml has one."""
+    """The error for text that is not YAML with a JSON form. The message is upstream's where go-yaml has one."""
 
 
 def load(data: bytes) -> tuple[Any, str]:
-    """The first document as JSON values, and go-yaml's message about keys given twice, empty if there are none.
+    """Return the first document as JSON values, and go-yaml's message about repeated keys, "" without any.
 
-    What aliases refer to is shared, not copied. Raises YAMLError, and StatusError 413 for too many values.
+    Aliases share their value and are not copied. Raises YAMLError, and StatusError 413 for too many values.
     """
     try:
         text = data.decode("utf-8")
@@ -91,8 +91,8 @@ def load(data: bytes) -> tuple[Any, str]:
 def load_all(data: bytes) -> list[Any]:
     """Return all documents as JSON values, None for an empty one.
 
-    Raises YAMLError, with the line of what is malformed, also for a key given twice in a mapping, for too many values,
-    and for more levels than this process has room for.
+    Raises YAMLError, with the line of the error, for malformed text, a repeated key in a mapping, too many values, and
+    nesting beyond the recursion limit.
     """
     try:
         reader = _Reader(_PARSER(data.decode()), "")
@@ -114,7 +114,7 @@ def _line(data: bytes, offset: int) -> int:
 
 
 def _problem(error: pyyaml.MarkedYAMLError) -> str:
-    """Return a parser's error in one line that begins with its place."""
+    """Return a parser's error as one line that begins with its position."""
     mark, context = error.problem_mark or error.context_mark, error.context_mark
     place = "" if mark is None else f"line {mark.line + 1}, column {mark.column + 1}: "
     begin = "" if context is None else f" that begins in line {context.line + 1}"
@@ -133,7 +133,7 @@ def _where(error: pyyaml.MarkedYAMLError) -> str:
 
 
 class _Anchored(NamedTuple):
-    """The value that an alias stands for, with its nodes, its objects and lists, its bytes of text, and its levels."""
+    """The value of an anchor, with its numbers of nodes, of objects and lists, of bytes of text, and of levels."""
 
     value: Any
     nodes: int
@@ -143,13 +143,13 @@ class _Anchored(NamedTuple):
 
 
 class _Reader:
-    """Turns a parser's events into JSON values.
+    """A builder of JSON values from a parser's events.
 
-    The parser's own composer is not used: it recurses in C without a bound.
+    The parser's own composer is not used, because it recurses in C without a bound.
     """
 
     def __init__(self, parser: Any, text: str) -> None:
-        """`text` is what is parsed if it may have escapes that go-yaml does not know, empty otherwise."""
+        """Take the parser. `text` is its text if that may have escapes which go-yaml does not know, otherwise ""."""
         self.repeated: list[str] = []
         self._text = text
         self._next: Callable[[], Any] = parser.get_event
@@ -160,7 +160,7 @@ class _Reader:
         self._depth = self._deepest = 0
 
     def document(self) -> Any:
-        """The value of the first document, None if there is none."""
+        """Return the value of the first document, None if there is none."""
         while not isinstance(event := self._next(), pyyaml.DocumentStartEvent):
             if isinstance(event, pyyaml.StreamEndEvent):
                 return None
@@ -169,7 +169,7 @@ class _Reader:
         return value
 
     def documents(self) -> Iterator[Any]:
-        """The values of all documents. Raises YAMLError, also for a key given twice."""
+        """Yield the values of all documents. Raises YAMLError, also for a repeated key."""
         while not isinstance(event := self._next(), pyyaml.StreamEndEvent):
             if isinstance(event, pyyaml.DocumentStartEvent):
                 self._anchors.clear()
@@ -209,7 +209,7 @@ class _Reader:
         return value
 
     def _count(self, nodes: int = 0, collections: int = 0) -> None:
-        """Count parts of the value. Raises StatusError 413 where they are more than an object may have."""
+        """Count parts of the value. Raises StatusError 413 if there are more than an object may have."""
         self._nodes += nodes
         self._collections += collections
         if self._nodes > MAX_VALUES:
@@ -225,7 +225,7 @@ class _Reader:
         return value
 
     def _check_escapes(self, event: Any) -> None:
-        """Raises YAMLError for an escaped slash."""
+        """Raise YAMLError for an escaped slash."""
         start = event.start_mark
         found = _SLASH_ESCAPE.match(self._text, start.index, event.end_mark.index)
         if found:
@@ -263,7 +263,9 @@ class _Reader:
         return found
 
     def _mapping(self) -> dict[str, Any]:
-        """The members of a mapping: later ones replace earlier ones, merged ones come in their place."""
+        """Return the members of a mapping: later ones replace earlier ones, and merged mappings count at their
+        position.
+        """
         found: dict[str, Any] = {}
         seen: set[tuple[type, Any]] = set()
         while not isinstance(event := self._next(), pyyaml.MappingEndEvent):
@@ -310,7 +312,7 @@ def _is_merge(event: Any) -> bool:
 
 
 def resolve(text: str) -> Any:
-    """What a plain scalar stands for: a word, a number or its text."""
+    """Return the value of a plain scalar: a bool, null, a number or its text."""
     if text in _WORDS:
         return _WORDS[text]
     first = text[0]
@@ -333,7 +335,7 @@ def _float(text: str) -> Any:
 
 
 def _text_key(key: Any) -> str:
-    """The JSON name a key becomes."""
+    """Return the JSON name of a key."""
     if isinstance(key, bool):
         return "true" if key else "false"
     if isinstance(key, float):
@@ -344,7 +346,7 @@ def _text_key(key: Any) -> str:
 
 
 def _shown(value: Any) -> str:
-    """A value as Go's %#v prints it."""
+    """Return a value as Go's %#v prints it."""
     if isinstance(value, list):
         return f"[]interface {{}}{{{', '.join([_shown(item) for item in value])}}}"
     if isinstance(value, dict):
@@ -358,12 +360,12 @@ def _shown(value: Any) -> str:
 
 
 def to_json(value: Any) -> bytes:
-    """The JSON of a document read, keys sorted. Raises YAMLError for numbers JSON does not have."""
+    """Return a decoded document as JSON, keys sorted. Raises YAMLError for numbers that JSON does not have."""
     return encode(json_value(value))
 
 
 def json_value(value: Any) -> Any:
-    """A document read with its numbers as JSON has them. Raises YAMLError for those that it does not have."""
+    """Return a decoded document with numbers as JSON has them. Raises YAMLError for NaN and infinity."""
     if isinstance(value, dict):
         return {key: json_value(item) for key, item in value.items()}
     if isinstance(value, list):
@@ -377,7 +379,7 @@ def json_value(value: Any) -> Any:
 
 
 def from_json(data: bytes) -> bytes:
-    """YAML of a JSON document, keys in go-yaml's order. Raises msgspec.DecodeError."""
+    """Return a JSON document as YAML, keys in go-yaml's order. Raises msgspec.DecodeError."""
     value = msgspec.json.decode(data)
     written = io.StringIO()
     dumper = _DUMPER(written, width=80, allow_unicode=True)
@@ -391,7 +393,7 @@ def from_json(data: bytes) -> bytes:
     finally:
         dumper.dispose()
     text = written.getvalue()
-    if text.endswith("\n...\n"):  # an end of the document, not the end of a text
+    if text.endswith("\n...\n"):  # the end marker of the document, not the end of a text
         text = text[:-4]
     return text.encode()
 
@@ -428,14 +430,14 @@ def _text(text: str) -> Any:
 
 
 def _number(value: int | float) -> str:
-    """A number as go-yaml writes what it has read from JSON: integers of 64 bits in full, all else as Go's %g."""
+    """Return a number as go-yaml writes one from JSON: integers of 64 bits in full, all others as Go's %g."""
     if isinstance(value, int) and -(2**63) <= value < 2**64:
         return str(value)
     return format_float(value)
 
 
 def _ordered(members: dict[str, Any]) -> list[str]:
-    """Keys in go-yaml's order: letters after everything else, runs of digits by their number."""
+    """Return keys in go-yaml's order: letters after all other characters, runs of digits by their number."""
     if all(key.isascii() and is_letter(key) for key in members):
         return sorted(members)
     return sorted(members, key=cmp_to_key(_compare))
@@ -453,7 +455,7 @@ def _compare(first: str, second: str) -> int:
 
 
 def _compare_digits(first: str, second: str, index: int) -> int:
-    """How two texts that differ at `index` compare by the numbers that start or go on there."""
+    """Compare two texts that differ at `index` by the numbers that start or continue there."""
     lead = ""
     if "0" in (first[index], second[index]):
         before = first[:index]

@@ -1,4 +1,4 @@
-"""Files in YAML that users write and name to a program."""
+"""YAML files that users pass to a program."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from steersman.machinery.codec.yaml import YAMLError, load_all
 
 
 class YAMLFileError(ValueError):
-    """A file that cannot be read; the text names it, and the line of what is wrong."""
+    """The error for a file that cannot be read; the message has its path, and the line of a syntax error."""
 
 
 def read_documents(path: Path) -> list[Any]:
-    """Return all documents of a file in YAML or JSON, as JSON values, None for an empty one.
+    """Return all documents of a YAML or JSON file as JSON values, None for an empty one.
 
-    As kubectl does with manifests, a key given twice is refused. Raises YAMLFileError.
+    Repeated keys are refused, as kubectl does for manifests. Raises YAMLFileError.
     """
     try:
         return load_all(path.read_bytes())

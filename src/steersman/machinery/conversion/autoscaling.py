@@ -1,7 +1,7 @@
-"""HorizontalPodAutoscalers between autoscaling/v2, where they are stored, and autoscaling/v1.
+"""Conversion of HorizontalPodAutoscalers between autoscaling/v2, the stored version, and autoscaling/v1.
 
-What v1 has no members for travels in annotations, as upstream writes them: metrics and their statuses and conditions in
-v1's own form, the behavior in the form of upstream's internal type.
+Fields that v1 does not have are in annotations, as upstream writes them: metrics, their statuses and conditions in v1's
+own form, the behavior in the form of upstream's internal type.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ DEFAULT_CPU_UTILIZATION: Final = 80
 
 
 class Annotated(Wire, forbid_unknown_fields=False):
-    """The base of what stands in annotations."""
+    """The base class of types in annotations."""
 
 
 class ObjectMetricSource(Annotated):
@@ -163,7 +163,7 @@ def _form(annotation: str) -> Any:
 
 
 def to_v1(hpa: v2.HorizontalPodAutoscaler) -> v1.HorizontalPodAutoscaler:
-    """An autoscaling/v2 object as v1 has it."""
+    """Convert an autoscaling/v2 object to autoscaling/v1."""
     spec, status = hpa.spec, hpa.status
     annotations = _without(hpa.metadata.annotations)
     others = [_metric_to_v1(each) for each in spec.metrics if _cpu_target(each) is None]
@@ -201,7 +201,7 @@ def to_v1(hpa: v2.HorizontalPodAutoscaler) -> v1.HorizontalPodAutoscaler:
 
 
 def from_v1(hpa: v1.HorizontalPodAutoscaler) -> v2.HorizontalPodAutoscaler:
-    """An autoscaling/v1 object as v2 has it; annotations that cannot be read are left out, as upstream does."""
+    """Convert an autoscaling/v1 object to autoscaling/v2; like upstream, malformed annotations are ignored."""
     metrics: list[v2.MetricSpec] = []
     if (utilization := hpa.spec.target_cpu_utilization_percentage) is not None:
         metrics = [_cpu_metric(utilization)]
@@ -238,7 +238,7 @@ def from_v1(hpa: v1.HorizontalPodAutoscaler) -> v2.HorizontalPodAutoscaler:
 
 
 def without_annotations(hpa: v2.HorizontalPodAutoscaler) -> v2.HorizontalPodAutoscaler:
-    """A v2 object without the annotations that mean something to v1 only; v2 never shows them."""
+    """Return a v2 object without the annotations that only v1 uses; v2 never shows them."""
     annotations = _without(hpa.metadata.annotations)
     if len(annotations) == len(hpa.metadata.annotations):
         return hpa
@@ -254,7 +254,7 @@ def _without(annotations: dict[str, str]) -> dict[str, str]:
 
 
 def _read(metadata: ObjectMeta, annotation: str) -> Any:
-    """What an annotation holds; None if it is missing, or no JSON of its kind."""
+    """Return the value of an annotation; None if it is missing, or not JSON of its type."""
     text = metadata.annotations.get(annotation)
     if text is None:
         return None
@@ -266,7 +266,7 @@ def _read(metadata: ObjectMeta, annotation: str) -> Any:
 
 
 def _by_own_names(form: Any, plain: Any) -> Any:
-    """Plain data with the names of members as they are declared: Go does not mind their case."""
+    """Return plain data with member names as declared, because Go ignores their case."""
     if isinstance(form, msgspec.inspect.UnionType):
         form = next((each for each in form.types if not isinstance(each, msgspec.inspect.NoneType)), form)
     if isinstance(form, msgspec.inspect.ListType) and isinstance(plain, list):
@@ -285,12 +285,12 @@ def _by_own_names(form: Any, plain: Any) -> Any:
 
 
 def _same(cls: type[T], other: Any) -> T:
-    """An object of `cls` with the members of `other`, which has the same ones."""
+    """Return an object of `cls` with the members of `other`, whose class has the same members."""
     return cls(**msgspec.structs.asdict(other))
 
 
 def _cpu_target(metric: v2.MetricSpec) -> int | None:
-    """The utilization that v1 has a member for; None for every other metric."""
+    """Return the target utilization of a cpu metric, for which v1 has a field; None for other metrics."""
     if metric.type != "Resource" or metric.resource is None or metric.resource.name != "cpu":
         return None
     return metric.resource.target.average_utilization
@@ -373,7 +373,7 @@ def _metric_from_v1(metric: MetricSpec) -> v2.MetricSpec:
 
 
 def _object_target(source: ObjectMetricSource) -> v2.MetricTarget:
-    """v1 cannot leave the value out; with an average, a zero there means nothing."""
+    """Return the target of an object metric: v1 always has a value, and a zero beside an average means none."""
     if source.average_value is None:
         return v2.MetricTarget(type="Value", value=source.target_value)
     value = source.target_value if parse(source.target_value) else None
@@ -474,7 +474,7 @@ def _rules_to_v1(rules: v2.HPAScalingRules | None) -> InternalRules | None:
 
 
 def _behavior_from_v1(behavior: InternalBehavior) -> v2.HorizontalPodAutoscalerBehavior | None:
-    """None for a behavior in which nothing is set."""
+    """Return the behavior as v2 has it, None if it has no rules."""
     if behavior.scale_up is None and behavior.scale_down is None:
         return None
     return v2.HorizontalPodAutoscalerBehavior(

@@ -1,4 +1,4 @@
-"""How objects get from one version of a kind to another: versions meet in a hub, the one that is stored."""
+"""A conversion between two versions of a kind. The stored version is the hub between all others."""
 
 from __future__ import annotations
 
@@ -9,8 +9,11 @@ import msgspec
 
 
 class Conversion(NamedTuple):
-    """A way from one version of a kind to another: `convert` makes a new object, its apiVersion and kind left to the
-    caller, and may share parts with the old one but does not change it."""
+    """A conversion from one version of a kind to another.
+
+    `convert` returns a new object, whose apiVersion and kind the caller sets. It may share parts with the old object,
+    which it does not change.
+    """
 
     source: type[msgspec.Struct]
     target: type[msgspec.Struct]

@@ -1,4 +1,4 @@
-"""Events between core/v1, where they are stored, and events.k8s.io/v1."""
+"""Conversion of Events between core/v1, the stored version, and events.k8s.io/v1."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from steersman.api.events import v1 as events
 
 
 def to_core(event: events.Event) -> core.Event:
-    """An events.k8s.io/v1 Event as core/v1 has it."""
+    """Convert an events.k8s.io/v1 Event to core/v1."""
     series = event.series
     return core.Event(
         metadata=event.metadata,
@@ -31,7 +31,7 @@ def to_core(event: events.Event) -> core.Event:
 
 
 def from_core(event: core.Event) -> events.Event:
-    """A core/v1 Event as events.k8s.io/v1 has it."""
+    """Convert a core/v1 Event to events.k8s.io/v1."""
     series = event.series
     return events.Event(
         metadata=event.metadata,

@@ -1,7 +1,7 @@
-"""resource.k8s.io between v1, where most of its kinds are stored, and its older versions.
+"""Conversion of resource.k8s.io kinds between v1, where most are stored, and older versions.
 
-v1beta2 has the types of v1. In v1beta1 a request has the members of `exactly` itself, a device has its own in `basic`,
-and a slice cannot tell an empty node name, or a false `allNodes`, from none.
+v1beta2 has the types of v1. In v1beta1 a request has the members of `exactly` itself, a device has its own members in
+`basic`, and a slice cannot tell an empty node name, or a false `allNodes`, from an unset one.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from typing import Any, Final
 import msgspec
 
 from steersman.api.resource import v1, v1alpha3, v1beta1, v1beta2
-from steersman.machinery.conversion.alike import Convert, alike, both_ways
 from steersman.machinery.conversion.conversion import Conversion
+from steersman.machinery.conversion.derived import Convert, derive_both_ways, derive_conversion
 
 _EXACTLY: Final = v1.ExactDeviceRequest.__struct_fields__
 _BASIC: Final = v1beta1.BasicDevice.__struct_fields__
@@ -22,11 +22,11 @@ _SLICE_SPEC: Final = v1.ResourceSliceSpec.__struct_fields__
 
 @cache
 def _between(source: type[msgspec.Struct], target: type[msgspec.Struct]) -> Convert:
-    return alike(source, target)
+    return derive_conversion(source, target)
 
 
 def _each(values: Any, source: type[msgspec.Struct], target: type[msgspec.Struct]) -> Any:
-    """A list or dict of structs, or one struct or none, of the other version."""
+    """Convert a list or dict of structs, a single struct, or None."""
     convert = _between(source, target)
     if isinstance(values, list):
         return [convert(each) for each in values]
@@ -50,7 +50,7 @@ _DEVICE_PARTS: Final = {
 
 
 def _part(name: str, value: Any, parts: dict[str, str], source: Any, target: Any) -> Any:
-    """A member's value of version `source` as `target` has it."""
+    """Convert the value of a member from version `source` to version `target`."""
     type_name = parts.get(name)
     if type_name is None:
         return value
@@ -58,7 +58,7 @@ def _part(name: str, value: Any, parts: dict[str, str], source: Any, target: Any
 
 
 def to_v1_request(request: v1beta1.DeviceRequest) -> v1.DeviceRequest:
-    """`exactly` is there if any of its members is."""
+    """Convert a request to v1; `exactly` is set if any of its members is."""
     members = {name: getattr(request, name) for name in _EXACTLY}
     exactly = None
     if any(members.values()) or request.admin_access is not None or request.capacity is not None:
@@ -70,7 +70,7 @@ def to_v1_request(request: v1beta1.DeviceRequest) -> v1.DeviceRequest:
 
 
 def from_v1_request(request: v1.DeviceRequest) -> v1beta1.DeviceRequest:
-    """The members of `exactly` stand in the request."""
+    """Convert a request from v1; the members of `exactly` move into the request."""
     first_available = _each(request.first_available, v1.DeviceSubRequest, v1beta1.DeviceSubRequest)
     made = v1beta1.DeviceRequest(name=request.name, first_available=first_available)
     if request.exactly is not None:
@@ -80,7 +80,7 @@ def from_v1_request(request: v1.DeviceRequest) -> v1beta1.DeviceRequest:
 
 
 def to_v1_device(device: v1beta1.Device) -> v1.Device:
-    """The members of `basic` stand in the device."""
+    """Convert a device to v1; the members of `basic` move into the device."""
     made = v1.Device(name=device.name)
     if device.basic is not None:
         for name in _BASIC:
@@ -89,7 +89,7 @@ def to_v1_device(device: v1beta1.Device) -> v1.Device:
 
 
 def from_v1_device(device: v1.Device) -> v1beta1.Device:
-    """`basic` is always there."""
+    """Convert a device from v1; `basic` is always set."""
     basic = v1beta1.BasicDevice(
         **{name: _part(name, getattr(device, name), _DEVICE_PARTS, v1, v1beta1) for name in _BASIC}
     )
@@ -100,7 +100,7 @@ _SLICE_PARTS: Final = {"pool": "ResourcePool", "shared_counters": "CounterSet"}
 
 
 def to_v1_slice_spec(spec: v1beta1.ResourceSliceSpec) -> v1.ResourceSliceSpec:
-    """An empty node name is none, and so is a false `allNodes`."""
+    """Convert a slice's spec to v1; an empty node name and a false `allNodes` become unset."""
     made = v1.ResourceSliceSpec()
     for name in _SLICE_SPEC:
         setattr(made, name, _part(name, getattr(spec, name), _SLICE_PARTS, v1beta1, v1))
@@ -111,7 +111,7 @@ def to_v1_slice_spec(spec: v1beta1.ResourceSliceSpec) -> v1.ResourceSliceSpec:
 
 
 def from_v1_slice_spec(spec: v1.ResourceSliceSpec) -> v1beta1.ResourceSliceSpec:
-    """No node name is an empty one."""
+    """Convert a slice's spec from v1; an unset node name becomes empty."""
     made = v1beta1.ResourceSliceSpec()
     for name in _SLICE_SPEC:
         setattr(made, name, _part(name, getattr(spec, name), _SLICE_PARTS, v1, v1beta1))
@@ -127,16 +127,16 @@ SPECIAL: Final = (
     Conversion(v1beta1.ResourceSliceSpec, v1.ResourceSliceSpec, to_v1_slice_spec),
     Conversion(v1.ResourceSliceSpec, v1beta1.ResourceSliceSpec, from_v1_slice_spec),
 )
-"""Those that are not alike."""
+"""Conversions of types whose members differ."""
 
 CONVERSIONS: Final = (
-    *both_ways(v1beta1.DeviceClass, v1.DeviceClass),
-    *both_ways(v1beta1.ResourceClaim, v1.ResourceClaim, SPECIAL),
-    *both_ways(v1beta1.ResourceClaimTemplate, v1.ResourceClaimTemplate, SPECIAL),
-    *both_ways(v1beta1.ResourceSlice, v1.ResourceSlice, SPECIAL),
-    *both_ways(v1beta2.DeviceClass, v1.DeviceClass),
-    *both_ways(v1beta2.ResourceClaim, v1.ResourceClaim),
-    *both_ways(v1beta2.ResourceClaimTemplate, v1.ResourceClaimTemplate),
-    *both_ways(v1beta2.ResourceSlice, v1.ResourceSlice),
-    *both_ways(v1beta2.DeviceTaintRule, v1alpha3.DeviceTaintRule),
+    *derive_both_ways(v1beta1.DeviceClass, v1.DeviceClass),
+    *derive_both_ways(v1beta1.ResourceClaim, v1.ResourceClaim, SPECIAL),
+    *derive_both_ways(v1beta1.ResourceClaimTemplate, v1.ResourceClaimTemplate, SPECIAL),
+    *derive_both_ways(v1beta1.ResourceSlice, v1.ResourceSlice, SPECIAL),
+    *derive_both_ways(v1beta2.DeviceClass, v1.DeviceClass),
+    *derive_both_ways(v1beta2.ResourceClaim, v1.ResourceClaim),
+    *derive_both_ways(v1beta2.ResourceClaimTemplate, v1.ResourceClaimTemplate),
+    *derive_both_ways(v1beta2.ResourceSlice, v1.ResourceSlice),
+    *derive_both_ways(v1beta2.DeviceTaintRule, v1alpha3.DeviceTaintRule),
 )

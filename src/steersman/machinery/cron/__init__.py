@@ -1,1 +1,1 @@
-"""When something is to happen again and again: crontab(5) as CronJobs have it."""
+"""Cron schedules, as crontab(5) and CronJobs have them."""

@@ -1,7 +1,7 @@
 """Cron schedules and time zones, as CronJobs hold them.
 
-The schedule is that of crontab(5) with five fields, or a descriptor such as `@daily` or `@every 1h30m`. What it means,
-at changes of the clock too, and how errors are worded, which clients see, is as in github.com/robfig/cron.
+A schedule has the five fields of crontab(5), or is a descriptor such as `@daily` or `@every 1h30m`. Its meaning,
+including clock changes, and the error messages, which clients see, are those of github.com/robfig/cron.
 """
 
 from __future__ import annotations
@@ -45,32 +45,32 @@ _BOUNDS: Final[tuple[tuple[int, int, dict[str, int]], ...]] = (
     (0, 6, _DAYS),
 )
 _YEARS: Final = 5
-"""How far ahead a time is looked for."""
+"""Years to search for the next time."""
 _SECOND: Final = 10**9
 _NUMBER: Final = re.compile(r"[+-]?[0-9]+")
 _ZONE_PART: Final = re.compile(r"[A-Za-z.\-_0-9+]{1,14}")
 _LONGEST_KEPT: Final = 256
-"""Characters of a schedule that is remembered; no time zone has a longer name."""
+"""Characters of the longest schedule that is cached, and of the longest name of a time zone."""
 
 
 class ScheduleError(ValueError):
-    """The text is no schedule or no time zone; the message is for the client."""
+    """The error for text that is not a schedule or time zone; the message is for the client."""
 
 
 class Every(Struct, frozen=True):
-    """A schedule that comes again after so many seconds."""
+    """A schedule that recurs after a number of seconds."""
 
     seconds: int
 
     def next(self, after: int) -> int | None:
-        """The next time after a moment, both in seconds since 1970."""
+        """Return the next time after a moment, both in seconds since 1970."""
         return after + self.seconds
 
 
 class Fields(Struct, frozen=True):
-    """A schedule of five fields: the minutes, hours, days of the month, months and days of the week it names.
+    """A schedule of five fields: minutes, hours, days of the month, months and days of the week.
 
-    `any_day` is whether one of the two fields for days was a star: then a day must be in both, otherwise in either.
+    `any_day` is True if one of the two fields for days is a star. Then a day must match both fields, otherwise either.
     """
 
     minutes: frozenset[int]
@@ -82,7 +82,7 @@ class Fields(Struct, frozen=True):
     zone: tzinfo
 
     def next(self, after: int) -> int | None:
-        """The next time after a moment, both in seconds since 1970; None if there is none within five years."""
+        """Return the next time after a moment, both in seconds since 1970; None if there is none within five years."""
         moment, begun = after + 1, False
         last_year = self._local(moment).year + _YEARS
         while self._local(moment).year <= last_year:
@@ -93,8 +93,11 @@ class Fields(Struct, frozen=True):
         return None
 
     def _within_year(self, moment: int, *, begun: bool) -> int:
-        """The next time, or the negative of the moment at which to begin again: a year, a month, a day or an hour has
-        begun. With `begun` the moment is the beginning of something already."""
+        """Return the next time, or the negative of the moment at which the search must start again.
+
+        The search starts again when a year, a month, a day or an hour has begun. `begun` is True if the smaller units
+        of the moment have been reset already.
+        """
         local = self._local(moment)
         while local.month not in self.months:
             first = local if begun else local.replace(day=1, hour=0, minute=0, second=0)
@@ -135,16 +138,16 @@ class Fields(Struct, frozen=True):
         return (in_month and in_week) if self.any_day else (in_month or in_week)
 
     def _midnight(self, moment: int) -> int:
-        """A moment at the beginning of its day, if the clock was changed at midnight."""
+        """Return the beginning of a moment's day, if the clock was changed at midnight."""
         hour = self._local(moment).hour
         return moment + 3600 * (24 - hour) if hour > 12 else moment - 3600 * hour
 
     def _local(self, moment: int) -> datetime:
-        """What the clock shows, without its zone."""
+        """Return the local time of a moment, without its zone."""
         return datetime.fromtimestamp(moment, self.zone).replace(tzinfo=None)
 
     def _moment(self, local: datetime) -> int:
-        """When the clock shows that. A time that it leaves out is taken as Go's time.Date takes it."""
+        """Return the moment of a local time. A local time that a clock change skips counts as in Go's time.Date."""
         shown = int(local.replace(tzinfo=UTC).timestamp())
         offset = self._offset(shown)
         if offset:
@@ -157,7 +160,7 @@ class Fields(Struct, frozen=True):
 
 
 def _next_month(first: datetime) -> datetime:
-    """The same day of the next month, or a day of the month after where that has not so many."""
+    """Return the same day of the next month. A day beyond the end of that month counts on into the month after."""
     year, month = (first.year + 1, 1) if first.month == 12 else (first.year, first.month + 1)
     return first.replace(year=year, month=month, day=1) + timedelta(days=first.day - 1)
 
@@ -166,7 +169,7 @@ Schedule = Every | Fields
 
 
 def parse_schedule(text: str) -> Schedule:
-    """The schedule that a text stands for, in UTC unless it names a zone. Raises ScheduleError."""
+    """Parse a schedule, in UTC unless the text names a zone. Raises ScheduleError."""
     return _parsed(text) if len(text) <= _LONGEST_KEPT else _parsed.__wrapped__(text)
 
 
@@ -186,12 +189,12 @@ def _parsed(text: str) -> Schedule:
 
 
 def check_schedule(text: str) -> None:
-    """Raises ScheduleError unless `text` is a schedule."""
+    """Raise ScheduleError unless `text` is a schedule."""
     parse_schedule(text)
 
 
 def check_time_zone(name: str) -> None:
-    """Raises ScheduleError unless `name` is a time zone of the IANA database."""
+    """Raise ScheduleError unless `name` is a time zone of the IANA database."""
     unknown = ScheduleError(f"unknown time zone {name}")
     for part in name.split("/"):
         if part in (".", "..") or part.startswith("-") or not _ZONE_PART.fullmatch(part):
@@ -218,7 +221,7 @@ def _is_in_database(name: str) -> bool:
 
 
 def _zone_of(text: str) -> tuple[tzinfo, str]:
-    """The zone of a leading `TZ=...` or `CRON_TZ=...`, and the schedule without it."""
+    """Return the zone of a leading `TZ=...` or `CRON_TZ=...`, and the rest of the schedule."""
     if not text.startswith(("TZ=", "CRON_TZ=")):
         return UTC, text
     setting, space, schedule = text.partition(" ")
@@ -245,7 +248,7 @@ def _every(text: str) -> Every:
 
 
 def _field(text: str, low: int, high: int, names: dict[str, int]) -> tuple[set[int], bool]:
-    """The numbers that a field names, and whether one of its parts is a star."""
+    """Return the numbers that a field names, and True if one of its parts is a star."""
     values: set[int] = set()
     is_star = False
     for part in paced(dict.fromkeys(text.split(","))):
@@ -258,7 +261,7 @@ def _field(text: str, low: int, high: int, names: dict[str, int]) -> tuple[set[i
 
 
 def _range(text: str, low: int, high: int, names: dict[str, int]) -> tuple[range, bool]:
-    """`N`, `N-M` or `*`, each with `/STEP` or not."""
+    """Parse `N`, `N-M` or `*`, with or without `/STEP`; return the range, and True for a star with the step 1."""
     limits, *steps = text.split("/")
     bounds = limits.split("-")
     is_star = bounds[0] in ("*", "?")

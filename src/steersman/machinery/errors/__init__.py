@@ -1,1 +1,1 @@
-"""What a client is told of what is wrong: Statuses, field errors, and values as Go prints them."""
+"""Errors as clients see them: Statuses, field errors, and values printed as Go prints them."""

@@ -1,4 +1,4 @@
-"""Field paths and field errors: what a validator yields and what a client reads in `details.causes`.
+"""Field paths and field errors: validators yield them and clients read them in `details.causes`.
 
 Follows k8s.io/apimachinery `util/validation/field`: the same error types, the same wording, the same way to print
 values, since clients and people match on these texts.
@@ -53,12 +53,13 @@ _WITHOUT_VALUE: Final = frozenset({REQUIRED, FORBIDDEN, TOO_LONG, TOO_SHORT, INT
 
 
 class Path:
-    """Where a field is: `Path("spec", "ports")[0] / "name"` reads `spec.ports[0].name`.
+    """The path of a field: `Path("spec", "ports")[0] / "name"` prints as `spec.ports[0].name`.
 
-    Validators walk the same paths again and again, so a path keeps those below it that the code names, and the first
-    few items of lists; what a client names (the keys of maps) is never kept.
+    Validators build the same paths again and again. So a path caches the paths below it by field names that appear in
+    the code, at most 128, and the first four list items. Paths by map keys are never cached, because clients choose the
+    keys.
 
-    `Path("")` is upstream's `NewPath("")` and reads `[]`; `Path()` is its nil and reads `<nil>`.
+    `Path("")` is upstream's `NewPath("")` and prints as `[]`; `Path()` is upstream's nil and prints as `<nil>`.
     """
 
     __slots__ = ("_below", "_text")
@@ -79,13 +80,13 @@ class Path:
         return path
 
     def child(self, *names: str) -> Path:
-        """The field below this one by these names."""
+        """Return the path of the field below this one by these names, without caching it."""
         return _path(".".join((self._text, *names)) if self._text else ".".join(names))
 
     def __getitem__(self, index: int | str) -> Path:
-        """An item of a list (by number) or of a map (by key)."""
+        """Return the path of an item of a list (by number) or of a map (by key)."""
         if index.__class__ is not int or index >= _KEPT_ITEMS:
-            give_way()  # validators make the path of each item they look at
+            give_way()  # a validator makes one path for each item, so this is where a long list yields
             return _path(f"{self._text}[{index}]")
         try:
             return self._below[index]
@@ -123,13 +124,13 @@ def _root(names: tuple[str, ...]) -> Path:
 
 
 class Verbatim(str):
-    """A value that is printed as it stands: for what upstream prints from a type that has no JSON names."""
+    """A value that is printed unquoted, for upstream's types that print without JSON names."""
 
     __slots__ = ()
 
 
 class _Omitted:
-    """Stands for a value that is not to be printed."""
+    """The type of OMITTED, which stands for a value that is not printed."""
 
     __slots__ = ()
 
@@ -138,7 +139,11 @@ OMITTED: Final = _Omitted()
 
 
 class FieldError(Struct, frozen=True):
-    """One thing wrong with one field. `value` is what was found there; it is printed as upstream prints it."""
+    """An error of one field.
+
+    `type` is one of the constants above, `field` the printed path. `value` is the rejected value, printed as upstream
+    prints it. `detail` is the rest of the message.
+    """
 
     type: str
     field: str
@@ -147,7 +152,7 @@ class FieldError(Struct, frozen=True):
 
     @property
     def body(self) -> str:
-        """The text after the field's name; it is the `message` of a cause."""
+        """Return the text after the field's name, which is the `message` of a cause."""
         text = _TEXTS[self.type]
         if self.type not in _WITHOUT_VALUE and self.value is not OMITTED:
             text = f"{text}: {print_value(self.value)}"
@@ -158,7 +163,7 @@ class FieldError(Struct, frozen=True):
 
 
 def print_value(value: Any) -> str:
-    """`value` as upstream prints it in an error: text quoted, null for nothing, composite values as JSON."""
+    """Return `value` as upstream prints it in an error: text quoted, null for None, composite values as JSON."""
     if isinstance(value, str):
         return str(value) if isinstance(value, Verbatim) else quote(value)
     if isinstance(value, float):
@@ -167,7 +172,7 @@ def print_value(value: Any) -> str:
 
 
 def go_json(value: Any) -> str:
-    """`value` as Go's JSON encoder writes it: keys of maps sorted, the characters that HTML knows escaped."""
+    """Return `value` as Go's JSON encoder writes it: keys of maps sorted, the characters special to HTML escaped."""
     value = presorted(value)
     text = _json.encode(value).decode()
     if _FLOATS.search(text):
@@ -178,11 +183,13 @@ def go_json(value: Any) -> str:
 _json: Final = msgspec.json.Encoder(order="deterministic")
 _HTML: Final = re.compile("[<>&\u2028\u2029]")
 _FLOATS: Final = re.compile(r"[0-9](?:\.0|e)")
-"""What text with floats looks like that Go writes otherwise, or maybe a string."""
+"""A pattern that finds floats which Go writes differently from msgspec. It may match inside a string, too, which only
+costs a second encoding.
+"""
 
 
 def with_go_floats(value: Any) -> Any:
-    """Plain data whose floats are encoded as Go's encoder writes them."""
+    """Return plain data with each float replaced by the raw JSON that Go's encoder writes for it."""
     if isinstance(value, dict):
         return {name: with_go_floats(member) for name, member in value.items()}
     if isinstance(value, list | tuple):
@@ -191,7 +198,7 @@ def with_go_floats(value: Any) -> Any:
 
 
 def json_float(value: float) -> str:
-    """`value` as Go's JSON encoder writes a float64: with an exponent below 1e-6 and from 1e21 on."""
+    """Return `value` as Go's JSON encoder writes a float64: with an exponent below 1e-6 and from 1e21 on."""
     magnitude = abs(value)
     if magnitude == 0 or 1e-6 <= magnitude < 1e21:
         return f"{Decimal(repr(value)):f}".removesuffix(".0")
@@ -202,7 +209,7 @@ def json_float(value: float) -> str:
 
 
 def format_float(value: float) -> str:
-    """`value` as Go prints a float64 (%v): the shortest form, with an exponent below 1e-4 and from 1e6 on."""
+    """Return `value` as Go prints a float64 (%v): the shortest form, with an exponent below 1e-4 and from 1e6 on."""
     if not math.isfinite(value):
         return "NaN" if math.isnan(value) else f"{'+' if value > 0 else '-'}Inf"
     text = repr(value)
@@ -216,7 +223,7 @@ def format_float(value: float) -> str:
 
 
 def quote(text: str) -> str:
-    """`text` in double quotes with Go's escapes (strconv.Quote)."""
+    """Return `text` in double quotes with Go's escapes (strconv.Quote)."""
     if is_plainly_printable(text):
         return _IN_JSON(text).decode() if '"' in text or "\\" in text else f'"{text}"'
     plain = text.replace("\\", "\\\\").replace('"', '\\"')
@@ -224,7 +231,7 @@ def quote(text: str) -> str:
 
 
 _IN_JSON: Final = msgspec.json.Encoder().encode
-"""Writes printable text as Go quotes it, faster than text is replaced."""
+"""Encodes printable text exactly as Go quotes it, faster than replacing characters in Python."""
 _CONTROL: Final = re.compile("[\x00-\x1f\x7f]")
 _ESCAPES: Final = {"\n": "\\n", "\t": "\\t", "\r": "\\r", "\a": "\\a", "\b": "\\b", "\f": "\\f", "\v": "\\v"}
 
@@ -240,55 +247,64 @@ def _escape(char: str) -> str:
 
 
 def required(path: Path, detail: str = "") -> FieldError:
-    """A field that must be there and is not."""
+    """Return the error of a required field that is missing."""
     return FieldError(REQUIRED, str(path), "", detail)
 
 
 def invalid(path: Path, value: Any, detail: str) -> FieldError:
-    """A value that breaks a rule, which `detail` names."""
+    """Return the error of a value that breaks a rule; `detail` names the rule."""
     return FieldError(INVALID, str(path), value, detail)
 
 
 def type_invalid(path: Path, value: Any, detail: str) -> FieldError:
-    """A value of the wrong type."""
+    """Return the error of a value of the wrong type."""
     return FieldError(TYPE_INVALID, str(path), value, detail)
 
 
 def not_supported(path: Path, value: Any, supported: Iterable[str]) -> FieldError:
-    """A value that is not one of an enumeration."""
+    """Return the error of a value that is not among the `supported` ones."""
     names = ", ".join(quote(each) for each in supported)
     return FieldError(NOT_SUPPORTED, str(path), value, f"supported values: {names}" if names else "")
 
 
 def duplicate(path: Path, value: Any) -> FieldError:
-    """A value that must be unique in its list and is not."""
+    """Return the error of a value that must be unique in its list and is not."""
     return FieldError(DUPLICATE, str(path), value)
 
 
 def not_found(path: Path, value: Any) -> FieldError:
-    """A reference to what does not exist."""
+    """Return the error of a reference to something that does not exist."""
     return FieldError(NOT_FOUND, str(path), value)
 
 
 def forbidden(path: Path, detail: str) -> FieldError:
-    """A field that may not be set, or not changed, here."""
+    """Return the error of a field that may not be set, or not be changed, here."""
     return FieldError(FORBIDDEN, str(path), "", detail)
 
 
 def too_long(path: Path, maximum: int) -> FieldError:
-    """A text of more than `maximum` bytes (below 0: not said how many)."""
+    """Return the error of a text of more than `maximum` bytes.
+
+    A `maximum` below 0 leaves the number out of the message.
+    """
     detail = f"may not be more than {_counted(maximum, 'byte')}" if maximum >= 0 else "value is too long"
     return FieldError(TOO_LONG, str(path), "", detail)
 
 
 def too_long_characters(path: Path, maximum: int) -> FieldError:
-    """A text of more than `maximum` characters (below 0: not said how many)."""
+    """Return the error of a text of more than `maximum` characters.
+
+    A `maximum` below 0 leaves the number out of the message.
+    """
     detail = f"may not be more than {_counted(maximum, 'character')}" if maximum >= 0 else "value is too long"
     return FieldError(TOO_LONG, str(path), "", detail)
 
 
 def too_many(path: Path, actual: int, maximum: int) -> FieldError:
-    """A list of `actual` items where at most `maximum` are allowed (either below 0: not said how many)."""
+    """Return the error of a list of `actual` items where at most `maximum` are allowed.
+
+    A number below 0 is left out of the message.
+    """
     detail = f"must have at most {_counted(maximum, 'item')}" if maximum >= 0 else "has too many items"
     return FieldError(TOO_MANY, str(path), actual if actual >= 0 else OMITTED, detail)
 
@@ -298,21 +314,22 @@ def _counted(number: int, unit: str) -> str:
 
 
 def internal(path: Path, error: object) -> FieldError:
-    """A check that could not be made."""
+    """Return the error of a check that could not be made."""
     return FieldError(INTERNAL, str(path), "", str(error))
 
 
 MAX_ERRORS: Final = 100_000
-"""Errors of one object that are looked for; rules that hold items against each other could else find the square of
-their number."""
+"""The largest number of errors that are collected for one object. Rules that compare list items with each other could
+otherwise yield the square of the number of items.
+"""
 
 
 def first_errors(errors: Iterable[FieldError]) -> Iterator[FieldError]:
-    """The first MAX_ERRORS of them."""
+    """Return an iterator over the first MAX_ERRORS of `errors`."""
     return islice(errors, MAX_ERRORS)
 
 
 def aggregate(errors: Iterable[FieldError]) -> str:
-    """The texts of all `errors` without repetition, as `Invalid` messages hold them."""
+    """Return the distinct texts of all `errors` as one text, as `Invalid` messages hold them."""
     texts = list(dict.fromkeys(str(error) for error in errors))
     return texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"

@@ -1,4 +1,4 @@
-"""Numbers in text as Go reads them, with its words for what is none (package strconv)."""
+"""Numbers parsed from text as Go's package strconv parses them, with its error messages."""
 
 from __future__ import annotations
 
@@ -17,15 +17,20 @@ _FLOAT: Final = re.compile(
 _HEX_FLOAT: Final = re.compile(
     r"[+-]?0x(?=_?\.?[0-9a-f])[0-9a-f_]*+(?:\.[0-9a-f_]*+)?+p[+-]?[0-9][0-9_]*+", re.ASCII | re.IGNORECASE
 )
-"""Underscores may stand anywhere behind the first digit of both: the next two patterns tell where they may not."""
+"""Hexadecimal floats. Both patterns allow underscores anywhere after the first digit. The next two patterns find the
+underscores that are not allowed.
+"""
 _STRAY: Final = re.compile("(?<![0-9])_|_(?![0-9])", re.ASCII)
 _HEX_STRAY: Final = re.compile("(?<![0-9a-fx])_|_(?![0-9a-f])", re.ASCII | re.IGNORECASE)
 _MAX_DIGITS: Final = 100
-"""Digits of a number that are read at all: the time to read one grows faster than its length."""
+"""The most digits of a number that is converted: the time to convert grows faster than the number of digits."""
 
 
 class NumError(ValueError):
-    """A text that is no number, as strconv.NumError. The text may be long: it is quoted where the message is read."""
+    """The error of a text that is not a number (strconv.NumError).
+
+    The text may be long, so it is quoted only when the message is read.
+    """
 
     def __init__(self, function: str, text: str, why: str) -> None:
         super().__init__(function, text, why)
@@ -36,7 +41,7 @@ class NumError(ValueError):
 
 
 def parse_int(text: str) -> int:
-    """The decimal int64 in `text`. Raises ValueError with the message of strconv.ParseInt."""
+    """Parse a decimal int64. Raises NumError with the message of strconv.ParseInt."""
     digits = text[1:] if text[:1] in ("+", "-") else text
     if not is_digits(digits):
         raise NumError("ParseInt", text, "invalid syntax")
@@ -47,7 +52,7 @@ def parse_int(text: str) -> int:
 
 
 def parse_uint(text: str, bits: int = 64) -> int:
-    """Return the decimal number of so many bits in `text`. Raises ValueError with the message of strconv.ParseUint."""
+    """Parse a decimal unsigned number of `bits` bits. Raises NumError with the message of strconv.ParseUint."""
     if not is_digits(text):
         raise NumError("ParseUint", text, "invalid syntax")
     digits = text.lstrip("0")
@@ -58,7 +63,7 @@ def parse_uint(text: str, bits: int = 64) -> int:
 
 
 def parse_float(text: str) -> float:
-    """The number in `text`, which may be NaN or infinite. Raises ValueError where strconv.ParseFloat returns 0."""
+    """Parse a float, which may be NaN or infinite. Raises NumError if strconv.ParseFloat would return 0 with an error."""
     if _NAMED_FLOAT.fullmatch(text):
         return float(text)
     is_hex = text.lstrip("+-")[:2] in ("0x", "0X")
@@ -75,7 +80,10 @@ def parse_float(text: str) -> float:
 
 
 def atoi(text: str) -> int:
-    """What strconv.Atoi returns beside its error: 0 for what is no number, the nearest int64 for one out of range."""
+    """Return the value that strconv.Atoi returns beside its error.
+
+    The value is 0 for text that is not a number, and the nearest int64 for a number out of range.
+    """
     digits = text[1:] if text[:1] in ("+", "-") else text
     if not is_digits(digits):
         return 0

@@ -1,4 +1,4 @@
-"""Plain values as Go prints them: what JSON decodes to, in the words of error messages."""
+"""Decoded JSON values printed as Go prints them in error messages."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from steersman.machinery.errors.field import format_float, quote
 
 
 class GoValue(Struct, frozen=True):
-    """A value that JSON has not: as %v prints it, as %#v does, and its type."""
+    """A value of a type that JSON does not have: printed with %v, printed with %#v, and its Go type."""
 
     value: str
     source: str
@@ -29,7 +29,10 @@ _TYPES: Final = {
 
 
 def go_type(value: Any) -> str:
-    """The Go type that JSON of this value decodes to; whole numbers that an int64 cannot hold become floats."""
+    """Return the Go type that JSON of this value decodes to.
+
+    Whole numbers that an int64 cannot hold are float64.
+    """
     if isinstance(value, GoValue):
         return value.type
     return "float64" if _is_too_big(value) else _TYPES.get(type(value), "<nil>")
@@ -40,7 +43,7 @@ def _is_too_big(value: Any) -> bool:
 
 
 def go_value(value: Any) -> str:
-    """A value as Go's %v prints it."""
+    """Return a value as Go's %v prints it."""
     return "".join(_pieces(value, _value, []))
 
 
@@ -51,7 +54,7 @@ def _value(value: Any) -> str:
 
 
 def _pieces(value: Any, scalar: Callable[[Any], str], out: list[str]) -> list[str]:
-    """Adds the pieces of a value to `out`."""
+    """Append the printed pieces of a value to `out`, and return `out`. `scalar` prints the leaves."""
     if isinstance(value, dict):
         opening = "map["
         for name in sorted(value):
@@ -72,7 +75,10 @@ def _pieces(value: Any, scalar: Callable[[Any], str], out: list[str]) -> list[st
 
 
 def go_text(value: Any) -> str:
-    """A value as Go's %s prints it: what is no text is marked as such, but for nothing inside of something."""
+    """Return a value as Go's %s prints it.
+
+    Go marks values that are not text, as in `%!s(int64=1)`, except for null inside of a composite value.
+    """
     return "%!s(<nil>)" if value is None else "".join(_pieces(value, _text, []))
 
 
@@ -83,7 +89,7 @@ def _text(value: Any) -> str:
 
 
 def go_source(value: Any) -> str:
-    """A value as Go's %#v prints it."""
+    """Return a value as Go's %#v prints it."""
     if isinstance(value, dict):
         members = ", ".join(f"{quote(name)}:{go_source(value[name])}" for name in sorted(value))
         return f"map[string]interface {{}}{{{members}}}"

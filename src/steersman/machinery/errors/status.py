@@ -1,4 +1,4 @@
-"""The errors a client sees: one exception that carries a `meta/v1 Status`, and a function for each reason.
+"""Errors that clients see: one exception that carries a `meta/v1 Status`, and a function for each reason.
 
 The reasons, codes and wording follow k8s.io/apimachinery `api/errors`.
 """
@@ -19,7 +19,7 @@ from steersman.work.threads import give_way
 
 
 class Cause(Struct, frozen=True):
-    """One cause of a failure (`details.causes`)."""
+    """A cause of a failure (`details.causes`)."""
 
     reason: str = ""
     message: str = ""
@@ -28,11 +28,11 @@ class Cause(Struct, frozen=True):
 
 @dataclass(slots=True, eq=False)
 class StatusError(Exception):
-    """A failure as a client sees it.
+    """A failure, with everything that the Status sent to the client holds.
 
-    `kind` is what `details.kind` holds: mostly the resource's plural name, for `Invalid` the kind's own.
-    `details_present=False` leaves `details` out of the Status; an empty one is `{}`.
-    `retry_after` is in seconds; it also becomes the Retry-After header.
+    `kind` becomes `details.kind`: mostly the plural name of the resource; for `Invalid` the name of the kind.
+    `details_present=False` leaves `details` out of the Status; empty details are `{}`. `retry_after` is in seconds and
+    also becomes the Retry-After header.
     """
 
     code: int
@@ -52,7 +52,7 @@ class StatusError(Exception):
         return self.message
 
     def status(self) -> dict[str, Any]:
-        """The Status object, its fields in upstream's order."""
+        """Return the Status object as JSON data, its fields in upstream's order."""
         metadata = {"continue": self.continue_token} if self.continue_token else {}
         out: dict[str, Any] = {"kind": "Status", "apiVersion": "v1", "metadata": metadata, "status": "Failure"}
         if self.message:
@@ -80,22 +80,22 @@ class StatusError(Exception):
 
 
 class LateStatusError(StatusError):
-    """A failure whose message is worded when it is first asked for.
+    """A failure whose message is built when it is first read.
 
-    A message that quotes a long text of a client takes milliseconds: it is left to whoever answers, in a worker thread
-    (`endpoints.responses.long_error_response`).
+    A message that quotes a long text of a client takes milliseconds to build. The code that answers builds it in a
+    worker thread (`endpoints.responses.long_error_response`).
     """
 
     __slots__ = ("_message", "_words")
 
     def __init__(self, code: int, reason: str, words: Callable[[], str], **more: Any) -> None:
-        """`more` are the attributes that a StatusError takes by name."""
+        """Take the function that builds the message; `more` are keyword arguments of StatusError."""
         super().__init__(code, reason, "", **more)
         self._words: Callable[[], str] | None = words
 
     @property
     def message(self) -> str:
-        """The message, in which `words` has no part any more once it has been asked for."""
+        """Return the message, building it at the first call."""
         if self._words is not None:
             self.message = self._words()
         return self._message
@@ -111,7 +111,7 @@ CAUSE_RESOURCE_VERSION_TOO_LARGE: Final = "ResourceVersionTooLarge"
 
 
 def not_found(resource: GroupResource, name: str) -> StatusError:
-    """404: there is no such object."""
+    """Return 404 NotFound: the object does not exist."""
     if len(name) > _LONG_NAME:
         words = partial(_not_found, resource, name)
         return LateStatusError(404, "NotFound", words, name=name, group=resource.group, kind=resource.resource)
@@ -121,7 +121,7 @@ def not_found(resource: GroupResource, name: str) -> StatusError:
 
 
 _LONG_NAME: Final = 4 << 10
-"""Characters of a name that is not quoted at once."""
+"""Characters of a name that is too long to be quoted on the event loop."""
 
 
 def _not_found(resource: GroupResource, name: str) -> str:
@@ -129,7 +129,7 @@ def _not_found(resource: GroupResource, name: str) -> str:
 
 
 def already_exists(resource: GroupResource, name: str) -> StatusError:
-    """409: an object of this name is there."""
+    """Return 409 AlreadyExists: an object of this name exists."""
     return StatusError(
         409,
         "AlreadyExists",
@@ -141,7 +141,7 @@ def already_exists(resource: GroupResource, name: str) -> StatusError:
 
 
 def generate_name_conflict(resource: GroupResource, name: str, retry_after: int = 1) -> StatusError:
-    """409: every name tried for a generateName was taken."""
+    """Return 409 AlreadyExists: every name that was tried for a generateName exists."""
     text = "already exists, the server was not able to generate a unique name for the object"
     message = f"{resource} {quote(name)} {text}"
     return StatusError(
@@ -150,12 +150,12 @@ def generate_name_conflict(resource: GroupResource, name: str, retry_after: int 
 
 
 def unauthorized(message: str = "Unauthorized") -> StatusError:
-    """401: the credentials were not accepted."""
+    """Return 401 Unauthorized: the credentials were not accepted."""
     return StatusError(401, "Unauthorized", message or "not authorized", details_present=False)
 
 
 def forbidden(resource: GroupResource, name: str, reason: object) -> StatusError:
-    """403 on a resource; `reason` says why."""
+    """Return 403 Forbidden for a resource; `reason` ends the message."""
     if not resource.resource and not resource.group:
         message = f"forbidden: {reason}"
     elif name:
@@ -166,13 +166,13 @@ def forbidden(resource: GroupResource, name: str, reason: object) -> StatusError
 
 
 def conflict(resource: GroupResource, name: str, reason: object) -> StatusError:
-    """409: the write lost a race or a precondition does not hold."""
+    """Return 409 Conflict: the write lost a race, or a precondition does not hold."""
     message = f"Operation cannot be fulfilled on {resource} {quote(name)}: {reason}"
     return StatusError(409, "Conflict", message, name=name, group=resource.group, kind=resource.resource)
 
 
 def apply_conflict(message: str, causes: Sequence[Cause]) -> StatusError:
-    """409: other field managers own what an apply would change; `causes` has one for each such field."""
+    """Return 409 Conflict: other field managers own fields that an apply would change, with one cause for each field."""
     return StatusError(409, "Conflict", message, causes=causes)
 
 
@@ -180,17 +180,17 @@ OPTIMISTIC_LOCK: Final = "the object has been modified; please apply your change
 
 
 def gone(message: str) -> StatusError:
-    """410: the item is no longer there and will not come back."""
+    """Return 410 Gone: the item no longer exists and will not come back."""
     return StatusError(410, "Gone", message, details_present=False)
 
 
 def expired(message: str) -> StatusError:
-    """410: the version or continue token asked for has been compacted away."""
+    """Return 410 Expired: the requested resourceVersion or continue token has been compacted away."""
     return StatusError(410, "Expired", message, details_present=False)
 
 
 def invalid(kind: GroupKind, name: str, errors: Iterable[FieldError]) -> StatusError:
-    """422 with a cause for every field error, as far as their texts come to no more than MAX_INVALID_TEXT."""
+    """Return 422 Invalid with a cause for each field error, up to MAX_INVALID_TEXT characters."""
     causes: list[Cause] = []
     texts: dict[str, None] = {}
     size = 0
@@ -209,32 +209,34 @@ def invalid(kind: GroupKind, name: str, errors: Iterable[FieldError]) -> StatusE
 
 
 MAX_INVALID_TEXT: Final = 4 * 1024 * 1024
-"""Characters of all causes together. Errors that each show a whole list could else come to the square of its length."""
+"""The most characters of all causes together. Errors that each print a whole list could otherwise add up to the square
+of the list's length.
+"""
 
 
 def bad_request(message: str) -> StatusError:
-    """400: the request cannot be understood."""
+    """Return 400 BadRequest: the request cannot be understood."""
     return StatusError(400, "BadRequest", message, details_present=False)
 
 
 def too_many_requests(message: str, retry_after: int = 0) -> StatusError:
-    """429: try again later."""
+    """Return 429 TooManyRequests: the client should retry, after `retry_after` seconds if that is not 0."""
     return StatusError(429, "TooManyRequests", message, retry_after=retry_after)
 
 
 def service_unavailable(message: str) -> StatusError:
-    """503: not ready."""
+    """Return 503 ServiceUnavailable: the server is not ready."""
     return StatusError(503, "ServiceUnavailable", message, details_present=False)
 
 
 def method_not_supported(resource: GroupResource, action: str) -> StatusError:
-    """405: the resource is there, but cannot do this."""
+    """Return 405 MethodNotAllowed: the resource exists but does not support `action`."""
     message = f"{action} is not supported on resources of kind {quote(str(resource))}"
     return StatusError(405, "MethodNotAllowed", message, group=resource.group, kind=resource.resource)
 
 
 def server_timeout(resource: GroupResource, operation: str, retry_after: int) -> StatusError:
-    """500: the server could not do it in time, the client should retry."""
+    """Return 500 ServerTimeout: the server could not finish in time, and the client should retry."""
     message = f"The {operation} operation against {resource} could not be completed at this time, please try again."
     return StatusError(
         500,
@@ -248,44 +250,50 @@ def server_timeout(resource: GroupResource, operation: str, retry_after: int) ->
 
 
 def internal(error: object) -> StatusError:
-    """500: something that should not happen did."""
+    """Return 500 InternalError: something happened that never should."""
     return StatusError(500, "InternalError", f"Internal error occurred: {error}", causes=(Cause(message=str(error)),))
 
 
 def plain_internal(message: str) -> StatusError:
-    """500 for an error that has no reason of its own; its text is the whole message."""
+    """Return 500 without a reason; `message` is the whole message."""
     return StatusError(500, "", message, details_present=False)
 
 
 def timeout(message: str, retry_after: int = 0) -> StatusError:
-    """504: the request did not finish in its time. Upstream's messages start with "Timeout: "."""
+    """Return 504 Timeout: the request did not finish in time.
+
+    Upstream's messages begin with "Timeout: ".
+    """
     return StatusError(504, "Timeout", message, retry_after=retry_after)
 
 
 def too_large_resource_version(requested: int, current: int) -> StatusError:
-    """504: a version was asked for that the server has not seen yet."""
+    """Return 504 Timeout: the request asks for a resourceVersion that the server has not reached yet."""
     error = timeout(f"Timeout: Too large resource version: {requested}, current: {current}", retry_after=1)
     error.causes = (Cause(CAUSE_RESOURCE_VERSION_TOO_LARGE, "Too large resource version"),)
     return error
 
 
 def request_entity_too_large(message: str) -> StatusError:
-    """413: the body or a patch is over the limit. Upstream's messages start with "Request entity too large: "."""
+    """Return 413 RequestEntityTooLarge: the body or a patch exceeds the limit.
+
+    Upstream's messages begin with "Request entity too large: ".
+    """
     return StatusError(413, "RequestEntityTooLarge", message, details_present=False)
 
 
 def not_acceptable(message: str) -> StatusError:
-    """406: none of the accepted media types can be given."""
+    """Return 406 NotAcceptable: the server can produce none of the accepted media types."""
     return StatusError(406, "NotAcceptable", message, details_present=False)
 
 
 def unsupported_media_type(message: str) -> StatusError:
-    """415: the body's media type is not known here."""
+    """Return 415 UnsupportedMediaType: the server cannot read the media type of the body."""
     return StatusError(415, "UnsupportedMediaType", message, details_present=False)
 
 
 def not_implemented(message: str) -> StatusError:
-    """501: a part of the API this server does not have yet; nothing was done."""
+    """Return 501 NotImplemented: this server does not have that part of the API. Nothing was done."""
     return StatusError(501, "NotImplemented", message, details_present=False)
 
 
@@ -316,10 +324,11 @@ def generic_server_response(
     *,
     unexpected: bool = False,
 ) -> StatusError:
-    """A failure known by its HTTP code only, e.g. what is no API path (404) or a JSON patch that does not apply (422).
+    """Return a failure of which only the HTTP code is known.
 
-    `message` is what the server said; it is shown for 403, 406, 415 and other codes from 500 on, and as a cause when
-    the response was `unexpected`.
+    Examples are a path that is no API path (404) and a JSON patch that does not apply (422). `message` is the response
+    text of the server. It is shown for 403, 406, 415 and other codes from 500 on, and as a cause if the response was
+    `unexpected`.
     """
     reason, text = _GENERIC.get(
         code, ("", f"the server responded with the status code {code} but did not return more information")

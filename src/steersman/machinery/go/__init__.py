@@ -1,1 +1,1 @@
-"""Text as Go's standard library takes it: strings, net/url, strconv.IsPrint, encoding/pem."""
+"""Text handling of Go's standard library: strings, net/url, strconv.IsPrint, encoding/pem."""

@@ -1,4 +1,4 @@
-"""Replacement of characters by escapes, at a cost that is bounded for whatever text a client has sent."""
+"""Replacement of characters by escapes, with a bounded cost for any text of a client."""
 
 from __future__ import annotations
 
@@ -8,18 +8,20 @@ from functools import partial
 from typing import Final
 
 _SHORT: Final = 4096
-"""Characters of a text that are looked at one by one. In a longer one each different character is looked at once."""
+"""Characters of a text that is searched as it is. A longer text is reduced to its set of characters first."""
 _LONG: Final = 64 << 10
-"""Characters of a text that is escaped piece by piece: a thread that does it gives the interpreter to others."""
+"""Characters of a piece, as longer texts are escaped in pieces: a worker thread gives the interpreter to other threads
+between two pieces.
+"""
 _FEW: Final = 4
-"""Different characters that are replaced one after the other, each in one pass over the text."""
+"""The largest number of different characters that are replaced one after the other, each in one pass over the text."""
 
 
 def escaped(text: str, special: re.Pattern[str], escape: Callable[[str], str]) -> str:
-    """Return `text` with `escape(c)` for every character c that `special`, which finds one character, finds.
+    """Return `text` with `escape(c)` in the place of every character c that `special` finds.
 
-    An escape must have no character that `special` finds. Each different character is looked at and escaped once,
-    however often it is there.
+    `special` is a pattern that finds single characters. An escape must not contain any of these characters. `escape` is
+    called once for each different character.
     """
     if len(text) > _LONG:
         return "".join(map(partial(escaped, special=special, escape=escape), _pieces(text)))

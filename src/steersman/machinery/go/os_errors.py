@@ -1,4 +1,4 @@
-"""Errors of the operating system in Go's words (package os)."""
+"""Errors of the operating system in the words of Go's package os."""
 
 from __future__ import annotations
 
@@ -8,5 +8,5 @@ from steersman.machinery.go.strings import to_lower
 
 
 def reason(error: OSError) -> str:
-    """Why a call failed, without its name and the file's: `no such file or directory`."""
+    """Return why a system call failed, without the names of the call and the file: `no such file or directory`."""
     return to_lower(os.strerror(error.errno)) if error.errno else str(error)

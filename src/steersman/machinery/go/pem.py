@@ -1,4 +1,4 @@
-"""PEM blocks (RFC 7468) out of text that may hold anything else, as Go's encoding/pem finds them."""
+"""PEM blocks (RFC 7468) in text that may hold anything else, found as Go's encoding/pem finds them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _SPACE: Final = b" \t\r\n"
 
 
 class Block(Struct, frozen=True):
-    """One block: what it says it is, its bytes, and whether there were headers before them."""
+    """A PEM block: the type that its first line names, its decoded bytes, and a flag for headers before these."""
 
     type: str
     content: bytes
@@ -24,13 +24,16 @@ class Block(Struct, frozen=True):
 
 
 def decode_block(text: bytes) -> tuple[Block | None, bytes]:
-    """The first block in `text` that can be read, and the text after it; None and all of `text` without one."""
+    """Return the first readable block in `text` and the text after the block.
+
+    Returns None and all of `text` if there is none.
+    """
     block, after = _next_block(text, 0)
     return block, text if block is None else text[after:]
 
 
 def blocks(text: bytes) -> Iterator[Block]:
-    """Every block in `text` that can be read, in one pass."""
+    """Yield every readable block in `text`, in one pass."""
     block, at = _next_block(text, 0)
     while block is not None:
         yield block
@@ -38,10 +41,10 @@ def blocks(text: bytes) -> Iterator[Block]:
 
 
 def _next_block(text: bytes, start: int) -> tuple[Block | None, int]:
-    """The first block at or after `start`, and where the line of its end is over.
+    """Return the first readable block at or after `start`, and the offset after its last line.
 
-    Each line that ends a block is held against the last line before it that begins one, so that beginnings without an
-    end cost nothing.
+    Returns None and `start` if there is no block. Each line that ends a block is paired with the last line before that
+    begins one. So lines that begin a block without an end cost nothing.
     """
     at = start
     while (end := text.find(_END, at)) >= 0:
@@ -57,8 +60,10 @@ def _next_block(text: bytes, start: int) -> tuple[Block | None, int]:
 
 
 def _block(text: bytes, begin: int, end: int) -> Block | None:
-    """The block between two lines that start at `begin` and `end`; None if they do not belong together or what is
-    between them cannot be read."""
+    """Return the block between the lines that start at `begin` and `end`.
+
+    Returns None if the two lines do not belong together or the text between them is not base64.
+    """
     first, *lines = text[begin:end].split(b"\n")
     kind = first.rstrip(b" \t\r")[len(_BEGIN) :]
     line_end = text.find(b"\n", end)

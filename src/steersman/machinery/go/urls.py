@@ -1,4 +1,4 @@
-"""URLs as Go's net/url reads them, and what it says of those that it refuses."""
+"""URLs as Go's net/url parses them, with Go's messages for malformed ones."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from steersman.machinery.go.strings import to_lower
 _SCHEME: Final = re.compile("([A-Za-z][A-Za-z0-9+.-]*):", re.ASCII)
 _PORT: Final = re.compile("(?::[0-9]*)?", re.ASCII)
 ESCAPE: Final = re.compile("%(?![0-9A-Fa-f]{2})")
-"""A percent sign that escapes nothing."""
+"""A percent sign that is not followed by two hexadecimal digits."""
 _SHORT: Final = 256
 FEW_ESCAPES: Final = 64
 _HEX_DIGITS: Final = bytes.maketrans(b"h0123456789abcdefABCDEF", b"." + b"h" * 22)
@@ -29,11 +29,11 @@ _CONTROL: Final = re.compile("[\x00-\x1f\x7f]")
 
 
 class UrlError(ValueError):
-    """The text is no URL; the message is Go's."""
+    """The error for text that is not a URL, with Go's message."""
 
 
 class Parts(NamedTuple):
-    """What a URL consists of; `host` has the port."""
+    """The parts of a URL; `host` includes the port."""
 
     scheme: str
     host: str
@@ -42,7 +42,10 @@ class Parts(NamedTuple):
 
 
 def parse(text: str, *, of_request: bool) -> Parts:
-    """The parts of a URL, `of_request` as the first line of a request has it. Raises UrlError."""
+    """Parse a URL. Raises UrlError.
+
+    With `of_request` the URL is that of an HTTP request line, which Go restricts to absolute URLs and paths.
+    """
     if _CONTROL.search(text):
         raise UrlError("net/url: invalid control character in URL")
     if not text and of_request:
@@ -77,8 +80,11 @@ def _check_escapes(text: str) -> None:
 
 
 def _check_host_escapes(host: str, *, has_zone: bool) -> None:
-    """Raises UrlError for what must not be escaped in a host: ASCII characters, and in the zone of an address those
-    that a host cannot have."""
+    """Raise UrlError for an escape that Go does not allow in a host.
+
+    Escapes of ASCII characters are not allowed, except for the percent sign (`%25`). The zone of an IPv6 address may
+    have escapes of the ASCII characters that a host allows, and of the space.
+    """
     _check_escapes(host)
     end = host.rfind("]") if has_zone else 0
     zone = host.find("%25", 0, end)
@@ -133,12 +139,12 @@ def _is_ipv6(text: str) -> bool:
 
 
 def failed(text: str, error: UrlError) -> str:
-    """The message of Go's url.Error."""
+    """Return the message of Go's url.Error for `text`."""
     return f"parse {json.dumps(text, ensure_ascii=False)}: {error}"
 
 
 def uri_error(text: str) -> str | None:
-    """What is wrong with the URI of a request, in Go's words."""
+    """Return Go's message for a malformed URI of a request; None if the URI is good."""
     try:
         parse(text, of_request=True)
     except UrlError as error:
@@ -147,7 +153,7 @@ def uri_error(text: str) -> str | None:
 
 
 def url_error(text: str) -> str | None:
-    """What is wrong with a URL, which may be relative and have a fragment, in Go's words."""
+    """Return Go's message for a malformed URL, which may be relative and have a fragment; None if the URL is good."""
     plain, _, fragment = text.partition("#")
     try:
         parse(plain, of_request=False)
@@ -158,7 +164,7 @@ def url_error(text: str) -> str | None:
 
 
 class Reference(NamedTuple):
-    """A URL that may be relative, with all it consists of; `user` is None without one."""
+    """The parts of a URL that may be relative; `user` is None if the URL has no user information."""
 
     scheme: str
     user: str | None
@@ -169,7 +175,10 @@ class Reference(NamedTuple):
 
 
 def parse_reference(text: str) -> Reference:
-    """The parts of a URL as Go's url.URL holds them; user information is printed as Go prints it. Raises UrlError."""
+    """Parse a URL into the parts of Go's url.URL. Raises UrlError.
+
+    The user information is escaped as Go prints it.
+    """
     plain, _, fragment = text.partition("#")
     scheme, host, path, query = parse(plain, of_request=False)
     _check_escapes(fragment)
@@ -180,7 +189,7 @@ def parse_reference(text: str) -> Reference:
 
 
 def _user(text: str, scheme: str) -> str | None:
-    """What is before the last @ of the authority, its escapes made again."""
+    """Return the user information of a URL, escaped as Go prints it; None without one."""
     rest = text[len(scheme) + 1 :] if scheme else text
     if not rest.startswith("//"):
         return None
@@ -195,23 +204,24 @@ def _escape_user(text: str) -> str:
     return quote(unquote_to_bytes(text), safe="$&+,;=")
 
 
-def path_unescaped(text: str) -> str:
-    """As Go's url.PathUnescape; what that refuses as it is."""
+def unescape_path(text: str) -> str:
+    """Return `text` percent-decoded (Go's url.PathUnescape), or unchanged if it has a malformed escape."""
     return text if has_bad_escape(text) else unescape(text)
 
 
 def has_bad_escape(text: str) -> bool:
-    """Whether a percent sign in `text` does not begin an escape."""
+    """Return True if a percent sign in `text` is not followed by two hexadecimal digits."""
     if len(text) < _SHORT:
         return ESCAPE.search(text) is not None
-    raw = text.encode("utf-8", "surrogatepass")  # a regular expression takes 50 times as long
+    raw = text.encode("utf-8", "surrogatepass")  # counting bytes is 50 times as fast as a regular expression
     return raw.translate(_HEX_DIGITS).count(b"%hh") != raw.count(b"%")
 
 
-def unescaped_parts(text: str) -> list[tuple[str, str]]:
-    """The pairs of a query of any length, whose escapes are all good: keys and values, percent-decoded all at once.
+def parse_escaped_query(text: str) -> list[tuple[str, str]]:
+    """Return the pairs of key and value of a query, percent-decoded in one call.
 
-    What separates them is put in other words meanwhile, which nobody can know who writes an escape.
+    Every escape in `text` must be well-formed. The separators are replaced by random bytes while the query is decoded,
+    so that a decoded escape cannot be taken for one.
     """
     data = text.replace("+", " ").encode("utf-8", "replace")
     data = data.replace(b"&", _PAIR).replace(b"=", _VALUE).replace(b"%", b"=")
@@ -223,18 +233,20 @@ def unescaped_parts(text: str) -> list[tuple[str, str]]:
 
 
 def unescape(text: str) -> str:
-    """Percent-decodes `text`; an escape that is none stays as it is."""
+    """Percent-decode `text`. A malformed escape stays as it is."""
     if "%" not in text:
         return text
     if text.count("%") <= FEW_ESCAPES or not text.isascii() or has_bad_escape(text) or "\n" in text or "\r" in text:
         return unquote(text)
-    # a C function for the quoted-printable encoding, which has "=41" for "%41": urllib's takes 100 ns for each escape
+    # A C function for the quoted-printable encoding, which has "=41" for "%41". urllib takes 100 ns for each escape.
     return binascii.a2b_qp(text.replace("=", "=3D").replace("%", "=")).decode("utf-8", "replace")
 
 
-def shown_url(text: str) -> str:
-    """Return a URL as logs and messages may have it: without its query and fragment, which may hold keys and tokens,
-    and with `***` for a password. Text that is no URL is treated alike."""
+def redacted_url(text: str) -> str:
+    """Return a URL as it may be logged: without query and fragment, and with `***` for a password.
+
+    Query and fragment may hold keys and tokens. Text that is not a URL is treated in the same way.
+    """
     whole = text.partition("#")[0].partition("?")[0]
     scheme, separator, rest = whole.partition("://") if "://" in whole else ("", "", whole)
     authority, slash, path = rest.partition("/")

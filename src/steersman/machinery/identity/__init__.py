@@ -1,1 +1,1 @@
-"""What things are called: groups, versions, kinds and resources; names and uids that the server makes up."""
+"""Names of groups, versions, kinds and resources; names and uids that the server generates."""

@@ -1,4 +1,4 @@
-"""What a request does, and to what: the one record of it that everything from the filters to the store is given."""
+"""The verb and the target of a request: one record that every layer from the filters to the store receives."""
 
 from __future__ import annotations
 
@@ -10,11 +10,13 @@ from steersman.machinery.identity.schema import GroupResource
 
 
 class Action(msgspec.Struct, frozen=True, gc=False):
-    """`update` of `deployments/scale` named web in the namespace default, of apps/v1 (k8s.io/apiserver `RequestInfo`).
+    """The verb and target of a request (k8s.io/apiserver `RequestInfo`).
 
-    `verb` is a Kubernetes verb (get, list, create...); for what is no resource it is a lower-case HTTP method, and
-    nothing else is given. `version` is that of the request. `name` is empty where a collection is meant. As upstream
-    has it, the namespace of a path to a Namespace is that namespace.
+    For example `update` of `deployments/scale` with the name `web` in the namespace `default`, of apps/v1.
+
+    `verb` is a Kubernetes verb (get, list, create...). For a path that names no resource, `verb` is the HTTP method in
+    lower case and every other field is empty. `version` is the version in the request. `name` is empty if the request
+    is for a collection. As upstream has it, the `namespace` of a request for a Namespace is the name of that Namespace.
     """
 
     verb: str = ""
@@ -27,7 +29,7 @@ class Action(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def group_resource(self) -> GroupResource:
-        """The resource of any version, for messages."""
+        """Return the group and resource without the version, as error messages print them."""
         return GroupResource(self.group, self.resource)
 
 

@@ -1,4 +1,4 @@
-"""Names and uids that the server makes up.
+"""Generation of object names and uids.
 
 Follows k8s.io/apiserver `storage/names` and k8s.io/apimachinery `util/rand`.
 """
@@ -14,20 +14,20 @@ RANDOM_LENGTH: Final = 5
 MAX_BASE_LENGTH: Final = MAX_NAME_LENGTH - RANDOM_LENGTH
 
 ALPHABET: Final = "bcdfghjklmnpqrstvwxz2456789"
-"""Without vowels, so that no words come about, and without digits that look like letters."""
+"""Letters without vowels, so that no words arise, and digits that do not look like letters."""
 
-# Every letter stands for as many bytes as any other; the bytes left over are thrown away.
+# Each letter stands for the same number of byte values. The byte values left over are thrown away.
 _FAIR: Final = 256 // len(ALPHABET) * len(ALPHABET)
 _LETTERS: Final = bytes(ord(ALPHABET[byte % len(ALPHABET)]) for byte in range(256))
 _UNFAIR: Final = bytes(range(_FAIR, 256))
 
 
 _POOL: Final = 4096
-"""Bytes that are asked of the system at once: each call of it may cost more than all else of a name."""
+"""Bytes read from the operating system at once: one such read may cost more than the rest of a name."""
 
 
 class _Random(local):
-    """Bytes of the system's generator that were not used yet, of this thread."""
+    """Random bytes of the operating system that this thread has not used yet."""
 
     bytes = b""
     used = 0
@@ -37,7 +37,7 @@ _random: Final = _Random()
 
 
 def _random_bytes(count: int) -> bytes:
-    """Bytes that nobody can guess, and nobody gets again."""
+    """Return `count` random bytes that cannot be guessed and are not returned again."""
     pool = _random
     begin = pool.used
     end = begin + count
@@ -49,7 +49,7 @@ def _random_bytes(count: int) -> bytes:
 
 
 def random_text(length: int) -> str:
-    """`length` random characters of the alphabet that generated names use."""
+    """Return `length` random characters of ALPHABET."""
     text = b""
     while len(text) < length:
         text += _random_bytes(length + 3).translate(_LETTERS, _UNFAIR)
@@ -57,14 +57,14 @@ def random_text(length: int) -> str:
 
 
 def generate_name(base: str) -> str:
-    """A name for a `generateName`: the base, cut to 58 bytes, and five random characters."""
+    """Return a name for `generateName`: `base`, cut to 58 bytes, followed by five random characters."""
     if len(base) > MAX_BASE_LENGTH or not base.isascii():
         base = base.encode()[:MAX_BASE_LENGTH].decode(errors="replace")
     return base + random_text(RANDOM_LENGTH)
 
 
 def new_uid() -> str:
-    """A random UUID (RFC 9562 version 4) as text."""
+    """Return a random UUID (RFC 9562 version 4) as text."""
     random = _random_bytes(16)
     digits = random.hex()
     variant = "89ab"[random[8] & 3]

@@ -6,11 +6,11 @@ from typing import Final, NamedTuple
 
 
 class GroupVersionError(ValueError):
-    """The text is not `VERSION` or `GROUP/VERSION`; the message is upstream's."""
+    """The error for text that is not `VERSION` or `GROUP/VERSION`, with upstream's message."""
 
 
 class GroupResource(NamedTuple):
-    """A resource of any version, e.g. ("apps", "deployments"); prints as `deployments.apps`."""
+    """A resource without its version, e.g. ("apps", "deployments"); printed as `deployments.apps`."""
 
     group: str
     resource: str
@@ -23,7 +23,7 @@ NO_RESOURCE: Final = GroupResource("", "")
 
 
 class GroupKind(NamedTuple):
-    """A kind of any version, e.g. ("apps", "Deployment"); prints as `Deployment.apps`."""
+    """A kind without its version, e.g. ("apps", "Deployment"); printed as `Deployment.apps`."""
 
     group: str
     kind: str
@@ -33,7 +33,7 @@ class GroupKind(NamedTuple):
 
 
 class GroupVersion(NamedTuple):
-    """A group's version; prints as objects have it in `apiVersion`: `v1`, `apps/v1`."""
+    """A version of a group; printed as `apiVersion` has it: `v1`, `apps/v1`."""
 
     group: str
     version: str
@@ -42,12 +42,12 @@ class GroupVersion(NamedTuple):
         return f"{self.group}/{self.version}" if self.group else self.version
 
     def with_kind(self, kind: str) -> GroupVersionKind:
-        """A kind of this version."""
+        """Return the kind of this name in this group version."""
         return GroupVersionKind(self.group, self.version, kind)
 
 
 class GroupVersionKind(NamedTuple):
-    """A kind of a version; prints as `apps/v1, Kind=Deployment`."""
+    """A kind of a group version; printed as `apps/v1, Kind=Deployment`."""
 
     group: str
     version: str
@@ -62,7 +62,10 @@ class GroupVersionKind(NamedTuple):
 
 
 def parse_group_version(text: str) -> GroupVersion:
-    """What an `apiVersion` names; nothing, or a lone slash, names the empty version. Raises GroupVersionError."""
+    """Parse an `apiVersion`. Empty text and a lone slash stand for the empty version.
+
+    Raises GroupVersionError.
+    """
     if text in ("", "/"):
         return GroupVersion("", "")
     group, slash, version = text.rpartition("/")
@@ -72,24 +75,24 @@ def parse_group_version(text: str) -> GroupVersion:
 
 
 _SCHEME: Final = "pkg/runtime/scheme.go:111"
-"""What upstream's messages call the scheme of the built-in types."""
+"""The name of the scheme of the built-in types in upstream's messages."""
 
 
 def no_type_registered(wanted: GroupVersionKind) -> str:
-    """The text for what is no Scale where upstream's scheme does not know that either."""
+    """Return upstream's message for a kind that its scheme does not know, where a Scale is expected."""
     return f'no kind is registered for the type {wanted.version}.{wanted.kind} in scheme "{_SCHEME}"'
 
 
 def no_kind_registered(kind: str, api_version: str) -> str:
-    """The text for a kind that nobody knows in that version."""
+    """Return upstream's message for a kind that is not known in a version."""
     return f'no kind "{kind}" is registered for version "{api_version}" in scheme "{_SCHEME}"'
 
 
 def no_internal_kind(kind: str, group: str) -> str:
-    """The text for a kind that no version of the group knows."""
+    """Return upstream's message for a kind that no version of a group has."""
     return f'no kind "{kind}" is registered for the internal version of group "{group}" in scheme "{_SCHEME}"'
 
 
 def go_package(group: str) -> str:
-    """What upstream's messages call the package of a group's types: "core", "apps", "rbac"."""
+    """Return the name of the Go package of a group's types, as upstream's messages have it: "core", "apps", "rbac"."""
     return group.partition(".")[0] or "core"

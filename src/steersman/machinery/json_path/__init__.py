@@ -1,4 +1,4 @@
-"""JSONPath as custom resources use it: printer columns, selectable fields, the paths of the scale subresource."""
+"""JSONPath of custom resources: printer columns, selectable fields, the paths of the scale subresource."""
 
 from steersman.machinery.json_path.cells import PrinterColumn
 from steersman.machinery.json_path.evaluation import find_results

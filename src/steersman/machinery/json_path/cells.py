@@ -1,7 +1,7 @@
-"""Cells of the columns that custom resource definitions declare.
+"""Cells of the printer columns of custom resource definitions.
 
-Follows k8s.io/apiextensions-apiserver `registry/customresource/tableconvertor`: the first value that the path finds
-is the cell, if it is of the column's type.
+Follows k8s.io/apiextensions-apiserver `registry/customresource/tableconvertor`: the cell is the first value at the
+path, if it has the column's type.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ _INT64: Final = range(_SMALLEST, 2**63)
 
 
 class PrinterColumn:
-    """Makes the cells of one column: of a type of OpenAPI and a JSONPath without its braces.
+    """A printer column: an OpenAPI type, and a JSONPath without its braces.
 
-    Upstream shows of a definition's columns those before the first whose path cannot be read.
+    Upstream shows only the columns of a definition before the first one with a malformed path.
     """
 
     __slots__ = ("_convert", "_template")
 
     def __init__(self, kind: str, path: str) -> None:
-        """Raises JSONPathError."""
+        """Take the type and the path. Raises JSONPathError for a malformed path."""
         self._template: Template = parse("{" + path + "}")
         self._convert: Callable[[Any], Any] = _CONVERSIONS.get(kind, _nothing)
 
     def cell(self, data: Any) -> Any:
-        """The cell for an object as plain data: text, a number or a boolean; None where there is none that fits."""
+        """Return the cell of an object given as plain data: text, a number or a boolean; None if no value fits."""
         expect_offloading()
         try:
             found = find_results(self._template, data)
@@ -49,7 +49,7 @@ class PrinterColumn:
 
 
 def _text(value: Any) -> str:
-    """What upstream prints, whatever it is."""
+    """Return any value as upstream prints it."""
     if isinstance(value, str):
         return value
     if isinstance(value, bool):
@@ -62,7 +62,7 @@ def _text(value: Any) -> str:
 
 
 def _number(value: Any) -> int | float | None:
-    """A number that is JSON's, no boolean and no byte of a text."""
+    """Return a JSON number; None for a boolean, a byte of text, and all other values."""
     return value if isinstance(value, int | float) and not isinstance(value, bool | Byte) else None
 
 
@@ -71,7 +71,7 @@ def _integer(value: Any) -> int | None:
     if number is None:
         return None
     whole = int(number)
-    return whole if whole in _INT64 else _SMALLEST  # which is what amd64 makes of it
+    return whole if whole in _INT64 else _SMALLEST  # amd64's result for a number out of range
 
 
 def _float(value: Any) -> int | float | None:
@@ -84,13 +84,13 @@ def _boolean(value: Any) -> bool | None:
 
 
 def _date(value: Any) -> str | None:
-    """How long ago a time was."""
+    """Return the age of a time."""
     if not isinstance(value, str):
         return None
     if value in ("", "null"):
         return NO_TIME
     try:
-        return times.age(times.canonical_time(value), times.moment())
+        return times.age(times.canonical_time(value), times.unix_now())
     except times.TimeError:
         return INVALID
 

@@ -1,7 +1,7 @@
-"""What a JSONPath template finds in plain JSON data (k8s.io/client-go `util/jsonpath/jsonpath.go`).
+"""Evaluation of JSONPath templates on plain JSON data (k8s.io/client-go `util/jsonpath/jsonpath.go`).
 
-Missing members are no error, as where custom resources use paths. Upstream follows a path to any number of values: a
-few `..` in a row find more than any object has. Here one evaluation looks at MAX_VISITED values at most.
+Missing members are not an error, as upstream for custom resources. Upstream evaluates any number of values: a few `..`
+in a row find more than any object has. Here one evaluation visits at most MAX_VISITED values.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ from steersman.machinery.json_path.parser import (
 )
 
 MAX_VISITED: Final = 1 << 16
-"""Values that one evaluation looks at; what would take more fails as what cannot be evaluated does."""
+"""The most values that one evaluation visits; an evaluation that needs more fails like any other error."""
 
 Values = list[Any]
 
 
 class Byte(int):
-    """A byte of text, which `.*` and `..` find in it: no number to a column, but one to a comparison with others."""
+    """A byte of text, found by `.*` and `..`. It can be compared with numbers but is not a number for a column."""
 
     __slots__ = ()
 
 
 class _Stopped(JSONPathError):
-    """What cannot be done, and what had been found until then: to a filter that means that there is something."""
+    """An evaluation error, with the values found so far: a filter only asks whether there are any."""
 
     def __init__(self, message: str, found: Values) -> None:
         super().__init__(message)
@@ -50,12 +50,12 @@ class _Stopped(JSONPathError):
 
 
 def find_results(template: Template, data: Any) -> list[Values]:
-    """A list of what was found for each node of the template. Raises JSONPathError."""
+    """Return the values found by each node of the template. Raises JSONPathError."""
     return _Evaluation().blocks(template, data)
 
 
 class _Evaluation:
-    """One evaluation: what is left of its allowance, and the ranges it is in."""
+    """One evaluation: its remaining budget of values, and the ranges around the current node."""
 
     def __init__(self) -> None:
         self._left = MAX_VISITED
@@ -68,7 +68,7 @@ class _Evaluation:
             raise JSONPathError("too many values")
 
     def blocks(self, template: Template, data: Any) -> list[Values]:
-        """What each node of `template` finds, up to the end of the range it is in."""
+        """Return the values of each node of `template`, up to the end of the current range."""
         results: list[Values] = []
         index = 0
         while index < len(template):
@@ -156,7 +156,7 @@ class _Evaluation:
         return found
 
     def _within(self, value: Any) -> Values:
-        """Members, items, or the bytes of a text."""
+        """Return the members of an object, the items of a list, or the bytes of text."""
         if isinstance(value, dict):
             items = list(value.values())
         elif isinstance(value, list):
@@ -170,7 +170,7 @@ class _Evaluation:
         return items
 
     def _recursive(self, values: Values) -> Values:
-        """Everything that holds anything, outer values first."""
+        """Return all values that contain anything, outer values first."""
         found: Values = []
         ahead: list[Iterator[Any]] = [iter(values)]
         while ahead:
@@ -225,7 +225,7 @@ _END: Final = object()
 
 
 def _end_of_range(template: Template, start: int) -> int:
-    """Where the range is over that begins before `start`: behind the action that ends it."""
+    """Return the index after the action that ends the range that begins before `start`."""
     depth = 1
     for index, node in enumerate(islice(template, start, None), start):
         names = [each.name for each in node.nodes if isinstance(each, Identifier)] if isinstance(node, Action) else ()
@@ -236,7 +236,7 @@ def _end_of_range(template: Template, start: int) -> int:
 
 
 def _bounds(node: Slice, length: int) -> tuple[int, int]:
-    """First and last (exclusive) of a list of this length; they may lie outside of it."""
+    """Return the first and the last index (exclusive) in a list of this length; they may be out of bounds."""
     start = node.start or 0
     end = length if node.end is None else node.end
     if start < 0:
@@ -256,7 +256,7 @@ def _check_bounds(start: int, end: int, length: int, values: Values) -> None:
 
 
 def _kind(value: Any) -> type:
-    """bool, int, float, str, or Byte; nothing else can be compared. Raises JSONPathError."""
+    """Return the type of a comparable value: bool, int, float, str, or Byte. Raises JSONPathError for others."""
     kind = type(value)
     if kind not in (bool, int, float, str, Byte):
         raise JSONPathError("invalid type for comparison")
@@ -271,7 +271,7 @@ def _equal(left: Any, right: Any) -> bool:
 def _less(left: Any, right: Any) -> bool:
     if _comparable(left, right) is bool:
         raise JSONPathError("invalid type for comparison")
-    if isinstance(left, str):  # by bytes, as Go does
+    if isinstance(left, str):  # compared by bytes, as Go does
         return left.encode("utf-8", "replace") < str(right).encode("utf-8", "replace")
     return bool(left < right)
 

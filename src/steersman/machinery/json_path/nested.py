@@ -1,6 +1,6 @@
-"""Members by the names of those around them: the paths of the scale subresource, `.spec.replicas`.
+"""Nested members by a sequence of names: the paths of the scale subresource, such as `.spec.replicas`.
 
-Follows k8s.io/apimachinery `apis/meta/v1/unstructured/helpers.go` and its words.
+Follows k8s.io/apimachinery `apis/meta/v1/unstructured/helpers.go` and its messages.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ _INT64: Final = 2**63
 
 
 class NestedFieldError(ValueError):
-    """A value on the way, or the one looked for, is of another type; the message is upstream's."""
+    """The error for a value of the wrong type on the path or at its end, with upstream's message."""
 
 
 def split_path(path: str) -> list[str]:
-    """The names in a path that begins with a dot."""
+    """Return the names in a path that begins with a dot."""
     return path.removeprefix(".").split(".")
 
 
 def nested_field(data: Any, names: Sequence[str], kind: type[int] | type[str] | None = None) -> Any:
-    """The value under these names, None if there is none or it is null.
+    """Return the value under these names, None if it is missing or null.
 
-    `kind`: what it must be, unless it is missing; null is not that either. Raises NestedFieldError.
+    `kind` is the required type, also for null, but not for a missing value. Raises NestedFieldError.
     """
     value = data
     for index, name in enumerate(names):
@@ -37,7 +37,7 @@ def nested_field(data: Any, names: Sequence[str], kind: type[int] | type[str] | 
             return None
         value = value[name]
     if type(value) is int and not -_INT64 <= value < _INT64:
-        value = float(value)  # as Go's decoder has it
+        value = float(value)  # as Go's decoder does
     if kind is not None and type(value) is not kind:
         raise _wrong(names, value, "int64" if kind is int else "string")
     return value

@@ -1,7 +1,7 @@
-"""Reads JSONPath templates, `{.spec.items[*].name}` with text around the braces.
+"""Parser of JSONPath templates, such as `{.spec.items[*].name}`, with text around the braces.
 
-Follows k8s.io/client-go `util/jsonpath/parser.go`: what is accepted, what is not, and in which words. A template is a
-list of nodes: text, and an `Action` for each pair of braces.
+Follows k8s.io/client-go `util/jsonpath/parser.go` in the grammar and in the error messages. A template is a list of
+nodes: text, and an `Action` for each pair of braces.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from steersman.machinery.go.strings import is_letter
 
 
 class JSONPathError(ValueError):
-    """A template that cannot be read, or what it asks of an object cannot be done; the message is upstream's."""
+    """The error for a malformed template or a failed evaluation, with upstream's message."""
 
 
 class Text(msgspec.Struct, frozen=True):
-    """Text outside of braces, or quoted inside."""
+    """Text outside of braces, or quoted text inside."""
 
     text: str
 
@@ -33,25 +33,25 @@ class Field(msgspec.Struct, frozen=True):
 
 
 class Identifier(msgspec.Struct, frozen=True):
-    """A word: `range`, `end`, or one that nobody knows."""
+    """A word: `range`, `end`, or an unknown one."""
 
     name: str
 
 
 class Number(msgspec.Struct, frozen=True):
-    """A number as a value of its own."""
+    """A number literal."""
 
     value: int | float
 
 
 class Boolean(msgspec.Struct, frozen=True):
-    """true or false as a value of its own."""
+    """The literal true or false."""
 
     value: bool
 
 
 class Wildcard(msgspec.Struct, frozen=True):
-    """Every member or item."""
+    """All members or items."""
 
 
 class Recursive(msgspec.Struct, frozen=True):
@@ -59,7 +59,7 @@ class Recursive(msgspec.Struct, frozen=True):
 
 
 class Slice(msgspec.Struct, frozen=True):
-    """Items of a list. None: not given. `single`: one index was given, and the end follows from it."""
+    """Items of a list; None for a bound that is not given. `single` is True for a single index, which implies the end."""
 
     start: int | None
     end: int | None
@@ -68,14 +68,16 @@ class Slice(msgspec.Struct, frozen=True):
 
 
 class Union(msgspec.Struct, frozen=True):
-    """What each of several actions finds."""
+    """The values of several actions together."""
 
     actions: tuple[Action, ...]
 
 
 class Filter(msgspec.Struct, frozen=True):
-    """Items of a list of which `left` and `right` compare as `operator` says, or in which there is a `left`
-    (operator "exists")."""
+    """Items of a list for which the comparison of `left` and `right` by `operator` is true.
+
+    With the operator "exists", items for which `left` finds a value.
+    """
 
     left: Action
     right: Action
@@ -83,7 +85,7 @@ class Filter(msgspec.Struct, frozen=True):
 
 
 class Action(msgspec.Struct, frozen=True):
-    """What is between a pair of braces: each node is applied to what the one before has found."""
+    """The content of a pair of braces: each node is applied to the values that the previous node found."""
 
     nodes: tuple[Node, ...]
 
@@ -101,23 +103,23 @@ _INTEGER: Final = re.compile(r"[+-]?[0-9]+")
 _FLOAT: Final = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)")
 _INT64: Final = range(-(2**63), 2**63)
 _LONGEST_NUMBER: Final = 1000
-"""Digits of an integer; Go takes any number of zeros before it."""
+"""The most digits of an integer; Go allows any number of leading zeros."""
 
 
 def parse(text: str) -> Template:
-    """The nodes of a template. Raises JSONPathError."""
+    """Parse a template. Raises JSONPathError."""
     return tuple(_Parser(text).parse())
 
 
 def _action(text: str) -> Action:
-    """The first action of `{text}`: a part of a union or of a filter."""
+    """Parse the first action of `{text}`, a part of a union or of a filter."""
     first = parse("{" + text + "}")[0]
     assert isinstance(first, Action)
     return first
 
 
 class _Parser:
-    """One pass over a template. Upstream's functions call each other for what comes next; here it is a loop."""
+    """A parser in one pass. Upstream's functions call each other for the next element; here a loop does that."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -137,7 +139,7 @@ class _Parser:
         return root
 
     def _inside(self) -> list[Node]:
-        """The nodes up to the closing brace, which is taken."""
+        """Parse the nodes up to the closing brace, and skip the brace."""
         nodes: list[Node] = []
         text = self.text
         while True:
@@ -181,7 +183,7 @@ class _Parser:
             nodes.append(self._field())
 
     def _field(self) -> Node:
-        """A name up to a character that ends it; a backslash takes that from the next one."""
+        """Parse a name up to a terminating character; a backslash escapes the next character."""
         start, text = self.at, self.text
         while self.at < len(text):
             if text[self.at] == "\\":
@@ -243,7 +245,7 @@ class _Parser:
         return Filter(_action(compared[1]), _action(compared[3]), compared[2])
 
     def _to_end_of_filter(self) -> None:
-        """Goes behind the bracket that closes a filter: one outside of the quotes that it may have."""
+        """Move behind the parenthesis that closes a filter, ignoring those within quotes."""
         text, pair, closed = self.text, "", False
         while self.at < len(text) and text[self.at] != "\n":
             char = text[self.at]
@@ -268,7 +270,7 @@ class _Parser:
 
 
 def _is_digit(char: str) -> bool:
-    """unicode.IsDigit."""
+    """Return True for a digit (unicode.IsDigit)."""
     return char.isdecimal()
 
 
@@ -284,7 +286,7 @@ def _slice(text: str) -> Slice:
 
 
 def _optional_index(text: str | None) -> int | None:
-    """The number behind a colon, if there are both."""
+    """Return the number after a colon; None if the colon or the number is missing."""
     return _index(text[1:]) if text and text != ":" else None
 
 
@@ -301,7 +303,7 @@ _ESCAPE: Final = re.compile(
 
 
 def _unquoted(text: str) -> str:
-    """Text in single or double quotes without them, its escapes read as those of Go's strings."""
+    """Return quoted text without its quotes, with the escapes of Go's strings decoded."""
     end, inside = text[0], text[1:-1]
     if "\\" not in inside and end not in inside:
         return inside
@@ -317,7 +319,7 @@ def _unquoted(text: str) -> str:
 
 
 def _unescaped(found: re.Match[str], end: str, text: str) -> bytes:
-    """The bytes of one escape or of text without."""
+    """Return the bytes of one escape, or of text without escapes."""
     simple, mark, byte, short, long, octal, plain = found.groups()
     if plain is not None:
         if end in plain:

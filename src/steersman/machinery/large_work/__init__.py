@@ -1,1 +1,1 @@
-"""Large requests: how they are weighed, bounded, and worked on beside the event loop."""
+"""Large requests: their sizes, bounds on their number and memory, and a bound on nesting."""

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 from steersman.machinery.errors.status import too_many_requests
-from steersman.machinery.large_work.body_room import BodyRoom
-from steersman.machinery.large_work.places import Places
+from steersman.machinery.large_work.body_budget import BodyBudget
+from steersman.machinery.large_work.permits import Permits
 from steersman.work.offloading import Account
 
 
 class LargeRequests:
-    """Bounds on the bytes of large bodies in memory, and on the large requests that are worked on at once."""
+    """Limits on the memory of large bodies, and on the number of large requests that are processed at once."""
 
     def __init__(self) -> None:
-        self.bodies = BodyRoom()
-        self.places = Places()
+        self.bodies = BodyBudget()
+        self.permits = Permits()
 
 
-def check_room(account: Account) -> None:
-    """Raise StatusError 429 if as much of the user's work waits as may; asked before a request begins, not amid."""
+def check_backlog(account: Account) -> None:
+    """Raise StatusError 429 if the account has as much queued work as it may have.
+
+    Called before the work of a request begins, never in the middle of it.
+    """
     if not account.has_room():
         raise too_many_requests("too many requests, please try again later", 1)

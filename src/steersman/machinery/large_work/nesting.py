@@ -1,7 +1,7 @@
-"""How deeply documents may be nested: a bound that is counted, so that it is the same whatever runs the server.
+"""The bound on the nesting of documents, which is counted and so does not depend on the interpreter.
 
-Upstream's bound is 10,000. Decoders and walkers of documents call themselves for each level; how often they may is a
-matter of the Python version, of C's stack and of the library, and is not left to them.
+Upstream's bound is 10,000. Decoders and walkers of documents recurse for each level. The depth at which recursion fails
+depends on the Python version, the C stack and the library, so it is not relied on.
 """
 
 from __future__ import annotations
@@ -14,26 +14,26 @@ from typing import Final, NamedTuple
 from steersman.work.threads import give_way
 
 MAX_DEPTH: Final = 500
-"""Levels of arrays and objects within each other that a document may have."""
+"""The most levels of arrays and objects within each other in a document."""
 
 _FRAMES: Final = 10_000
-"""Calls within calls: several for each of the levels that a document may have, and those around them.
+"""The recursion limit of a serving process: several calls for each level of a document, and the calls around them.
 
-Decoders written in C that count their calls too need a few hundred bytes of stack for each, of which there are 8 MiB.
+Decoders written in C that count their calls, too, need a few hundred bytes of stack for each. The stack has 8 MiB.
 """
 
 _PIECE: Final = 64 << 10
 _OTHER: Final = bytes(set(range(256)) - set(b"[]{}"))
 _NOT_OPENING: Final = bytes(set(range(256)) - set(b"[{"))
 _STEPS: Final = bytes.maketrans(b"[{]}", b"\x01\x01\xff\xff")
-"""One level more, or one less, as signed bytes."""
+"""A translation of brackets to +1 and -1, as signed bytes."""
 
 
 def is_too_deep(data: bytes) -> bool:
-    """Whether some JSON has more than MAX_DEPTH levels; takes time linear in its size.
+    """Return True if JSON text has more than MAX_DEPTH levels. The time is linear in the text's size.
 
-    Too short a text is not looked at: each level takes two bytes, unless the text is malformed. Of others with few
-    brackets, as nearly all have, these are counted only.
+    Short text is not examined, because each level takes two bytes unless the text is malformed. Text with few opening
+    brackets, as nearly all has, is judged by their number.
     """
     if len(data) <= 2 * MAX_DEPTH or len(data.translate(None, _NOT_OPENING)) <= MAX_DEPTH:
         return False
@@ -41,21 +41,24 @@ def is_too_deep(data: bytes) -> bool:
 
 
 def depth_of(data: bytes) -> int:
-    """The most arrays and objects that are open at once anywhere in some JSON."""
-    return measured(data).depth
+    """Return the largest number of arrays and objects that are open at once in JSON text."""
+    return measure(data).depth
 
 
-class Measures(NamedTuple):
-    """What there is in some JSON outside of its strings."""
+class JSONCounts(NamedTuple):
+    """Counts of JSON text, outside of its strings."""
 
     objects: int
-    """Objects and arrays."""
+    """The number of objects and arrays."""
     commas: int
     depth: int
 
 
-def measured(data: bytes) -> Measures:
-    """Counts, piece by piece: one call over all of a large text would hold the interpreter for long."""
+def measure(data: bytes) -> JSONCounts:
+    """Count brackets, commas and nesting of JSON text, in pieces.
+
+    One call over all of a large text would hold the interpreter for too long.
+    """
     if b"\\" in data:
         data = data.replace(b"\\\\", b"").replace(b'\\"', b"")
     objects = commas = outside = level = depth = 0
@@ -68,10 +71,10 @@ def measured(data: bytes) -> Measures:
         commas += text.count(b",")
         levels = list(accumulate(array("b", text.translate(_STEPS, _OTHER)), initial=level))
         level, depth = levels[-1], max(depth, max(levels))
-    return Measures(objects, commas, depth)
+    return JSONCounts(objects, commas, depth)
 
 
-def make_room() -> None:
-    """Lets functions call themselves for each level that documents may have. For a process that serves."""
+def raise_recursion_limit() -> None:
+    """Raise the recursion limit of this process, so that functions may recurse for each level of a document."""
     if sys.getrecursionlimit() < _FRAMES:
         sys.setrecursionlimit(_FRAMES)

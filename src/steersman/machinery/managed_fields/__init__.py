@@ -1,6 +1,7 @@
-"""Field ownership (`metadata.managedFields`): who owns which field, tracked on every write.
+"""Field ownership (`metadata.managedFields`), updated on every write.
 
-Pure: no I/O, no clock. Field sets are the dicts that FieldsV1 is; schemas tell leaves, sets and keyed lists apart.
+The package is pure: no I/O, no clock. Field sets are the dicts of which FieldsV1 is the JSON. Schemas tell which parts
+are leaves, sets or keyed lists.
 """
 
 from steersman.machinery.managed_fields.applier import Applied, Applier
@@ -8,7 +9,7 @@ from steersman.machinery.managed_fields.builtin import custom_schema, schema_of_
 from steersman.machinery.managed_fields.comparison import same
 from steersman.machinery.managed_fields.field_set import FieldSet, fields_at
 from steersman.machinery.managed_fields.internal_views import VIEWS
-from steersman.machinery.managed_fields.managers import FORGET_ALL, ManagedFieldsError, decode_managers
+from steersman.machinery.managed_fields.managers import RESET_MANAGERS, ManagedFieldsError, decode_managers
 from steersman.machinery.managed_fields.openapi_schemas import SchemaError
 from steersman.machinery.managed_fields.plain import (
     differing_dicts,
@@ -27,7 +28,7 @@ from steersman.machinery.managed_fields.versions import Version, VersionConverte
 
 __all__ = [
     "DEDUCED",
-    "FORGET_ALL",
+    "RESET_MANAGERS",
     "VIEWS",
     "Applied",
     "Applier",

@@ -1,4 +1,4 @@
-"""Server-side apply: an applied configuration merged into an object, with its manager's ownership.
+"""Server-side apply: merges an applied configuration into an object and updates the field ownership.
 
 Follows apimachinery `util/managedfields/internal` and structured-merge-diff `merge.Updater.Apply`.
 """
@@ -42,9 +42,10 @@ BEFORE_FIRST_APPLY: Final = "before-first-apply"
 
 
 class Applied(Struct, frozen=True):
-    """What an apply comes to: the object as plain data in the request's version, without managedFields; its entries.
+    """The result of an apply: the object as plain data in the request's version, without managedFields, and its
+    entries.
 
-    `obj` is None if nothing changes but, maybe, the entries. It is not yet defaulted.
+    `obj` is None if nothing but the entries may have changed. It is not defaulted yet.
     """
 
     obj: Plain | None
@@ -52,20 +53,20 @@ class Applied(Struct, frozen=True):
 
 
 class Applier:
-    """Applies to one resource, or to one of its subresources, in one version."""
+    """Server-side apply to one resource, or to one of its subresources, in one version."""
 
     __slots__ = ("fields", "kind")
 
     def __init__(self, fields: FieldManager) -> None:
         self.fields = fields
         self.kind: GroupVersionKind = fields.kind.gvk
-        """The kind that patches must be of."""
+        """The kind that applied configurations must have."""
 
     def apply(self, live: Any, patch: Plain, manager: str, time: str, *, force: bool = False) -> Applied:
-        """Applies `patch` to `live`, which is an empty object of the kind to create one.
+        """Apply `patch` to `live`, which is an empty object of the kind for a create.
 
-        Raises StatusError: 400 for a patch of another kind, 409 for conflicts unless forced, 500 for what does not
-        fit the schema.
+        Raises StatusError: 400 for a patch of another kind, 409 for conflicts unless forced, 500 for an object that
+        does not fit the schema.
         """
         self._check(patch)
         whole = {**self.fields.owned(live), "kind": self.kind.kind, "apiVersion": self.fields.api_version}
@@ -113,16 +114,16 @@ class Applier:
         return plain_internal(f"failed to create typed {what} object ({self.described(obj)}): {_told(error)}")
 
     def described(self, obj: Plain) -> str:
-        """An object as messages name it: `NAMESPACE/NAME; GROUP/VERSION, Kind=KIND`."""
+        """Return the name of an object for messages: `NAMESPACE/NAME; GROUP/VERSION, Kind=KIND`."""
         metadata = obj.get("metadata")
         named = metadata if isinstance(metadata, dict) else {}
         namespace, name = (text if isinstance(text := named.get(key), str) else "" for key in ("namespace", "name"))
         return f"{namespace}/{name}; {self.kind}"
 
     def _owner_before(self, live: Any, whole: Plain, time: str) -> Managers:
-        """The first apply to an object that has no entries: all there is has one owner.
+        """Return one manager that owns all present fields, for the first apply to an object without entries.
 
-        Raises StatusError 500 for an object without the types of its schema.
+        Raises StatusError 500 for an object that does not fit its schema.
         """
         if self.fields.kind.is_open:
             try:
@@ -135,7 +136,11 @@ class Applier:
     def _with_last_applied(
         self, live: Plain, patch: Plain, managers: Managers, manager: str, time: str, *, force: bool
     ) -> tuple[Managers, Plain | None]:
-        """Applies; kubectl takes over, without force, what it owns by the annotation of client-side apply."""
+        """Apply `patch`; kubectl's conflicts are forced where the annotation of client-side apply shows that kubectl
+        owns them.
+
+        Raises ApplyConflicts.
+        """
         try:
             return self._apply(live, patch, managers, manager, time, force=force)
         except ApplyConflicts as conflicts:
@@ -154,7 +159,7 @@ class Applier:
         key = manager_key(manager, APPLY, api_version, self.fields.subresource)
         try:
             managers = self.fields.reconciled(managers, live)
-        except TypedError as error:  # of the live object in another manager's version
+        except TypedError as error:  # the live object, in the version of another manager, has an error
             raise plain_internal(str(error)) from None
         merged: Plain = merge(schema.root, live, patch)
         last = managers.get(key)
@@ -166,7 +171,7 @@ class Applier:
         mine = Managed(owned, api_version, None)
         if last is not None:
             if last.fields == owned and are_all_in(api_version, *managers.values()):
-                mine = last  # most applies set the fields that they set before
+                mine = last  # most applies set the same fields as before
             else:
                 managers[key] = Managed(fields, api_version, last.time)
                 merged = self._pruned(merged, managers, last, fields) if last.fields else merged
@@ -186,7 +191,7 @@ class Applier:
             raise plain_internal(f"failed to prune fields: {why} {self.kind}: {error}") from None
 
     def _settled(self, managers: Managers, live: Plain, merged: Plain, *, force: bool) -> Managers:
-        """The other managers after the merge. Raises ApplyConflicts if they own what changed, unless forced."""
+        """Return the other managers after the merge. Raises ApplyConflicts if they own changed fields, unless forced."""
         try:
             comparisons = self.fields.comparisons(managers, merged, live, self.fields.compare(live, merged))
         except TypedError as error:
@@ -227,14 +232,17 @@ def _kind_of(patch: Plain) -> GroupVersionKind:
 
 
 def _has_managed_fields(patch: Plain) -> bool:
-    """Whether there is a list of entries, be it empty. What is none is left to the schema to refuse."""
+    """Return True if the patch has a list of managedFields entries, even an empty one.
+
+    Malformed entries are left to the schema, which refuses them.
+    """
     metadata = patch.get("metadata")
     entries = metadata.get("managedFields") if isinstance(metadata, dict) else None
     return isinstance(entries, list) and (not entries or bool(managed_fields_of(patch)))
 
 
 def _beyond(fields: FieldSet, allowed: FieldSet) -> FieldSet:
-    """The fields that are not among those allowed."""
+    """Return the fields that are not among the allowed ones."""
     if not difference(fields, allowed):
         return {}
     return set_of(path for path in paths(fields) if not has(allowed, path))

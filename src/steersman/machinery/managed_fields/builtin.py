@@ -1,4 +1,4 @@
-"""Schemas of the built-in kinds, made from generated data when a kind is first written."""
+"""Schemas of the built-in kinds, built from generated data when a kind is first written."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .schema import DEDUCED, Schema
 
 
 class _Definitions(dict[str, Any]):
-    """OpenAPI definitions by name, each of which is decoded when it is looked up: most are never needed."""
+    """OpenAPI definitions by name. A definition is decoded when it is looked up, because most are never needed."""
 
     def __getitem__(self, name: str) -> Any:
         return msgspec.json.decode(super().__getitem__(name))
@@ -42,22 +42,22 @@ def _builder() -> tuple[SchemaBuilder, dict[str, str]]:
 
 @lru_cache(maxsize=1)
 def _builder_on_request() -> tuple[SchemaBuilder, dict[str, str]]:
-    """For the versions that --runtime-config turns on, which most servers never need."""
+    """Return the builder for the versions that --runtime-config turns on, which most servers never need."""
     more = _data("definitions_on_request.json")
     return SchemaBuilder(_Definitions(_data("definitions.json").definitions | more.definitions)), more.kinds
 
 
 @lru_cache(maxsize=1024)
 def schema_of_kind(gvk: GroupVersionKind) -> Schema:
-    """The schema of a built-in kind. Raises LookupError for any other."""
+    """Return the schema of a built-in kind. Raises LookupError for any other kind."""
     builder, kinds = _builder_on_request() if (gvk.group, gvk.version) in ON_REQUEST else _builder()
     return builder.schema(kinds[f"{gvk.group_version} {gvk.kind}"])
 
 
 def custom_schema(definition: Mapping[str, Any] | None, *, preserve_unknown: bool = False) -> Schema:
-    """The schema of a custom resource from its `openAPIV3Schema`; None where it has none.
+    """Return the schema of a custom resource from its `openAPIV3Schema`, which is None if it has none.
 
-    To be kept by the caller, once for each version. Raises SchemaError for list types that make no sense.
+    The caller caches the schema of each version. Raises SchemaError for invalid list types.
     """
     if definition is None:
         return DEDUCED

@@ -1,7 +1,7 @@
-"""What an update makes of the entries of an object, remembered: most updates do what others did before them.
+"""A cache of the effect of updates on managedFields: most updates repeat what earlier ones did.
 
-A controller that writes the same status fields again and again, or a client that sends an object back with other
-values, changes times only. Objects that differ in nothing but who owns them are alike here.
+Often only times change, for example if a controller writes the same status fields again and again, or a client sends an
+object with other values. Objects that only differ in the uid of their owner share cache entries.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 import msgspec
+from msgspec import Struct
 
 from steersman.api.meta.v1 import ManagedFieldsEntry
 from steersman.work.bounded_cache import BoundedCache
@@ -18,27 +19,29 @@ from steersman.work.bounded_cache import BoundedCache
 from .comparison import Comparison
 from .field_set import FieldSet
 from .managers import MAX_UPDATE_MANAGERS, ManagerKey, in_order_of_entries, key_of_entry
-from .remembered import remembered
+from .result_cache import result_cache
 
 
-class Before(NamedTuple):
-    """What the entries after a write depend on."""
+class Before(Struct, frozen=True):
+    """The inputs that determine the entries after a write."""
 
     state: tuple[object, ...]
-    """The entries there were, who writes, and what is changed and removed, without the uid of the owner."""
+    """The entries before the write, the writer, and the changed and removed fields, with a placeholder for the owner's
+    uid.
+    """
     owner: bytes
-    """The uid of the object's owner where it has one: what is written does not depend on who that is."""
+    """The uid of the object's owner, b"" if it has none. It is not part of the cache key."""
 
 
 class _After(NamedTuple):
-    """An entry there is then."""
+    """A cached entry after the write."""
 
     entry: ManagedFieldsEntry
-    """Whose fields tell of `_OWNER` where they are those of the owner."""
+    """The entry. Its fields have the placeholder `_OWNER` in the place of the owner's uid."""
     fields_of: int
-    """The index of the entry before that has the same fields; -1 if none has."""
+    """The index of an entry before the write with the same fields, -1 if there is none."""
     time_of: int
-    """The index of the entry before that has the same time; -1 is the time of the write."""
+    """The index of an entry before the write with the same time; -1 for the time of the write."""
 
 
 _NONE: Final = -1
@@ -48,9 +51,10 @@ _encode: Final = msgspec.json.Encoder().encode
 
 
 def before(entries: Sequence[ManagedFieldsEntry], key: ManagerKey, comparison: Comparison) -> Before | None:
-    """What the entries after a write by `key` depend on; None where they depend on more than that.
+    """Return the inputs that determine the entries after a write by `key`, or None if the result cannot be cached.
 
-    That are the times of more entries than updates may have, and what an object is in another version.
+    It cannot be cached if there are more entries than updates may have, or if the result depends on the object in
+    another version.
     """
     if not 0 < len(entries) < MAX_UPDATE_MANAGERS:
         return None
@@ -69,15 +73,18 @@ def before(entries: Sequence[ManagedFieldsEntry], key: ManagerKey, comparison: C
 
 
 def _owner_in(fields: Sequence[bytes]) -> bytes:
-    """The uid that is a key of lists in some FieldsV1, if one is and it stands nowhere else in them."""
+    """Return the uid that is a list key in these FieldsV1, b"" if there is not exactly one.
+
+    Also returns b"" if the uid occurs anywhere else in them.
+    """
     found: set[bytes] = set()
     count = 0
     for each in fields:
-        if b'\\"uid' in each:
+        if each.find(b'\\"uid') >= 0:
             uids = _UID.findall(each)
             count += len(uids)
             found.update(uids)
-        if _OWNER in each:
+        if each.find(_OWNER) >= 0:
             return b""
     if len(found) != 1:
         return b""
@@ -86,17 +93,17 @@ def _owner_in(fields: Sequence[bytes]) -> bytes:
 
 
 class Changes:
-    """The entries after a write, by those before it. For the updates of one version."""
+    """A cache of the entries after a write, by the entries before the write, for the updates of one version."""
 
     __slots__ = ("_known",)
 
     def __init__(self) -> None:
-        self._known: BoundedCache[tuple[object, ...], tuple[_After, ...]] = remembered()
+        self._known: BoundedCache[tuple[object, ...], tuple[_After, ...]] = result_cache()
 
     def after(
         self, found: Before | None, entries: Sequence[ManagedFieldsEntry], time: str
     ) -> list[ManagedFieldsEntry] | None:
-        """The entries after a write at `time`; None if that is not known."""
+        """Return the entries after a write at `time`; None if the cache does not have them."""
         known = None if found is None else self._known[found.state]
         if known is None or found is None:
             return None
@@ -110,7 +117,7 @@ class Changes:
         writer: ManagerKey,
         taken: FieldSet,
     ) -> None:
-        """Remembers what a write made of `entries`, by which `writer` has `taken` some fields."""
+        """Cache the result of a write to `entries` by which `writer` has `taken` some fields."""
         places = {key_of_entry(entry): index for index, entry in enumerate(entries)}
         kept: list[_After] = []
         for entry in after:

@@ -1,16 +1,17 @@
-"""What differs between two values, as sets of fields (structured-merge-diff `typed.Compare`).
+"""Differences between two values as field sets (structured-merge-diff `typed.Compare`).
 
-Values are plain JSON data. Equal parts are passed over by `==`, which takes `true` for 1, where a class says what is
-which; by `same` in data of any JSON.
+Values are plain JSON data. Equal parts are skipped by `==`, which cannot tell `true` from 1, if a class determines the
+types; otherwise by `same`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from operator import eq
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import msgspec
+from msgspec import Struct
 
 from steersman.machinery.sorted_maps import presorted
 from steersman.work.threads import give_way
@@ -23,7 +24,7 @@ Same = Callable[[Any, Any], bool]
 
 
 def same(one: Any, other: Any) -> bool:
-    """Whether two values of any JSON are equal, types and all."""
+    """Return True if two JSON values are equal, including their types."""
     if one.__class__ is not other.__class__ or one != other:
         return False
     return one.__class__ not in (dict, list) or _SORTED.encode(presorted(one)) == _SORTED.encode(presorted(other))
@@ -32,15 +33,15 @@ def same(one: Any, other: Any) -> bool:
 _SORTED: Final = msgspec.json.Encoder(order="deterministic")
 
 
-class Comparison(NamedTuple):
-    """Fields that were added or have another value, and fields that are gone."""
+class Comparison(Struct, frozen=True):
+    """The added or changed fields, and the removed fields."""
 
     changed: FieldSet
     removed: FieldSet
 
 
 def compare(atom: Atom, old: Any, new: Any, is_same: Same = eq) -> Comparison:
-    """What is different in `new`. Raises TypedError where items of a list cannot be told apart."""
+    """Compare two values. Raises TypedError if two items of a list have the same key."""
     changed: dict[str, Any] = {}
     removed: dict[str, Any] = {}
     if not atom.leaf and atom.map is not None and not is_same(old, new):
@@ -86,7 +87,7 @@ def _compare_maps(
 
 
 def _add_others(kind: MapType, value: Any, other: Any, out: dict[str, Any]) -> None:
-    """Add the members that only `value` has to the fields of it that are in `out`, and sort these."""
+    """Add the members that only `value` has to the fields in `out`, and sort these."""
     out.update(kind.cover({name: item for name, item in value.items() if name not in other}))
     out.pop(SELF, None)
     if (ordered := sorted(out)) != list(out):
@@ -105,7 +106,7 @@ def _sort_in_place(node: dict[str, Any]) -> None:
 def _compare_values(
     atom: Atom, old: Any, new: Any, element: str, changed: dict[str, Any], removed: dict[str, Any], is_same: Same
 ) -> None:
-    """Two values that differ, both there, of an atom that is no leaf."""
+    """Compare two values that differ, both present, of an atom that is not a leaf."""
     give_way()
     inner_changed: dict[str, Any] = {}
     inner_removed: dict[str, Any] = {}
@@ -119,7 +120,7 @@ def _compare_values(
         _compare_kinds(old_kind, old, None, inner_changed, inner_removed, is_same)
         _compare_kinds(new_kind, None, new, inner_changed, inner_removed, is_same)
     else:
-        # What is on one side is empty or null, or it is a scalar and the path itself changes hands too.
+        # One side is empty, null or a scalar. In the last two cases the path itself changes its owner, too.
         is_leaf = (old_kind is None and old is not None) or (new_kind is None and new is not None)
         _compare_kinds(
             kind,
@@ -167,7 +168,7 @@ def _compare_lists(
         if others and is_same(items, others):
             continue
         if len(items) > 1:
-            # Items that cannot be told apart are one field together.
+            # Items with the same key are one field together.
             if len(others) == 1:
                 removed[element] = child.cover(others[0])
             changed[element] = LEAF

@@ -1,4 +1,4 @@
-"""Conflicts of an apply with what others own, and how they are told (apimachinery `managedfields/internal`)."""
+"""Conflicts of an apply with fields of other managers, and their messages (apimachinery `managedfields/internal`)."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ CONFLICT_REASON: Final = "FieldManagerConflict"
 
 
 class ApplyConflicts(Exception):
-    """Others own fields that an apply would change. `fields` has them by manager."""
+    """The error of an apply that would change fields of other managers. `fields` has these fields by manager."""
 
     def __init__(self, fields: Mapping[ManagerKey, FieldSet]) -> None:
         super().__init__("the apply conflicts with other managers")
         self.fields = fields
 
     def status(self) -> StatusError:
-        """409 with a cause for every field."""
+        """Return a 409 Conflict with a cause for every field."""
         found = [(_shown(key), path) for key, path in self._each()]
         causes = [Cause(CONFLICT_REASON, f"conflict with {manager}", path) for manager, path in found]
         return apply_conflict(_message(found), causes)

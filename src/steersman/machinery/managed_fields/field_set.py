@@ -1,8 +1,8 @@
-"""Sets of fields, as the dicts that FieldsV1 is: sigs.k8s.io/structured-merge-diff `fieldpath.Set`.
+"""Field sets in the form of FieldsV1 (sigs.k8s.io/structured-merge-diff `fieldpath.Set`).
 
-A set maps path elements to nodes. A node is the same dict again: empty, it is a member without children; with children,
-it is a member if it holds "." too. Sets are never changed once made, and share their parts: what an operation leaves
-as it was, it returns as it was, so `is` tells whether anything changed. Elements are in FieldsV1's order.
+A set maps path elements to nodes. A node has the same form: an empty node is a member without children, and a node with
+children is itself a member if it contains ".". Sets are immutable and share their parts. An operation returns an
+unchanged part as the same object, so `is` tells whether anything changed. Elements are in the order of FieldsV1.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ FieldSet = Node
 LEAF: Final[dict[str, Any]] = {}
 """A member without children."""
 EMPTY: Final[FieldSet] = {}
-"""The set without members."""
+"""The empty set."""
 
 
 def is_member(node: Node) -> bool:
-    """Whether the element of a node is itself in the set."""
+    """Return True if the element of a node is itself in the set."""
     return not node or SELF in node
 
 
 def set_of(paths: Iterable[Iterable[str]]) -> FieldSet:
-    """The set of some paths, each a row of path elements (`f:spec`, `f:replicas`)."""
+    """Return the set of some paths, each a sequence of path elements (`f:spec`, `f:replicas`)."""
     return union_of(_one_path(path) for path in paths)
 
 
 def fields_at(*paths: str) -> FieldSet:
-    """The set of some named fields: `fields_at("status", "metadata/labels")`."""
+    """Return the set of some named fields: `fields_at("status", "metadata/labels")`."""
     return set_of(tuple("f:" + name for name in path.split("/")) for path in paths)
 
 
@@ -46,7 +46,7 @@ def _one_path(path: Iterable[str]) -> FieldSet:
 
 
 def union_of(sets: Iterable[FieldSet]) -> FieldSet:
-    """What is in any of the sets. Each is copied a few times only, however many there are."""
+    """Return the union of the sets. Each set is copied a logarithmic number of times."""
     level = list(sets)
     while len(level) > 1:
         pairs = zip(level[::2], level[1::2], strict=False)
@@ -55,14 +55,14 @@ def union_of(sets: Iterable[FieldSet]) -> FieldSet:
 
 
 def in_order(node: dict[str, Any]) -> dict[str, Any]:
-    """A node, its own elements sorted."""
+    """Return a node with its own elements sorted."""
     keys = list(node)
     ordered = sorted(keys, key=order) if any(key[0] in "kvi" for key in keys) else sorted(keys)
     return node if keys == ordered else {key: node[key] for key in ordered}
 
 
 def union(a: FieldSet, b: FieldSet) -> FieldSet:
-    """What is in either set."""
+    """Return the union of two sets."""
     give_way()
     if not b or a is b:
         return a
@@ -92,7 +92,7 @@ def _union_nodes(a: Node, b: Node) -> Node:
 
 
 def difference(a: FieldSet, b: FieldSet) -> FieldSet:
-    """What is in `a` and not in `b`; a parent does not take its children with it."""
+    """Return the members of `a` that are not in `b`. A removed parent does not remove its children."""
     give_way()
     changed: dict[str, Any] | None = None
     small, large = (a, b) if len(a) < len(b) else (b, a)
@@ -114,7 +114,7 @@ def difference(a: FieldSet, b: FieldSet) -> FieldSet:
 
 
 def _difference_nodes(a: Node, b: Node) -> Node | None:
-    """Return the rest of a node with children; None if nothing is left."""
+    """Return the rest of a node that has children; None if nothing is left."""
     rest = difference(a, b)
     if SELF not in a:
         return rest or None
@@ -125,7 +125,7 @@ def _difference_nodes(a: Node, b: Node) -> Node | None:
 
 
 def recursive_difference(a: FieldSet, b: FieldSet) -> FieldSet:
-    """What is in `a` and neither in `b` nor below what is in `b`."""
+    """Return the members of `a` that are neither in `b` nor below a member of `b`."""
     give_way()
     changed: dict[str, Any] | None = None
     for key, other in b.items():
@@ -150,7 +150,7 @@ def recursive_difference(a: FieldSet, b: FieldSet) -> FieldSet:
 
 
 def intersection(a: FieldSet, b: FieldSet) -> FieldSet:
-    """What is in both sets."""
+    """Return the members of both sets."""
     give_way()
     out: dict[str, Any] = {}
     for key, node in a.items():
@@ -167,7 +167,7 @@ def intersection(a: FieldSet, b: FieldSet) -> FieldSet:
 
 
 def has(fields: FieldSet, path: Iterable[str]) -> bool:
-    """Whether a path is a member."""
+    """Return True if a path is a member."""
     node: Node | None = fields
     member = False
     for element in path:
@@ -179,7 +179,7 @@ def has(fields: FieldSet, path: Iterable[str]) -> bool:
 
 
 def paths(fields: FieldSet, prefix: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
-    """Every member: those of a level first, then what is below each, as upstream walks them."""
+    """Yield the path of every member: first those of a level, then those below each element, in upstream's order."""
     children = [(key, node) for key, node in fields.items() if key != SELF]
     for key, node in children:
         if is_member(node):

@@ -1,4 +1,4 @@
-"""Field sets from and to the JSON they are stored as (meta/v1 FieldsV1)."""
+"""Conversion between field sets and their stored JSON (meta/v1 FieldsV1)."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ _DECODER = msgspec.json.Decoder()
 
 
 class FieldsError(ValueError):
-    """The text is not a FieldsV1."""
+    """The error for text that is not FieldsV1."""
 
 
 REMEMBERED: Final = 8192
-"""Bytes of the longest text whose set is kept: objects made alike have the same few."""
+"""Bytes of the longest text whose decoded set is cached: similar objects have the same few sets."""
 
 
 def decode_fields(data: bytes) -> tuple[FieldSet, bool]:
-    """The set that a FieldsV1 stands for, and whether it would be written so. Raises FieldsError."""
+    """Decode FieldsV1; return the set, and True if it would be encoded as the same text. Raises FieldsError."""
     return _decode(data) if len(data) <= REMEMBERED else _decode.__wrapped__(data)
 
 
@@ -66,5 +66,5 @@ def _node(value: Any) -> Node:
 
 
 def encode_fields(fields: FieldSet) -> msgspec.Raw:
-    """The FieldsV1 of a set."""
+    """Return the FieldsV1 of a set."""
     return msgspec.Raw(_ENCODER.encode(fields))

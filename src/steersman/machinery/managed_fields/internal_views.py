@@ -1,4 +1,4 @@
-"""Built-in kinds whose internal type, upstream, says something else than what was sent (`FieldManager.view`)."""
+"""Built-in kinds whose internal type upstream differs from the sent object (`FieldManager.view`)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ TEMPLATE_GENERATION: Final = "deprecated.daemonset.template.generation"
 
 
 def daemon_set_view(obj: Any) -> Any:
-    """A DaemonSet with the annotation that stands for the internal type's templateGeneration, 0 if it has none."""
+    """Return a DaemonSet with the annotation of the internal type's templateGeneration, which is 0 if it is missing."""
     annotations = obj.metadata.annotations
     if TEMPLATE_GENERATION in annotations:
         return obj
@@ -19,4 +19,4 @@ def daemon_set_view(obj: Any) -> Any:
 
 
 VIEWS: Final[Mapping[tuple[str, str], Callable[[Any], Any]]] = {("apps", "daemonsets"): daemon_set_view}
-"""By group and resource."""
+"""The view functions by group and resource."""

@@ -1,4 +1,4 @@
-"""The annotation of client-side apply, kept in step with kubectl's server-side applies (apimachinery `lastapplied`)."""
+"""The last-applied annotation, kept in step with kubectl's server-side applies (apimachinery `lastapplied`)."""
 
 from __future__ import annotations
 
@@ -15,20 +15,22 @@ from .typed_error import TypedError
 from .typed_value import field_set, validate
 
 KUBECTL: Final = "kubectl"
-"""The manager whose applies take over what it applied on the client's side before."""
+"""The manager whose server-side applies take over the fields of its earlier client-side applies."""
 ANNOTATION: Final = "kubectl.kubernetes.io/last-applied-configuration"
 MAX_ANNOTATIONS: Final = 256 * 1024
 
 
 def last_applied(obj: dict[str, Any]) -> str:
-    """The configuration that was applied last on the client's side; "" if none."""
+    """Return the configuration that was last applied on the client's side, "" if there is none."""
     metadata = obj.get("metadata") or {}
     text = (metadata.get("annotations") or {}).get(ANNOTATION, "")
     return text if isinstance(text, str) else ""
 
 
 def allowed_conflicts(schema: Schema, live: dict[str, Any], api_version: str) -> FieldSet:
-    """The fields that the annotation says were applied, and that are still so: an apply may take them over."""
+    """Return the fields that the annotation has and that are unchanged since: kubectl may take these over without
+    force.
+    """
     text = last_applied(live)
     if not text:
         return EMPTY
@@ -46,7 +48,10 @@ def allowed_conflicts(schema: Schema, live: dict[str, Any], api_version: str) ->
 
 
 def with_last_applied(obj: dict[str, Any], applied: dict[str, Any]) -> dict[str, Any]:
-    """`obj` with what was just applied in the annotation, or without it if the annotations would be too large."""
+    """Return `obj` with the applied configuration in the annotation.
+
+    The annotation is left out if it would make the annotations too large.
+    """
     metadata = dict(obj["metadata"])
     annotations = _without_nulls(metadata["annotations"])
     annotations[ANNOTATION] = (encode(_without_annotation(applied)) + b"\n").decode()
@@ -58,7 +63,9 @@ def with_last_applied(obj: dict[str, Any], applied: dict[str, Any]) -> dict[str,
 
 
 def _without_annotation(applied: dict[str, Any]) -> dict[str, Any]:
-    """A configuration as it is put into the annotation: without that, and with text for the nulls beside it."""
+    """Return a configuration as the annotation holds it: without the annotation itself, and with "" for null
+    annotations.
+    """
     metadata = applied.get("metadata")
     if not isinstance(metadata, dict) or "annotations" not in metadata:
         return applied

@@ -1,4 +1,4 @@
-"""Who owns which fields of an object: `metadata.managedFields` decoded, capped, and encoded again.
+"""Managers of an object's fields: decoding, capping and encoding of `metadata.managedFields`.
 
 Follows k8s.io/apimachinery `util/managedfields/internal` (managedfields.go, capmanagers.go).
 """
@@ -22,7 +22,7 @@ APPLY: Final = "Apply"
 UPDATE: Final = "Update"
 FIELDS_V1: Final = "FieldsV1"
 UNKNOWN: Final = "unknown"
-"""The manager of who does not say a name."""
+"""The name of a manager that gives no name."""
 
 _IDENTITY: Final = (
     "name",
@@ -40,21 +40,21 @@ NEVER_OWNED: Final[FieldSet] = {
     "f:kind": LEAF,
     "f:metadata": {SELF: LEAF} | {f"f:{name}": LEAF for name in _IDENTITY},
 }
-"""What identifies an object, and what the server keeps itself (upstream's stripMetaManager)."""
+"""The fields of an object's identity and those that the server sets (upstream's stripMetaManager)."""
 
-FORGET_ALL: Final = [ManagedFieldsEntry()]
-"""What a client sends to have all managers forgotten. An empty list asks for the same, and is taken for this one."""
+RESET_MANAGERS: Final = [ManagedFieldsEntry()]
+"""The list by which a client resets managedFields. An empty list means the same and is replaced by this one."""
 
 MAX_UPDATE_MANAGERS: Final = 10
 OLD_UPDATES: Final = "ancient-changes"
 
 
 class ManagedFieldsError(ValueError):
-    """The entries cannot be understood; the message is upstream's."""
+    """The error for malformed entries, with upstream's message."""
 
 
 class ManagerKey(NamedTuple):
-    """What makes two entries one: the version counts for updates only."""
+    """The identity of an entry; the version is empty for applies, because it only counts for updates."""
 
     manager: str
     operation: str
@@ -63,7 +63,7 @@ class ManagerKey(NamedTuple):
 
     @property
     def identifier(self) -> str:
-        """The key as upstream writes it, which is what managers are sorted by."""
+        """Return the key as upstream writes it; managers are sorted by it."""
         members = {
             "manager": self.manager,
             "operation": self.operation,
@@ -74,18 +74,21 @@ class ManagerKey(NamedTuple):
 
 
 def manager_key(manager: str, operation: str, api_version: str, subresource: str) -> ManagerKey:
-    """The key of a manager that now writes; one without a name is called unknown."""
+    """Return the key of the manager of the present write; an empty name becomes "unknown"."""
     return ManagerKey(manager or UNKNOWN, operation, "" if operation == APPLY else api_version, subresource)
 
 
 def key_of_entry(entry: ManagedFieldsEntry) -> ManagerKey:
-    """The key of the manager of an entry."""
+    """Return the key of an entry's manager."""
     version = "" if entry.operation == APPLY else entry.api_version
     return ManagerKey(entry.manager, entry.operation, version, entry.subresource)
 
 
 class Managed(Struct, frozen=True):
-    """What one manager owns, in the version it wrote. `entry` is what it was read from, as long as it says the same."""
+    """The fields of one manager, in the version in which it wrote them.
+
+    `entry` is the entry from which they were decoded, as long as it is still accurate.
+    """
 
     fields: FieldSet
     api_version: str
@@ -93,11 +96,11 @@ class Managed(Struct, frozen=True):
     entry: ManagedFieldsEntry | None = None
 
     def with_fields(self, fields: FieldSet) -> Managed:
-        """The same with another set."""
+        """Return a copy with another field set."""
         return self if fields is self.fields else Managed(fields, self.api_version, self.time)
 
     def taken_at(self, time: str) -> Managed:
-        """The same, taken again at `time`."""
+        """Return a copy with another time."""
         entry = None if self.entry is None else msgspec.structs.replace(self.entry, time=time)
         return Managed(self.fields, self.api_version, time, entry)
 
@@ -106,7 +109,7 @@ Managers = dict[ManagerKey, Managed]
 
 
 def decode_managers(entries: Sequence[ManagedFieldsEntry]) -> Managers:
-    """The managers of some entries. Raises ManagedFieldsError."""
+    """Decode entries into managers. Raises ManagedFieldsError."""
     managers: Managers = {}
     for index, entry in enumerate(entries):
         if entry.operation not in (APPLY, UPDATE):
@@ -126,12 +129,12 @@ def decode_managers(entries: Sequence[ManagedFieldsEntry]) -> Managers:
 
 
 def encode_managers(managers: Managers) -> list[ManagedFieldsEntry]:
-    """The entries of some managers, in order."""
+    """Return the sorted entries of managers."""
     return in_order_of_entries(list(starmap(_entry, managers.items())))
 
 
 def in_order_of_entries(entries: list[ManagedFieldsEntry]) -> list[ManagedFieldsEntry]:
-    """Sorts entries: applies first, the oldest first, then by name, version and subresource."""
+    """Sort entries in place and return them: applies first, the oldest first, then by name, version and subresource."""
     if len(entries) > 1:
         entries.sort(
             key=lambda each: (each.operation, each.time or "", each.manager, each.api_version, each.subresource)
@@ -154,7 +157,9 @@ def _entry(key: ManagerKey, managed: Managed) -> ManagedFieldsEntry:
 
 
 def cap_update_managers(managers: Managers, limit: int = MAX_UPDATE_MANAGERS) -> None:
-    """Merges the oldest updates of each version into one of `ancient-changes` until there are no more than `limit`."""
+    """Merge the oldest updates of each version into one of the manager `ancient-changes`, until at most `limit` are
+    left.
+    """
     updaters = [key for key in managers if key.operation == UPDATE]
     if len(updaters) <= limit:
         return
@@ -174,7 +179,7 @@ def cap_update_managers(managers: Managers, limit: int = MAX_UPDATE_MANAGERS) ->
         if bucket not in managers:
             managers[bucket] = managers.pop(first)
             gathered.pop(bucket, None)
-        # A bucket that is itself among the oldest is merged with itself and, as upstream has it, goes.
+        # A bucket that is itself among the oldest entries is merged with itself and disappears, as upstream has it.
         gathered.setdefault(bucket, [managers[bucket].fields]).append(managed.fields)
         managers[bucket] = Managed(EMPTY, version, managed.time)
         del managers[key]
@@ -185,5 +190,5 @@ def cap_update_managers(managers: Managers, limit: int = MAX_UPDATE_MANAGERS) ->
 
 
 def strip_identity(fields: FieldSet) -> FieldSet:
-    """A set without the fields that nobody owns."""
+    """Return a set without the fields that nobody may own."""
     return difference(fields, NEVER_OWNED)

@@ -1,4 +1,4 @@
-"""Merging an applied object into the live one, and taking fields out of an object (structured-merge-diff `typed`)."""
+"""Merging of an applied object into the live one, and removal of fields (structured-merge-diff `typed`)."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from .schema import Atom, ListType, MapType
 from .typed_value import kind_of
 
 ABSENT: Final = object()
-"""In place of a value on a side that has none."""
+"""A placeholder for the value on a side that has none."""
 
 
 def merge(atom: Atom, live: Any, applied: Any) -> Any:
-    """The live value with what is applied put over it; leaves of the applied value win.
+    """Return the live value merged with the applied one, whose leaves win.
 
-    The result may share parts with both. Raises TypedError where items of a list cannot be told apart.
+    The result may share parts with both. Raises TypedError if two items of a list have the same key.
     """
     if live is ABSENT or live == applied:
         return applied
@@ -54,7 +54,7 @@ def _merge_lists(kind: ListType, live: Any, applied: Any) -> Any:
     elements = kind.elements_of(old)
     live_items: dict[str, Any] = {}
     for element, item in zip(elements, old, strict=True):
-        # Items that cannot be told apart are not merged into.
+        # An applied item is not merged into one of several live items with the same key.
         live_items[element] = None if element in live_items else item
     out: list[Any] = []
     for element, position in _merged_order(elements, list(applied_items), live_items):
@@ -66,9 +66,10 @@ def _merge_lists(kind: ListType, live: Any, applied: Any) -> Any:
 
 
 def _merged_order(live: list[str], applied: list[str], live_items: dict[str, Any]) -> list[tuple[str, int]]:
-    """The elements of the merged list with their places in the live one.
+    """Return the elements of the merged list, with their indexes in the live list (-1 for applied items).
 
-    The applied items keep their order; what only the live list has stays as near as can be to where it was.
+    The applied items keep their order. Items that only the live list has stay as close as possible to their old
+    position.
     """
     in_applied = set(applied)
     shared = [element for element in applied if element in live_items]
@@ -105,9 +106,9 @@ def _merged_order(live: list[str], applied: list[str], live_items: dict[str, Any
 
 
 def remove_fields(atom: Atom, value: Any, fields: Node) -> Any:
-    """A value without some fields; None for a list or map of which nothing is left.
+    """Return a value without some fields; None for a list or map of which nothing is left.
 
-    What is of one piece goes as a whole.
+    An atomic value is removed as a whole.
     """
     kind = kind_of(atom, value)
     if isinstance(kind, MapType):

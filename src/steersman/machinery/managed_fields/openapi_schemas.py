@@ -1,4 +1,4 @@
-"""Schemas from OpenAPI v3, of built-in definitions as of a custom resource's own (k8s.io/kube-openapi `schemaconv`)."""
+"""Schemas built from OpenAPI v3, of built-in definitions and custom resources (k8s.io/kube-openapi `schemaconv`)."""
 
 from __future__ import annotations
 
@@ -12,42 +12,42 @@ _RAW_EXTENSION: Final = "io.k8s.apimachinery.pkg.runtime.RawExtension"
 _TEXT: Final = Atom(STRING)
 _UNTYPED: Final = Atom(UNTYPED)
 _SCALARS: Final = {"integer": Atom(NUMERIC), "number": Atom(NUMERIC), "boolean": Atom(BOOLEAN)}
-"""All of these are shared: nothing changes atoms without parts, and schemas have hundreds."""
+"""Atoms shared by all schemas, which have hundreds of them. Atoms without parts are never changed."""
 
 OBJECT_PROPERTIES: Final[Mapping[str, Any]] = {
     "apiVersion": {"type": "string"},
     "kind": {"type": "string"},
     "metadata": {"$ref": "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"},
 }
-"""What every object has, embedded ones and custom resources too."""
+"""Properties of every object, including embedded objects and custom resources."""
 
 Definition = Mapping[str, Any]
 
 
 class SchemaError(ValueError):
-    """The OpenAPI schema says something that ownership cannot follow."""
+    """The error for an OpenAPI schema with invalid list types."""
 
 
 class SchemaBuilder:
-    """Makes atoms of OpenAPI definitions that refer to each other; each definition is made once."""
+    """A builder of atoms from OpenAPI definitions that refer to each other. Each definition is converted once."""
 
     def __init__(self, definitions: Mapping[str, Definition]) -> None:
         self._definitions = definitions
         self._named: dict[tuple[str, str], Atom] = {}
 
     def schema(self, name: str) -> Schema:
-        """The schema of a definition. Raises KeyError if there is none, SchemaError."""
+        """Return the schema of a definition. Raises KeyError if there is none, and SchemaError."""
         return Schema(self._reference(name, ""))
 
     def inline(self, definition: Definition, *, preserve_unknown: bool = False) -> Schema:
-        """The schema of a definition that has no name. Raises SchemaError.
+        """Return the schema of an unnamed definition. Raises SchemaError.
 
         `preserve_unknown` allows members that a struct does not declare (a custom resource's preserveUnknownFields).
         """
         return Schema(self._atom(definition, preserve=preserve_unknown))
 
     def _reference(self, name: str, relationship: str) -> Atom:
-        """A definition, its map type overridden where the reference says so."""
+        """Return the atom of a definition, with the map type that the reference gives."""
         atom = self._named.get((name, relationship))
         if atom is not None:
             return atom
@@ -116,7 +116,7 @@ class SchemaBuilder:
 
 
 def _list_relationship(definition: Definition) -> tuple[bool, Sequence[str]]:
-    """Whether a list is of one piece, and otherwise its keys (none: it is a set)."""
+    """Return True if a list is atomic, and otherwise its keys (an empty sequence for a set)."""
     list_type = definition.get("x-kubernetes-list-type")
     if list_type is not None:
         match list_type:

@@ -1,6 +1,6 @@
-"""Outlines of new objects: their names and keys without their values, on which the fields that they set depend.
+"""Outlines of new objects: names and list keys without values. The fields that an object sets depend only on these.
 
-Most objects that are created are made alike: what they set is worked out once for all that have the same outline.
+Most new objects resemble earlier ones, so their field sets are cached by outline.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from .schema import Atom, Kind, ListType, MapType
 Outline = tuple[Any, ...]
 
 _LONGEST: Final = 2048
-"""Parts of an outline."""
+"""The most parts of an outline."""
 _NAME: Final = 80
 """Bytes that a name takes beside its characters."""
 
 
 class Outlines:
-    """The outlines of the objects of a schema that are compared with an `empty` one."""
+    """A builder of outlines for objects of one schema, which are compared with the `empty` object of the kind."""
 
     __slots__ = ("_leaves", "_root")
 
@@ -31,7 +31,7 @@ class Outlines:
         self._leaves = list(_leaves_of(empty, ()))
 
     def of(self, plain: Plain) -> Outline | None:
-        """The outline of an object as data; None if it is too long. Raises TypedError."""
+        """Return the outline of an object as plain data; None if it is too long. Raises TypedError."""
         if self._root is None:
             return None
         out: list[Any] = []
@@ -44,14 +44,14 @@ class Outlines:
 
 
 def outline(root: Kind, value: Any, out: list[Any] | None = None, *, most: int | None = None) -> Outline | None:
-    """Add the outline of a value to `out`, and return all as data; None if it has more than `most` parts.
+    """Append the outline of a value to `out` and return it as a tuple; None if it has more than `most` parts.
 
-    Raises TypedError for items of lists that cannot be told apart.
+    Raises TypedError for list items with invalid keys.
     """
     out = [] if out is None else out
     kinds = [root]
     values = [value]
-    for kind, value in islice(zip(kinds, values, strict=False), most):  # both grow meanwhile
+    for kind, value in islice(zip(kinds, values, strict=False), most):  # both lists grow during the loop
         if value.__class__ is dict and kind.__class__ is MapType:
             names = tuple(value)
             out.append(names)
@@ -75,13 +75,16 @@ def outline(root: Kind, value: Any, out: list[Any] | None = None, *, most: int |
 
 
 def weight_of(outline: Outline) -> int:
-    """Bytes that an outline takes, about; no less if all of its names are its own."""
+    """Return an upper estimate of an outline's memory in bytes, as if it shared none of its names."""
     names = [name for part in outline if part.__class__ is tuple for name in part]
     return _NAME * len(names) + 4 * sum(map(len, names)) + 8 * len(outline)
 
 
 def _leaves_of(value: Plain, path: tuple[str, ...]) -> list[tuple[tuple[str, ...], Any]]:
-    """What an empty object has with a value: equal parts are no change."""
+    """Return the paths and values of an empty object's leaves.
+
+    A new object with equal values has not set these fields.
+    """
     out: list[tuple[tuple[str, ...], Any]] = []
     for name, item in value.items():
         out += _leaves_of(item, (*path, name)) if isinstance(item, dict) and item else [((*path, name), item)]

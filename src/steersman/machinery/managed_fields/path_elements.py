@@ -1,7 +1,7 @@
 """Path elements as FieldsV1 writes them: `f:name`, `k:{"name":"a"}`, `v:"a"`, `i:0`.
 
-They are kept as this text everywhere; a field set's dicts have them for keys. The text is canonical: keys sorted by
-name, JSON without white space, written as Go writes it. Follows sigs.k8s.io/structured-merge-diff `fieldpath`.
+Path elements are this text everywhere, and the keys of field sets. The text is canonical: keys sorted by name, JSON
+without white space, as Go writes it. Follows sigs.k8s.io/structured-merge-diff `fieldpath`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from .typed_error import TypedError
 Order = tuple[Any, ...]
 
 SELF: Final = "."
-"""Stands beside the children of an element that is itself in the set."""
+"""The name beside the children of an element that is itself in the set."""
 
 _FIELD, _KEY, _VALUE, _INDEX = range(4)
 _NUMBER, _TEXT, _BOOLEAN, _OTHER, _NULL = range(5)
@@ -33,13 +33,13 @@ _quoted = encoder.encode_basestring
 
 
 _UNDEFINED: Final = '{"{{undefined}}":""}'
-"""What stands for a value that JSON has not."""
+"""The text for a value that JSON cannot express."""
 _REMEMBERED: Final = 256
-"""Longer text is worked out anew every time, for what is remembered is what clients send."""
+"""The longest text that is cached, because clients choose these texts."""
 
 
 def scalar_text(value: Any) -> str:
-    """The JSON of a key's or a set's value, as it stands inside a path element."""
+    """Return the JSON of a scalar as it stands inside a path element."""
     if type(value) is str:
         text: str = _quoted(value)
         if "<" not in text and ">" not in text and "&" not in text and text.isascii():
@@ -48,12 +48,12 @@ def scalar_text(value: Any) -> str:
 
 
 def key_text(fields: Iterable[tuple[str, Any]]) -> str:
-    """The element of a list's item that is told by these fields, sorted by name."""
+    """Return the path element of a list item with these keys, sorted by name."""
     return "k:{" + ",".join(f"{json_text(name)}:{json_text(value)}" for name, value in fields) + "}"
 
 
 def value_text(value: Any) -> str:
-    """The element of a set's item. Raises TypedError for what cannot be one."""
+    """Return the path element of a set's item. Raises TypedError for a value that is no scalar."""
     if isinstance(value, dict):
         raise TypedError("associative list without keys has an element that's a map type")
     if isinstance(value, list):
@@ -64,14 +64,17 @@ def value_text(value: Any) -> str:
 
 
 def json_text(value: Any) -> str:
-    """The JSON of any value a client may have put into a path element. What JSON has not is in none that is kept."""
+    """Return the JSON of any value in a path element.
+
+    A value that JSON cannot express gives a placeholder, which never gets into storage.
+    """
     return _UNDEFINED if isinstance(value, GoValue) else encode(value).decode()
 
 
 def canonical(text: str) -> str | None:
-    """An element as a client wrote it in the form it is kept in; None for a sort of element that is not known.
+    """Return the canonical form of a client's path element; None for an unknown sort of element.
 
-    Raises ValueError (msgspec.DecodeError among them) if it cannot be read.
+    Raises ValueError (or its subclass msgspec.DecodeError) for malformed text.
     """
     return _canonical(text) if len(text) <= _REMEMBERED else _canonical.__wrapped__(text)
 
@@ -101,7 +104,7 @@ _ATOI: Final = re.compile(r"[+-]?[0-9]{1,19}")
 
 
 def _index(text: str) -> int:
-    """Raises ValueError for what Go's Atoi does not take."""
+    """Parse an index as Go's Atoi does. Raises ValueError."""
     if not _ATOI.fullmatch(text) or not -(2**63) <= (index := int(text)) < 2**63:
         raise ValueError(f"not an index: {text[:40]}")
     return index
@@ -118,7 +121,7 @@ def _rank(value: Any) -> Order:
 
 
 def order(text: str) -> Order:
-    """What to sort elements by: names, keys by their typed values (80 before 443), values, indexes."""
+    """Return the sort key of an element: first names, then keys by their typed values (80 before 443), values, indexes."""
     return _order(text) if len(text) <= _REMEMBERED else _order.__wrapped__(text)
 
 
@@ -151,7 +154,7 @@ def _shown(value: Any) -> str:
 
 
 def display(text: str) -> str:
-    """An element as messages show it: `.name`, `[name="a"]`, `[="a"]`, `[0]`."""
+    """Return an element as messages show it: `.name`, `[name="a"]`, `[="a"]`, `[0]`."""
     match text[0]:
         case "f":
             return "." + text[2:]

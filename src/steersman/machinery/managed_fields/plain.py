@@ -1,14 +1,14 @@
-"""Objects as plain JSON data whole or only as far as two of them differ.
+"""Objects as plain JSON data, whole or only where two objects differ.
 
-An object is a Struct or a dict. `metadata.managedFields` is left out: it tells of ownership and is
-not owned.
+An object is a Struct or a dict. `metadata.managedFields` is left out, because nobody owns it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache, partial
-from operator import attrgetter
+from itertools import compress
+from operator import attrgetter, ne
 from typing import Any, Final, cast
 
 import msgspec
@@ -20,21 +20,21 @@ Plain = dict[str, Any]
 
 
 def _undecoded(value: Any) -> Any:
-    """The data in a RawExtension, the only thing in an object that is not plain."""
+    """Decode the JSON of a RawExtension, the only value in an object that is not plain. Raises TypeError for others."""
     if isinstance(value, msgspec.Raw):
         return msgspec.json.decode(value)
     raise TypeError(f"{type(value).__name__} is not data of an object")
 
 
 plain_value: Final[Callable[[Any], Any]] = partial(msgspec.to_builtins, enc_hook=_undecoded)
-"""Returns a value as data."""
+"""Returns a value as plain data."""
 
 
 def plain_object(obj: Any) -> Plain:
-    """An object as data, without its managedFields."""
+    """Return an object as plain data, without its managedFields."""
     if isinstance(obj, msgspec.Struct):
         metadata: Any = obj.metadata  # type: ignore[attr-defined]
-        if metadata.managed_fields:  # whose sets would be decoded for nothing
+        if metadata.managed_fields:  # so that its field sets are not converted
             obj = replace(obj, metadata=replace(metadata, managed_fields=[]))
     plain: Plain = plain_value(obj)
     metadata = plain.get("metadata")
@@ -44,25 +44,25 @@ def plain_object(obj: Any) -> Plain:
 
 
 def plain_metadata(metadata: msgspec.Struct) -> Plain:
-    """The metadata of an object as data, without its managedFields."""
+    """Return the metadata of an object as plain data, without its managedFields."""
     plain: Plain = plain_value(metadata)
     plain.pop("managedFields", None)
     return plain
 
 
 def differing_metadata(old: Any, new: Any) -> tuple[Plain, Plain]:
-    """The metadata of two objects without members equal in both, and without managedFields."""
+    """Return the metadata of two objects as plain data, without equal members and without managedFields."""
     return _differing_structs(old, new, _METADATA)
 
 
 _ALWAYS: Final = object()
-"""Stands for the default of a member that JSON has whatever its value."""
+"""A placeholder default for a member that JSON always has."""
 _SCALARS: Final = frozenset((str, int, float, bool, type(None)))
 Member = tuple[str, str, object]
 
 
 class Members:
-    """The members of a class, sorted by name, and what takes their values from an object in that order."""
+    """The members of a class, sorted by name, and a function that returns their values in that order."""
 
     __slots__ = ("each", "values")
 
@@ -77,7 +77,7 @@ class Members:
 
 @lru_cache(maxsize=4096)
 def members(cls: Callable[..., msgspec.Struct]) -> Members:
-    """Return the members of a class: name, attribute, and the value that JSON leaves out."""
+    """Return the members of a class: JSON name, attribute, and the value that JSON leaves out."""
     out: list[Member] = []
     for each in msgspec.structs.fields(cast("type[msgspec.Struct]", cls)):
         default = each.default
@@ -88,9 +88,9 @@ def members(cls: Callable[..., msgspec.Struct]) -> Members:
 
 
 def differing_structs(old: Any, new: Any) -> tuple[Plain, Plain]:
-    """Two objects of one class as `plain_object` has them, without members equal in both.
+    """Return two objects of one class as `plain_object` does, without the members that are equal in both.
 
-    They are compared member by member down to what is not a Struct any more.
+    Nested Structs are compared member by member.
     """
     return _differing_structs(old, new, _ROOT)
 
@@ -98,17 +98,18 @@ def differing_structs(old: Any, new: Any) -> tuple[Plain, Plain]:
 _ROOT: Final = "metadata"
 _METADATA: Final = "managed_fields"
 _BELOW: Final = ""
-"""Where two Structs are, told by the name of the member that is special there: the object's own managedFields are left
-out, those of a template's metadata are a field like any other."""
+"""Positions of two compared Structs, by the name of the member with special treatment. The object's own managedFields
+are left out; those of a template's metadata are an ordinary field.
+"""
 
 
 def _differing_structs(old: Any, new: Any, where: str) -> tuple[Plain, Plain]:
     before: Plain = {}
     after: Plain = {}
     of_class = members(new.__class__)
-    for (name, attribute, default), a, b in zip(of_class.each, of_class.values(old), of_class.values(new), strict=True):
-        if a is b or a == b:
-            continue
+    theirs, ours = of_class.values(old), of_class.values(new)
+    differ = map(ne, theirs, ours)
+    for (name, attribute, default), a, b in compress(zip(of_class.each, theirs, ours, strict=True), differ):
         below = _BELOW
         if attribute == where:
             if where == _METADATA:
@@ -125,7 +126,7 @@ def _differing_structs(old: Any, new: Any, where: str) -> tuple[Plain, Plain]:
 
 
 def differing_dicts(old: Plain, new: Plain) -> tuple[Plain, Plain]:
-    """Two objects that are data already, without members equal in both; of unequal metadata all is kept."""
+    """Return two dict objects without the top-level members that are equal in both."""
     names = sorted(
         name for name in old.keys() | new.keys() if name not in old or name not in new or not same(old[name], new[name])
     )

@@ -1,6 +1,6 @@
-"""Taking out of a merged object what its applier applied before and does not any more, unless others own it.
+"""Removal of fields that an applier applied earlier and no longer does, unless another manager owns them.
 
-Follows structured-merge-diff `merge.Updater.prune`. Every step is done in the version that a set was written in.
+Follows structured-merge-diff `merge.Updater.prune`. Each step happens in the version in which a set was written.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ ConvertPlain = Callable[[Plain, str], tuple[Schema, Plain] | None]
 def prune(
     merged: Plain, managers: Managers, last: Managed, fields: FieldSet, api_version: str, convert: ConvertPlain
 ) -> Plain:
-    """`merged` without the fields of `last`, the applier's set before, that are in no manager's set now.
+    """Return `merged` without the fields of `last`, the applier's earlier set, that are in no manager's set now.
 
-    `fields` is the applier's set now, which is among those of `managers`. Raises ValueError if an object cannot be
+    `fields` is the applier's present set, which is among those of `managers`. Raises ValueError if an object cannot be
     converted.
     """
     if not difference(last.fields, fields) and are_all_in(api_version, last, *managers.values()):
-        return merged  # most applies say all that was said before
+        return merged  # most applies repeat all earlier fields
     found = convert(merged, last.api_version)
     if found is None:
         return merged
@@ -50,7 +50,7 @@ _version: Final = attrgetter("api_version")
 
 
 def are_all_in(api_version: str, *managers: Managed) -> bool:
-    """Return True if all managers wrote in one version."""
+    """Return True if all managers wrote in this version."""
     return {api_version}.issuperset(map(_version, managers))
 
 
@@ -61,7 +61,7 @@ def _named(schema: Schema, value: Plain) -> FieldSet:
 def _with_owned(
     whole: Plain, everything: FieldSet, pruned: Plain, first: str, managers: Managers, convert: ConvertPlain
 ) -> Plain:
-    """Puts back what is in any manager's set, version by version, the one that was pruned in first.
+    """Restore the fields that any manager owns, version by version, beginning with the version that was pruned.
 
     `everything` are the fields of `whole`, which is in that version.
     """

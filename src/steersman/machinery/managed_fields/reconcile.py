@@ -1,7 +1,7 @@
-"""Field sets made to fit a schema that has changed since they were written (structured-merge-diff `typed`).
+"""Adaptation of field sets to a schema that has changed since they were written (structured-merge-diff `typed`).
 
-A part that is of one piece now is owned as such by who owned any of it. What was of one piece and no longer is stays
-as it is.
+A part that has become atomic is owned as a whole by each manager that owned some of it. A part that is no longer atomic
+stays unchanged.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from .schema import DEDUCED_ATOM, Atom, ListType, MapType, Schema
 
 
 def decode_reconciled(data: bytes, schema: Schema) -> FieldSet:
-    """The set of a FieldsV1 as it is to be understood by `schema`. Raises FieldsError."""
+    """Decode FieldsV1 and adapt the set to `schema`. Raises FieldsError."""
     return _decode(data, schema) if len(data) <= REMEMBERED else _decode.__wrapped__(data, schema)
 
 
@@ -28,7 +28,7 @@ def _decode(data: bytes, schema: Schema) -> FieldSet:
 
 
 def reconcile(fields: FieldSet, schema: Schema) -> FieldSet:
-    """`fields` by `schema`; the same object if nothing changes."""
+    """Return `fields` adapted to `schema`; the same object if nothing changes."""
     kind = schema.root.map
     if kind is None or _is_open(kind):
         return fields
@@ -52,7 +52,7 @@ def _children(kind: MapType | ListType, fields: Node) -> Node:
 
 
 def _node(atom: Atom, node: Node) -> Node:
-    """Maps come before scalars and lists where an atom may be several, as upstream takes them."""
+    """Return a node adapted to its atom. If an atom may be several kinds, a map takes precedence, as upstream."""
     is_whole = is_member(node) and not node
     if atom.map is not None:
         if _is_open(atom.map):

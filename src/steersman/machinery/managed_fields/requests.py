@@ -1,4 +1,4 @@
-"""Who a request writes as, and when a write is not worth a new time."""
+"""The manager name of a request, and writes that would change nothing but the times of entries."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from steersman.api.meta.v1 import ManagedFieldsEntry
 from steersman.machinery.go.printable import is_printable
 
 MAX_MANAGER: Final = 128
-"""Bytes of a manager's name."""
+"""Bytes of the longest manager name."""
 
 
 _REMEMBERED: Final = 256
-"""Characters of a user agent that is remembered."""
+"""Characters of the longest user agent that is cached."""
 
 
 def manager_name(field_manager: str, user_agent: str) -> str:
-    """The manager of a request: its fieldManager, or what its user agent says up to a slash.
+    """Return the manager of a request: its fieldManager, or its user agent up to the first slash.
 
-    Of a user agent, characters that cannot be printed and what is beyond 128 bytes are left out.
+    Unprintable characters of a user agent, and bytes beyond MAX_MANAGER, are left out.
     """
     if field_manager:
         return field_manager
@@ -42,15 +42,10 @@ def _from_user_agent(user_agent: str) -> str:
 
 
 def differ_in_times_only(new: Sequence[ManagedFieldsEntry], old: Sequence[ManagedFieldsEntry]) -> bool:
-    """Whether entries are the same but for their times, of which one at least is another."""
-    if len(new) != len(old):
+    """Return True if entries only differ in times, and at least one time differs."""
+    if len(new) != len(old) or all(a is b or a.time == b.time for a, b in zip(new, old, strict=True)):
         return False
-    is_other_time = False
-    for a, b in zip(new, old, strict=True):
-        is_other_time = is_other_time or a.time != b.time
-        if a is not b and _without_time(a) != _without_time(b):
-            return False
-    return is_other_time
+    return all(a is b or _without_time(a) == _without_time(b) for a, b in zip(new, old, strict=True))
 
 
 def _without_time(entry: ManagedFieldsEntry) -> tuple[object, ...]:

@@ -1,6 +1,6 @@
-"""Ownership of the number of replicas, seen through the scale subresource (apimachinery `ScaleHandler`).
+"""Ownership of the number of replicas through the scale subresource (apimachinery `ScaleHandler`).
 
-A Scale has a manager for every manager of the parent that owns the parent's replicas, and back.
+Each manager that owns the parent's replicas is a manager of the Scale, and the other way round.
 """
 
 from __future__ import annotations
@@ -22,26 +22,26 @@ _IN_SCALE: Final = ("f:spec", "f:replicas")
 _SCALE_FIELDS: Final[FieldSet] = set_of([_IN_SCALE])
 
 ReplicasPaths = Mapping[str, tuple[str, ...] | None]
-"""By version of the parent: where its replicas are, e.g. {"apps/v1": ("f:spec", "f:replicas")}; None if nowhere."""
+"""Paths of the replicas by the parent's version, e.g. {"apps/v1": ("f:spec", "f:replicas")}; None if it has none."""
 
 
 def to_scale(parent: Sequence[ManagedFieldsEntry], paths: ReplicasPaths) -> list[ManagedFieldsEntry]:
-    """The entries of a Scale. Raises ManagedFieldsError."""
+    """Return the entries of a Scale from its parent's entries. Raises ManagedFieldsError."""
     managers: Managers = {}
     for key, managed in decode_managers(parent).items():
         path = paths.get(managed.api_version)
         if path and has(managed.fields, path):
             managers[key] = Managed(_SCALE_FIELDS, SCALE_VERSION, managed.time)
-    # As upstream, managers keep the parent's version in their identity; the entries say the Scale's.
+    # As upstream, managers keep the parent's version in their keys; the entries have the Scale's version.
     return encode_managers(managers)
 
 
 def to_parent(
     parent: Sequence[ManagedFieldsEntry], scale: Sequence[ManagedFieldsEntry], api_version: str, paths: ReplicasPaths
 ) -> list[ManagedFieldsEntry]:
-    """The parent's entries after a Scale with these entries was written into it, in `api_version`.
+    """Return the parent's entries after a write of a Scale with the entries `scale`, in `api_version`.
 
-    Raises ManagedFieldsError. New managers have no time, as upstream gives them none.
+    Raises ManagedFieldsError. New managers have no time, as upstream.
     """
     before = decode_managers(parent)
     scaled = decode_managers(scale)
@@ -69,9 +69,9 @@ def to_parent(
 
 
 def _by_text(entry: ManagedFieldsEntry) -> ManagedFieldsEntry:
-    """The entry with the elements of its set in the order of their text, 443 before 80.
+    """Return the entry with the elements of its set in the order of their text (443 before 80).
 
-    Upstream's goes through plain data here, which has its keys in that order; as its bytes differ from those in the
-    usual order, a write that changes nothing else is a write.
+    Upstream converts the set to plain data here, which has its keys in that order. The bytes differ from those in the
+    usual order, so a write that changes nothing else counts as a change.
     """
     return replace(entry, fields_v1=msgspec.Raw(encode(msgspec.json.decode(entry.fields_v1 or b"{}"))))

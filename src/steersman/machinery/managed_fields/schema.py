@@ -1,8 +1,9 @@
-"""What field ownership needs to know of a type: which parts are leaves, which lists have keys, which are sets.
+"""Schemas for field ownership: which parts of a type are leaves, which lists have keys, which are sets.
 
-A schema is made of atoms. An atom says what a value may be: a scalar, a list, a map (a struct is a map with fields) or,
-where the type is open, several of them. Follows sigs.k8s.io/structured-merge-diff `schema`; how OpenAPI becomes atoms
-follows k8s.io/kube-openapi `schemaconv`. Atoms know nothing of Python classes: custom resources have the same.
+A schema consists of atoms. An atom tells the possible forms of a value: a scalar, a list, a map (a struct is a map with
+named fields) or, for an open type, several of them. Follows sigs.k8s.io/structured-merge-diff `schema`; the conversion
+from OpenAPI follows k8s.io/kube-openapi `schemaconv`. Atoms are independent of Python classes, so custom resources have
+them, too.
 """
 
 from __future__ import annotations
@@ -24,21 +25,24 @@ UNTYPED: Final = "untyped"
 
 _MAX_SHAPES: Final = 256
 _REMEMBERED: Final = 1024
-"""Characters in the names of a shape, or in the elements of a list, that is remembered: clients choose them."""
+"""Characters in the names of the largest shape, or in the elements of the largest list, that is cached. Clients choose
+them.
+"""
 _MAX_TEXTS: Final = 512
 _SHORT: Final = 128
 
 Cover = Callable[[Any], Node]
 Shape = tuple[dict[str, Any], "tuple[tuple[str, str, Cover, Kind], ...]"]
-"""The node of a map by the names of its members, but for what is below some of them."""
+"""The node of a map by the names of its members, and the members whose nodes depend on their values."""
 SetShape = tuple[dict[str, Any], dict[str, Any], "tuple[tuple[str, str, Atom, bool], ...]"]
-"""The same of what a map sets, without and with itself; and of the members with more below: name, element, atom, and
-whether they are under keys of their own choice."""
+"""The node of a map's set fields, without and with the map itself. Then the members with children: name, element, atom,
+and True if the name is a key that clients choose.
+"""
 Places = tuple[tuple[str, int], ...]
 
 
 class Atom:
-    """What a value may be. `leaf` if it is owned as a whole, whatever it is."""
+    """The possible forms of a value. `leaf` is True if a value is owned as a whole whatever its form."""
 
     __slots__ = ("kind", "leaf", "list", "map", "scalar")
 
@@ -48,18 +52,18 @@ class Atom:
         self.map = map
         self.leaf = False
         self.kind: Kind = self
-        """The map or list that a value is; the atom itself where it may be either, or neither."""
+        """The map or list that a value must be; the atom itself if several forms are possible, or only a scalar."""
         self.seal()
 
     def seal(self) -> None:
-        """Finds out whether it is a leaf, once all parts are in place."""
+        """Compute `leaf` and `kind`, once all parts are set."""
         granular_list = self.list is not None and not self.list.atomic
         granular_map = self.map is not None and not self.map.atomic
         self.leaf = not granular_list and not granular_map
         self.kind = self if self.map and self.list else self.map or self.list or self
 
     def granular(self, value: Any) -> MapType | ListType | None:
-        """Return the map or list that a value is, if its parts are owned one by one."""
+        """Return the map or list of a value if its parts are owned separately, otherwise None."""
         kind: MapType | ListType | None = None
         if value.__class__ is dict:
             kind = self.map
@@ -68,7 +72,10 @@ class Atom:
         return None if kind is None or kind.atomic else kind
 
     def cover_function(self) -> Cover | None:
-        """What makes the node of a value that is there or gone as a whole; None if that is a leaf, whatever it is."""
+        """Return the function that computes the node of a value that is added or removed as a whole.
+
+        Returns None if the node is a leaf for any value.
+        """
         if self.leaf:
             return None
         if self.list is None and self.map is not None:
@@ -78,14 +85,14 @@ class Atom:
         return self.cover
 
     def cover(self, value: Any) -> Node:
-        """The node of a value that is there or gone as a whole, by what it is."""
+        """Return the node of a value that is added or removed as a whole."""
         kind = self.granular(value)
         return LEAF if kind is None else kind.cover(value)
 
     def fields(self, value: Any, *, member: bool = False) -> Node | None:
-        """The node of what a value sets; None if that is nothing. See `typed_value.field_set`.
+        """Return the node of the fields that a value sets, None if it sets none. See `typed_value.field_set`.
 
-        `member`: whether the value itself is in the set, as items of lists and what is under a key of a map are.
+        With `member` the value itself is in the set, as list items and values under map keys are.
         """
         if self.leaf:
             return LEAF
@@ -103,13 +110,13 @@ class Atom:
         return kind.fields(value, member=member)
 
     def become(self, other: Atom) -> None:
-        """Takes over another's content: for types that refer to themselves."""
+        """Take over the content of another atom, for types that refer to themselves."""
         self.scalar, self.list, self.map = other.scalar, other.list, other.map
         self.seal()
 
 
 class MapType:
-    """A struct or a map: atoms of its named fields, and of what has another name (None: nothing may)."""
+    """A struct or a map: atoms of its named fields, and of all other members (None if others are not allowed)."""
 
     __slots__ = ("_set_shapes", "atomic", "element", "named", "shapes")
 
@@ -118,15 +125,15 @@ class MapType:
         self.element = element
         self.atomic = atomic
         self.shapes: BoundedCache[tuple[str, ...], Shape] = BoundedCache(_MAX_SHAPES)
-        """Shapes that are known, by the names of the members."""
+        """Cached shapes by the names of the members."""
         self._set_shapes: BoundedCache[tuple[str, ...], SetShape] = BoundedCache(_MAX_SHAPES)
 
     def child(self, name: str) -> tuple[str, Atom | None]:
-        """The path element of a member, and its atom; None if there can be no such member."""
+        """Return the path element and the atom of a member; the atom is None if such a member is not allowed."""
         return "f:" + name, self.named.get(name, self.element)
 
     def fields(self, value: Any, *, member: bool) -> Node | None:
-        """The node of what a map sets, as `Atom.fields`. An empty one sets nothing but, maybe, itself."""
+        """Return the node of the fields that a map sets, as `Atom.fields`. An empty map sets at most itself."""
         if not value or type(value) is not dict:
             return LEAF if member else None
         names = tuple(value)
@@ -167,9 +174,9 @@ class MapType:
         return shape
 
     def cover(self, value: Any) -> Node:
-        """The node of a value that is there or gone as a whole: it and all below it are members.
+        """Return the node of a map that is added or removed as a whole: the map and all parts are members.
 
-        Most objects of a type have the same few sets of members, so what these have in common is made once.
+        Most objects of a type have one of a few sets of members, so the common part of the node is cached.
         """
         if not value or type(value) is not dict:
             return LEAF
@@ -183,7 +190,7 @@ class MapType:
         return out
 
     def shape(self, names: tuple[str, ...]) -> Shape:
-        """Work out the shape of maps with members of these names."""
+        """Compute and cache the shape of maps with members of these names."""
         node: dict[str, Any] = {SELF: LEAF}
         inner: list[tuple[str, str, Cover, Kind]] = []
         for name in sorted(names):
@@ -199,7 +206,7 @@ class MapType:
 
 
 class ListType:
-    """A list: of one piece, a set of scalars (no keys), or of items told apart by the values of some fields."""
+    """A list: atomic, a set of scalars (without keys), or a list of items identified by the values of some fields."""
 
     __slots__ = ("_known", "_names", "_parts", "_places", "atomic", "element", "keys")
 
@@ -220,11 +227,11 @@ class ListType:
         self._places: BoundedCache[tuple[str, ...], Places] = BoundedCache(_MAX_SHAPES)
 
     def element_of(self, item: Any) -> str:
-        """The path element of an item. Raises TypedError if it cannot be told apart."""
+        """Return the path element of an item. Raises TypedError if it has no valid key."""
         return self.elements_of((item,))[0]
 
     def elements_of(self, items: Sequence[Any]) -> list[str]:
-        """The path elements of some items. Raises TypedError as above."""
+        """Return the path elements of some items. Raises TypedError if an item has no valid key."""
         if not self._names:
             return [value_text(item) for item in items]
         known, keyed = self._known, self._keyed
@@ -234,7 +241,7 @@ class ListType:
                 out.append(known[tuple(map(item.get, self._names))] or keyed(item))
             return out
         except (AttributeError, TypeError):
-            # An item that is no object, or a key that is no scalar.
+            # An item is not an object, or a key is not a scalar.
             return [keyed(item) for item in items]
 
     def _keyed(self, item: Any) -> str:
@@ -261,12 +268,12 @@ class ListType:
             )
         element = f"k:{{{','.join(texts)}}}"
         if is_short:
-            # Names and ports, mostly few and often the same.
+            # Mostly names and ports, few in number and often the same.
             self._known.keep(tuple([item[name] for name in self._names]), element)
         return element
 
     def cover(self, value: Any) -> Node:
-        """The node of a list that is there or gone as a whole. Items that cannot be told apart are one leaf."""
+        """Return the node of a list that is added or removed as a whole. Items with the same key are one leaf."""
         if not value or type(value) is not list:
             return LEAF
         elements = tuple(self.elements_of(value))
@@ -280,7 +287,7 @@ class ListType:
         return out
 
     def fields(self, value: Any, *, member: bool) -> Node | None:
-        """The node of what a list sets, as `Atom.fields`: all its items. Those that cannot be told apart are one."""
+        """Return the node of all items of a list, as `Atom.fields`. Items with the same key are one leaf."""
         if not value or type(value) is not list:
             return LEAF if member else None
         elements = tuple(self.elements_of(value))
@@ -294,7 +301,7 @@ class ListType:
         return out
 
     def _place(self, elements: tuple[str, ...]) -> Places:
-        """Where in the list each element is, in the order of FieldsV1; -1 for what is there more than once."""
+        """Return the elements in the order of FieldsV1 with their indexes in the list, -1 for repeated elements."""
         index_of: dict[str, int] = {}
         for index, element in enumerate(elements):
             index_of[element] = -1 if element in index_of else index
@@ -305,11 +312,11 @@ class ListType:
 
 
 Kind = MapType | ListType | Atom
-"""A map or a list, or an atom that may be either."""
+"""A map, a list, or an atom that may be several forms."""
 
 
 class Schema:
-    """The schema of a kind in one version; two of them are the same only if they are the same object."""
+    """The schema of a kind in one version. Schemas are compared by identity."""
 
     __slots__ = ("root",)
 
@@ -326,7 +333,9 @@ def _open_atoms() -> tuple[Atom, Atom]:
 
 
 UNTYPED_ATOM, DEDUCED_ATOM = _open_atoms()
-"""Anything, owned as a whole; anything, whose maps are owned member by member and whose lists are of one piece."""
+"""Atoms of arbitrary values. The first is owned as a whole. Of the second, maps are owned member by member and lists
+are atomic.
+"""
 
 DEDUCED: Final = Schema(DEDUCED_ATOM)
-"""The schema of what has none."""
+"""The schema of kinds without a declared schema."""

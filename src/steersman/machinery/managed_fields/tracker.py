@@ -1,7 +1,7 @@
-"""Ownership of fields, tracked on every write (apimachinery `util/managedfields` FieldManager).
+"""Tracking of field ownership on every write (apimachinery `util/managedfields` FieldManager).
 
-Whoever writes becomes the owner of every field that the write adds or changes; others lose what was changed or
-removed. An entry's time changes only when its manager takes fields.
+A writer becomes the owner of every field that it adds or changes; other managers lose the changed and removed fields.
+The time of an entry changes only if its manager takes fields.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from .field_set import FieldSet, difference, recursive_difference, union
 from .fields_v1 import encode_fields
 from .managers import (
     FIELDS_V1,
-    FORGET_ALL,
+    RESET_MANAGERS,
     UNKNOWN,
     UPDATE,
     Managed,
@@ -41,7 +41,7 @@ from .managers import (
 from .outline import Outline, Outlines, weight_of
 from .plain import Plain, differing_dicts, plain_object
 from .reconcile import decode_reconciled, reconcile
-from .remembered import remembered
+from .result_cache import result_cache
 from .schema import Schema
 from .typed_error import TypedError
 
@@ -49,7 +49,7 @@ _ENTRIES: Final = msgspec.json.Decoder(list[ManagedFieldsEntry], dec_hook=decode
 
 
 class OwnedKind(Protocol):
-    """What is asked of a kind in one version to track who owns what of its objects (kinds.Kind)."""
+    """The operations on a kind in one version that field ownership needs (implemented by `kinds.Kind`)."""
 
     @property
     def gvk(self) -> GroupVersionKind: ...
@@ -62,45 +62,46 @@ class OwnedKind(Protocol):
 
     @property
     def is_open(self) -> bool:
-        """Whether objects may hold what their schema does not know."""
+        """Return True if objects may have fields that their schema does not declare."""
         ...
 
     @property
     def empty(self) -> Plain:
-        """An empty object as data: what a created one is compared with. Nothing may change it."""
+        """Return an empty object as plain data, with which created objects are compared. It must not be changed."""
         ...
 
     def new(self) -> Any:
-        """An empty object."""
+        """Return a new empty object."""
         ...
 
     def owned(self, obj: Any) -> Plain:
-        """An object as data, without its managedFields."""
+        """Return an object as plain data, without its managedFields."""
         ...
 
     def differing(self, old: Any, new: Any) -> tuple[Plain, Plain]:
-        """Two objects as `owned` has them, without members that are equal in both."""
+        """Return two objects as `owned` does, without the members that are equal in both."""
         ...
 
     def from_applied(self, data: Plain) -> Decoded[Any]:
-        """The object of plain data as it is. Raises DecodeError."""
+        """Return the object of plain data, without defaulting. Raises DecodeError."""
         ...
 
 
 Convert = Callable[[Any, str], "tuple[OwnedKind, Any] | None"]
-"""An object of the kind, or a dict, in another version, and the kind in that version; None if there is none.
+"""A function that converts an object of the kind, or a dict, to another version.
 
-Raises ValueError if it cannot be converted.
+It returns the kind in that version and the object, or None if the version does not exist. Raises ValueError if the
+object cannot be converted.
 """
 
 
 def one_version_only(obj: Any, api_version: str) -> None:
-    """For kinds of one version: entries of any other are dropped."""
+    """Return None: a kind of one version drops the entries of all other versions."""
 
 
 @dataclass(frozen=True, slots=True)
 class FieldManager:
-    """Tracks the writes to one resource, or to one of its subresources, in one version.
+    """The field manager of one resource, or of one of its subresources, in one version.
 
     Objects are those of `kind`, or dicts. `resets` are the fields that the strategy resets, by version.
     """
@@ -110,18 +111,20 @@ class FieldManager:
     resets: Mapping[str, FieldSet] = field(default_factory=dict)
     convert: Convert = one_version_only
     view: Callable[[Any], Any] | None = None
-    """How an object that was sent looks after its way through upstream's internal type, where that shows."""
+    """A function that returns a sent object as upstream's internal type would change it, None if that makes no
+    difference.
+    """
     api_version: str = field(init=False)
-    """The version written in."""
+    """The version of the writes."""
     schema: Schema = field(init=False, compare=False)
     """The schema of that version."""
     is_same: Same = field(init=False, compare=False)
-    """The comparison of two values in objects of the kind."""
+    """The comparison of two values of the kind's objects."""
     _outlines: Outlines = field(init=False, compare=False)
     _new: BoundedCache[Outline, msgspec.Raw | Literal[""]] = field(
-        init=False, default_factory=remembered, compare=False
+        init=False, default_factory=result_cache, compare=False
     )
-    """What new objects set, by their outlines; "" is nothing."""
+    """A cache of the FieldsV1 of new objects by their outlines; "" if an object sets no fields."""
     _changes: Changes = field(init=False, default_factory=Changes, compare=False)
 
     def __post_init__(self) -> None:
@@ -131,7 +134,7 @@ class FieldManager:
         object.__setattr__(self, "_outlines", Outlines(self.schema.root, self.kind.empty))
 
     def create(self, obj: Any, manager: str, time: str) -> list[ManagedFieldsEntry]:
-        """The entries of an object about to be created; those it came with count.
+        """Return the entries of an object about to be created; entries that it already has are kept.
 
         `time` is a `meta/v1 Time`; `manager` comes from `manager_name`.
         """
@@ -139,7 +142,7 @@ class FieldManager:
         if self.view is not None:
             obj = self.view(obj)
         if not entries:
-            # Most objects come without: nothing to share fields with, to take from or to cap.
+            # Most objects have no entries: no other manager has fields, and no cap applies.
             try:
                 fields = self._fields_of_new(self.owned(obj))
             except (ValueError, RecursionError):
@@ -160,7 +163,7 @@ class FieldManager:
         return self.update(obj, self.kind.new(), manager, time, is_create=True)
 
     def _fields_of_new(self, plain: Plain) -> msgspec.Raw | None:
-        """The FieldsV1 of what a new object sets; None if that is nothing. Raises TypedError."""
+        """Return the FieldsV1 of the fields that a new object sets, None if it sets none. Raises TypedError."""
         outline = self._outlines.of(plain)
         known = None if outline is None else self._new[outline]
         if known is not None:
@@ -174,11 +177,11 @@ class FieldManager:
     def update(
         self, new: Any, old: Any, manager: str, time: str, *, is_create: bool = False
     ) -> list[ManagedFieldsEntry]:
-        """The entries of `new`, about to replace `old`. One empty entry in it asks to forget all that there were."""
+        """Return the entries of `new`, which is about to replace `old`. A single empty entry in `new` resets them."""
         sent = [] if self.subresource else managed_fields_of(new)
         entries = sent or managed_fields_of(old)
         if not is_create:
-            if not entries or sent == FORGET_ALL:
+            if not entries or sent == RESET_MANAGERS:
                 return []
             new = new if self.view is None else self.view(new)
         key = manager_key(manager, UPDATE, self.api_version, self.subresource)
@@ -197,15 +200,17 @@ class FieldManager:
                 self._changes.keep(state, entries, found, key, taken)
             return found
         except (ValueError, RecursionError):
-            # As upstream: what cannot be tracked is stored without entries, so that there is never a wrong one.
+            # As upstream: an object whose fields cannot be tracked is stored without entries, so that no entry is ever
+            # wrong.
             return []
 
     def _managers(self, sent: list[ManagedFieldsEntry], old: Any) -> tuple[Managers, bool]:
-        """Those of the request, if it has any that can be read; otherwise, and on a subresource, the live object's.
+        """Return the managers of the request if they are valid, otherwise (and on a subresource) those of the live
+        object.
 
-        And whether they are those of what was sent, if there was anything.
+        The second value is True if the managers are those that were sent, or none were sent.
         """
-        if sent == FORGET_ALL:
+        if sent == RESET_MANAGERS:
             return {}, False
         try:
             managers = decode_managers(sent)
@@ -219,7 +224,7 @@ class FieldManager:
             return {}, False
 
     def take_over(self, old: Any, new: Any, manager: str, time: str) -> Managers:
-        """One manager for all that is in `new` and not in `old`. Raises TypedError."""
+        """Return one manager of all fields that are in `new` and not in `old`. Raises TypedError."""
         taken = strip_identity(self.compare(*_differing(self.kind, old, new)).changed)
         key = manager_key(manager, UPDATE, self.api_version, self.subresource)
         return {key: Managed(taken, self.api_version, time)} if taken else {}
@@ -227,7 +232,7 @@ class FieldManager:
     def _changed(
         self, managers: Managers, new: Any, old: Any, own: Comparison, key: ManagerKey, taken: FieldSet, time: str
     ) -> Managers:
-        """The managers once that of `key` has taken some fields."""
+        """Return the managers after the manager of `key` has taken some fields."""
         managers = self.reconciled(managers, old)
         managers = self.transfer(managers, self.comparisons(managers, new, old, own))
         if taken:
@@ -237,11 +242,11 @@ class FieldManager:
         return managers
 
     def owned(self, obj: Any) -> Plain:
-        """An object as data, without its managedFields."""
+        """Return an object as plain data, without its managedFields."""
         return plain_object(obj) if isinstance(obj, dict) else self.kind.owned(obj)
 
     def compare(self, old: Plain, new: Plain) -> Comparison:
-        """What is different in `new`, without what the strategy resets. Raises TypedError."""
+        """Compare two objects, leaving out the fields that the strategy resets. Raises TypedError."""
         return self._filtered(compare(self.schema.root, old, new, self.is_same), self.api_version)
 
     def _filtered(self, comparison: Comparison, api_version: str) -> Comparison:
@@ -255,7 +260,7 @@ class FieldManager:
         )
 
     def reconciled(self, managers: Managers, live: Any) -> Managers:
-        """The managers' sets by the schemas of today; those of a version that is gone are dropped."""
+        """Return the managers with their sets adapted to the present schemas; managers of removed versions are dropped."""
         out: Managers = {}
         schemas: dict[str, Schema | None] = {self.api_version: self.schema}
         for key, managed in managers.items():
@@ -271,7 +276,7 @@ class FieldManager:
     def comparisons(
         self, managers: Managers, new: Any, old: Any, own: Comparison | None = None
     ) -> dict[str, Comparison | None]:
-        """What changed by each version that a manager wrote in; None for a version there is not any more."""
+        """Return the differences in each version in which a manager wrote; None for a removed version."""
         found: dict[str, Comparison | None] = {
             self.api_version: self.compare(*_differing(self.kind, old, new)) if own is None else own
         }
@@ -295,7 +300,7 @@ class FieldManager:
             raise TypedError(f"failed to convert {what} object: {error}") from None
 
     def transfer(self, managers: Managers, comparisons: Mapping[str, Comparison | None]) -> Managers:
-        """What managers keep of their fields; one that keeps nothing is gone."""
+        """Return the managers without the fields that were changed or removed; managers without fields are dropped."""
         out: Managers = {}
         for key, managed in managers.items():
             compared = comparisons[managed.api_version]
@@ -316,7 +321,7 @@ def _differing(kind: OwnedKind, old: Any, new: Any) -> tuple[Plain, Plain]:
 
 
 def managed_fields_of(obj: Any) -> list[ManagedFieldsEntry]:
-    """The entries an object has; none for a dict whose entries cannot be read."""
+    """Return the entries of an object; [] for a dict whose entries are malformed."""
     if isinstance(obj, dict):
         metadata = obj.get("metadata")
         entries = metadata.get("managedFields") if isinstance(metadata, dict) else None

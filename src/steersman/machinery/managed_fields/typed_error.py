@@ -1,4 +1,4 @@
-"""The failure of a value to be what its schema says, as far as the ownership of fields is concerned."""
+"""The error of a value that does not fit its schema for field ownership."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 
 class TypedError(ValueError):
-    """One or more places where a value does not fit its schema; the text is structured-merge-diff's."""
+    """One or more places where a value does not fit its schema, with structured-merge-diff's message."""
 
     def __init__(self, *errors: str) -> None:
         self.errors: Sequence[str] = errors

@@ -1,4 +1,4 @@
-"""Values held against a schema: whether they fit, and which fields they set (structured-merge-diff `typed`)."""
+"""Validation of values against a schema, and the fields that values set (structured-merge-diff `typed`)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .typed_error import TypedError
 
 
 def validate(atom: Atom, value: Any, *, allow_duplicates: bool = False) -> None:
-    """Raises TypedError with every place where the value does not fit."""
+    """Raise TypedError with every place where the value does not fit."""
     if _fits(atom, value, allow_duplicates):
         return
     errors = [f"{path}: {what}" if path else what for path, what in _errors(atom, value, allow_duplicates)]
@@ -25,12 +25,15 @@ def validate(atom: Atom, value: Any, *, allow_duplicates: bool = False) -> None:
 
 
 def fits(schema: Schema, value: Any) -> bool:
-    """Whether a value, of any classes, has those of a schema; items may be there twice."""
+    """Return True if a value fits a schema; repeated list items are allowed."""
     return _fits(schema.root, value, True)
 
 
 def validate_lists(atom: Atom, value: Any) -> None:
-    """The same for what fits as far as its class goes: only items that cannot be told apart may be wrong."""
+    """Validate a value whose class already fits the schema: only keys of list items may be invalid.
+
+    Raises TypedError with every place where the value does not fit.
+    """
     try:
         outline(atom.kind, value)
     except TypedError:
@@ -41,7 +44,10 @@ Found = Iterator[tuple[str, str]]
 
 
 def kind_of(atom: Atom, value: Any) -> MapType | ListType | str:
-    """What an atom is for a value: its map, its list or the name of its scalar. Null may be any of them."""
+    """Return the form of an atom for a value: its map, its list, or the name of its scalar.
+
+    For null the first of these that the atom has counts.
+    """
     if isinstance(value, dict):
         if atom.map is not None:
             return atom.map
@@ -67,7 +73,7 @@ _SCALARS: Final[Mapping[type, frozenset[str]]] = {
 
 
 def _fits(atom: Atom, value: Any, allow_duplicates: bool) -> bool:
-    """Whether there are no errors, found faster than what they are."""
+    """Return True if there are no errors, faster than finding them."""
     if value is None:
         return True
     if type(value) is dict:
@@ -162,10 +168,9 @@ def _scalar_errors(scalar: str, value: Any) -> Found:
 
 
 def field_set(atom: Atom, value: Any) -> FieldSet:
-    """The fields that a value sets: leaves, and what is a member by itself (items, keys of maps, empty structs).
+    """Return the fields that a value sets: leaves, list items, keys of maps and empty structs.
 
-    A leaf for the root says nothing, for nobody owns a whole object. Raises TypedError where items cannot be told
-    apart.
+    The root itself is never in the set, because nobody owns a whole object. Raises TypedError for invalid item keys.
     """
     return atom.fields(value) or EMPTY
 
@@ -177,7 +182,7 @@ def _as_member(node: Node | None) -> Node:
 
 
 def with_named_fields(atom: Atom | None, fields: Node) -> Node:
-    """A set with the structs, and lists and maps that are fields of structs, above its members as members too."""
+    """Return a set to which the structs above its members are added, and lists and maps that are fields of structs."""
     out: dict[str, Any] = {}
     for element, node in fields.items():
         if not node or element == SELF:
@@ -190,7 +195,7 @@ def with_named_fields(atom: Atom | None, fields: Node) -> Node:
 
 
 def _below(atom: Atom | None, element: str) -> tuple[Atom | None, bool]:
-    """The atom at a path element, and whether that is a named field."""
+    """Return the atom at a path element, and True if the element is a named field."""
     if atom is None:
         return None, False
     if element[0] == "f" and atom.map is not None:

@@ -1,4 +1,4 @@
-"""Objects of a kind in the other versions that their managers wrote in."""
+"""Conversion of objects to the other versions in which their managers wrote."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .typed_value import validate
 
 
 class Version(Struct, frozen=True):
-    """A version of a kind, and how it becomes the stored version and comes from it (None: as it is)."""
+    """A version of a kind, with its conversions to and from the stored version (None for no change)."""
 
     kind: OwnedKind
     to_hub: Callable[[Any], Any] | None = None
@@ -25,17 +25,19 @@ class Version(Struct, frozen=True):
 
 
 class VersionConverter:
-    """`FieldManager.convert` of a kind in the version `own`, given all its versions by apiVersion.
+    """`FieldManager.convert` of a kind in the version `own`, with all its versions by apiVersion.
 
-    An object, which is of its own version, becomes an object; a dict, which must say its apiVersion and kind, becomes
-    a dict. Raises TypedError for an object with two items of one key, which is taken as it is in its own version only,
-    and for one that has more than another version knows.
+    An object, which is in version `own`, is converted to an object; a dict, which must have its apiVersion and kind, to
+    a dict. Raises TypedError for an object with two list items of one key, which is only allowed in its own version,
+    and for one with fields that another version does not have.
     """
 
     def __init__(
         self, own: str, versions: Mapping[str, Version], convert: Callable[[Any, Version, Version], Any] | None = None
     ) -> None:
-        """`convert(object, its version, the one wanted)` stands in place of the way through the stored version."""
+        """Take the versions. `convert(object, source version, target version)` replaces the way through the stored
+        version.
+        """
         self._own = versions[own]
         self._versions = versions
         self._convert = convert or _by_hub

@@ -1,10 +1,10 @@
-"""JSON Patch (RFC 6902) on plain values, with the limits and texts of the library that kube-apiserver uses for it.
+"""JSON Patch (RFC 6902) on plain values, with the limits and messages of kube-apiserver's library.
 
-That library (evanphx/json-patch v4) differs from the RFC: `replace` makes a missing member, `copy` of a missing member
-gives null, an operation without `value` means null, and negative indices count from a list's end.
-An integer is not equal to a float (1 to 1.0), as the library compares the text of numbers; of two floats, whose text is
-not kept, the values are compared.
-What an operation passes through has its members sorted, which clients see where an error shows the result.
+That library (evanphx/json-patch v4) differs from the RFC: `replace` creates a missing member, `copy` of a missing
+member gives null, an operation without `value` means null, and negative indices count from a list's end. An integer
+does not equal a float (1 and 1.0), because the library compares the text of numbers. Two floats are compared by value,
+because their text is not kept. Containers on the path of an operation get their members sorted, which clients see where
+an error shows the result.
 """
 
 from __future__ import annotations
@@ -16,14 +16,16 @@ from typing import Any, Final
 import msgspec
 
 from steersman.machinery.errors import status as errors
-from steersman.work.offloading import expect_offloading, takes_long
+from steersman.work.offloading import ensure_offloaded, expect_offloading
 from steersman.work.threads import paced
 
 MAX_OPERATIONS: Final = 10_000
 MAX_COPY_BYTES: Final = 3 * 1024 * 1024
-"""What all copies of one patch may add to a document, in bytes of JSON."""
+"""The most bytes of JSON that all copies of one patch may add to a document."""
 _MANY_BYTES: Final = 64 * 1024
-"""Of copies: a patch of twenty operations may make megabytes of a small document."""
+"""Copied bytes from which the work must run in a worker thread: twenty operations may turn a small document into
+megabytes.
+"""
 
 Operation = Mapping[str, Any]
 
@@ -33,21 +35,21 @@ _NO_DESTINATION: Final = "doc is missing destination path"
 
 
 class PatchError(ValueError):
-    """A patch does not apply; the document is as it was.
+    """The error of a patch that cannot be applied; the document is unchanged.
 
-    Clients do not see the text, but for admission policies: kube-apiserver answers a plain 422.
+    Only admission policies show the message to clients: kube-apiserver answers a plain 422.
     """
 
 
 class FailedTest(PatchError):
-    """A test that is part of the patch failed."""
+    """The error of a failed test operation of the patch."""
 
 
 def decode(patch: object, *, strict: bool) -> tuple[Sequence[Operation], list[str]]:
-    """The operations in a decoded patch, and warnings on what it holds besides (only when `strict`).
+    """Return the operations of a decoded patch, and warnings about unknown members (only if `strict`).
 
-    `strict` is for the field validation directives Warn and Strict, which look at more.
-    Raises StatusError: 400 for what is no patch, 413 for more operations than are allowed.
+    `strict` is for the field validation directives Warn and Strict, which check more. Raises StatusError: 400 for data
+    that is not a patch, 413 for too many operations.
     """
     if patch is None:
         return (), []
@@ -85,7 +87,7 @@ def _undecodable(value: object, target: str, *, strict: bool = True) -> errors.S
 
 
 def json_type(value: object) -> str:
-    """What Go's JSON decoder calls a value of this type."""
+    """Return the name of a value's JSON type in Go's decoder."""
     if isinstance(value, bool):
         return "bool"
     if isinstance(value, int | float):
@@ -96,7 +98,7 @@ def json_type(value: object) -> str:
 
 
 def apply(document: Any, operations: Sequence[Operation], *, max_copy_bytes: int = MAX_COPY_BYTES) -> Any:
-    """The document after all `operations`; the one given stays as it is and may share parts with the result.
+    """Return the document after all `operations`. The given document is unchanged and may share parts with the result.
 
     Raises PatchError at the first operation that fails.
     """
@@ -111,18 +113,18 @@ def apply(document: Any, operations: Sequence[Operation], *, max_copy_bytes: int
 
 
 class _Application:
-    """A patch being applied: containers are copied the first time that something in them changes."""
+    """The application of a patch. A container is copied when something in it is first changed."""
 
     __slots__ = ("_copied", "_copy_limit", "_owned", "root")
 
     def __init__(self, document: Any, copy_limit: int) -> None:
         self.root = document
-        self._owned: dict[int, Any] = {}  # by id; holding them keeps their ids from being used again
+        self._owned: dict[int, Any] = {}  # copied containers by id; the references keep the ids from being reused
         self._copied = 0
         self._copy_limit = copy_limit
 
     def result(self) -> Any:
-        """The document after the operations so far, which are the last."""
+        """Return the document after all operations, with the members of changed objects sorted."""
         for container in self._owned.values():
             if isinstance(container, dict):
                 members = sorted(container.items())
@@ -131,7 +133,7 @@ class _Application:
         return self.root
 
     def perform(self, operation: Operation) -> None:
-        """Performs one operation. Raises PatchError."""
+        """Perform one operation. Raises PatchError."""
         match operation.get("op"):
             case "add":
                 self._add(operation)
@@ -163,7 +165,8 @@ class _Application:
         value = operation.get("value")
         if path == "":
             if not isinstance(value, dict | list):
-                raise PatchError("replace operation value must be object or array: %!w(<nil>)")  # as the library has it
+                # the library's message, with its mistake
+                raise PatchError("replace operation value must be object or array: %!w(<nil>)")
             self.root = self._owned_copy(value)
             return
         target, key = self._own(path) or _fail(f"replace operation does not apply: doc is missing path: {path}")
@@ -190,7 +193,8 @@ class _Application:
         _get(holder, key, failure := f"error in copy for from: '{source}'")
         path = _pointer(operation, "path", "copy operation failed to decode path")
         target, to = self._own(path) or _fail(f"copy operation does not apply: {_NO_DESTINATION}: {path}")
-        value = _get(holder, key, failure)  # which may be on the way there, and another now
+        # looked up again, because making the path changeable may have replaced the value
+        value = _get(holder, key, failure)
         if value is not None:
             self._account(value)
             value = self._clone(value)  # a part shared by two places could change in both
@@ -212,7 +216,7 @@ class _Application:
                 f"exceeding the limit {self._copy_limit}"
             )
         if self._copied > _MANY_BYTES:
-            takes_long()
+            ensure_offloaded()
 
     def _test(self, operation: Operation) -> None:
         path = _pointer(operation, "path", "test operation failed to decode path: operation missing path field")
@@ -225,9 +229,10 @@ class _Application:
             raise FailedTest(f"testing value {path} failed: test failed")
 
     def _own(self, path: str) -> tuple[Any, str] | None:
-        """The container that `path` leads to and the key in it, with every container on the way made safe to change.
+        """Return the container to which `path` leads and the key in it, after copying every shared container on the
+        way.
 
-        None if there is none.
+        Returns None if there is no such container.
         """
         _, *names = path.split("/")
         if not names:
@@ -257,7 +262,7 @@ def _fail(text: str) -> tuple[Any, str]:
 
 
 def _pointer(operation: Operation, name: str, failure: str) -> str:
-    """The JSON pointer in a member of an operation. Raises PatchError with `failure` if there is none."""
+    """Return the JSON pointer in a member of an operation. Raises PatchError with `failure` if it is not text."""
     pointer = operation.get(name)
     if not isinstance(pointer, str):
         raise PatchError(f"{failure}: {_MISSING_VALUE}")
@@ -268,7 +273,7 @@ _escape: Final = re.compile("~[01]")
 
 
 def _unescape(name: str) -> str:
-    """A reference token's key (RFC 6901 section 4)."""
+    """Return the key of a reference token (RFC 6901 section 4)."""
     return _escape.sub(lambda found: "/" if found[0] == "~1" else "~", name) if "~" in name else name
 
 
@@ -276,9 +281,9 @@ _number: Final = re.compile(r"[+-]?[0-9]{1,18}", re.ASCII).fullmatch
 
 
 def _index(items: list[Any], key: str, *, limit: int | None = None) -> int | str:
-    """The place in a list that `key` names, counted from 0; what is wrong with it otherwise.
+    """Return the index in a list that `key` means, counted from 0, or an error message.
 
-    Places run up to `limit`, the list's length unless given.
+    Indexes must be below `limit`, by default the list's length.
     """
     if not _number(key):
         return f'strconv.Atoi: parsing "{key}": invalid syntax'
@@ -290,7 +295,7 @@ def _index(items: list[Any], key: str, *, limit: int | None = None) -> int | str
 
 
 def _child(container: Any, key: str) -> Any:
-    """A member, None if there is none."""
+    """Return a member, None if it does not exist."""
     if isinstance(container, dict):
         return container.get(key)
     index = _index(container, key)
@@ -298,7 +303,7 @@ def _child(container: Any, key: str) -> Any:
 
 
 def _get(container: Any, key: str, failure: str) -> Any:
-    """A member to be read: None for one that an object lacks. Raises PatchError for a place that a list lacks."""
+    """Return a member for reading: None for a missing member of an object. Raises PatchError for a missing list index."""
     if isinstance(container, dict):
         return container.get(key)
     index = _index(container, key)
@@ -308,7 +313,7 @@ def _get(container: Any, key: str, failure: str) -> Any:
 
 
 def _take(container: Any, key: str, failure: str) -> Any:
-    """Removes a member and gives it. Raises PatchError if there is none."""
+    """Remove a member and return it. Raises PatchError if it does not exist."""
     if isinstance(container, dict):
         if key not in container:
             raise PatchError(f"{failure}: Unable to remove nonexistent key: {key}: {_MISSING_VALUE}")
@@ -320,7 +325,7 @@ def _take(container: Any, key: str, failure: str) -> Any:
 
 
 def _put(container: Any, key: str, value: Any, failure: str) -> None:
-    """Sets a member of an object, or inserts into a list (`-`: at its end). Raises PatchError."""
+    """Set a member of an object, or insert into a list (`-` appends). Raises PatchError."""
     if isinstance(container, dict):
         container[key] = value
         return

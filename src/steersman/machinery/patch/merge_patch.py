@@ -1,12 +1,15 @@
-"""JSON Merge Patch (RFC 7386) on plain values, as the library that kube-apiserver uses for it does it.
+"""JSON Merge Patch (RFC 7386) on plain values, as kube-apiserver's library does it.
 
 That library (evanphx/json-patch v4) differs from the RFC in lists: nulls are dropped from objects inside a list that
-replaces a list or a scalar. What it touches has its members sorted, which clients see where an error shows the result.
+replaces a list or a scalar. Changed objects get their members sorted, which clients see where an error shows the
+result.
 """
 
 from __future__ import annotations
 
 from typing import Any, Final
+
+import msgspec
 
 from steersman.machinery.errors import status as errors
 from steersman.machinery.patch.json_patch import json_type
@@ -17,10 +20,10 @@ INVALID_PATCH: Final = "Invalid JSON Patch"
 
 
 def apply(document: dict[str, Any], patch: Any, *, strict: bool = True) -> Any:
-    """The document with `patch` merged in; both stay as they are and may share parts with the result.
+    """Return the document merged with `patch`. Both are unchanged and may share parts with the result.
 
-    `strict` is for the field validation directives Warn and Strict, which refuse a list with another text.
-    Raises StatusError (400) for what is no merge patch. A patch that is a list is the result when not `strict`.
+    `strict` is for the field validation directives Warn and Strict, which refuse a list with another message. Raises
+    StatusError 400 for data that is not a merge patch. If not `strict`, a patch that is a list becomes the result.
     """
     expect_offloading()
     if isinstance(patch, dict):
@@ -34,6 +37,23 @@ def apply(document: dict[str, Any], patch: Any, *, strict: bool = True) -> Any:
     if isinstance(patch, list):
         return _pruned(patch)
     raise errors.bad_request(INVALID_PATCH)
+
+
+_members: Final = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+_BRACE: Final = ord("{")
+
+
+def members_for(document: bytes | msgspec.Raw, patch: Any) -> dict[str, Any]:
+    """Return a document as `apply` needs it for this patch: objects that it reaches as dicts, all else as JSON.
+
+    The document is one that this server has encoded, so that no member is in it twice.
+    """
+    members: dict[str, Any] = _members(document)
+    for name in paced(patch) if isinstance(patch, dict) else ():
+        member = members.get(name)
+        if member is not None and memoryview(member)[0] == _BRACE:
+            members[name] = members_for(member, patch[name])
+    return members
 
 
 def _merge(document: dict[str, Any], patch: dict[str, Any]) -> dict[str, Any]:
@@ -53,7 +73,7 @@ def _merge(document: dict[str, Any], patch: dict[str, Any]) -> dict[str, Any]:
 
 
 def _pruned(value: Any) -> Any:
-    """`value` without the members of objects that are null, at any depth."""
+    """Return `value` without null members of objects, at any depth."""
     if isinstance(value, dict):
         return _sorted({key: _pruned(member) for key, member in value.items() if member is not None})
     if isinstance(value, list):

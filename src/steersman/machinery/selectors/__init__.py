@@ -1,1 +1,1 @@
-"""Selectors over labels and fields: parsed, compiled, matched."""
+"""Label and field selectors: parsing, compiling, matching."""

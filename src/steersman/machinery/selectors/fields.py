@@ -1,6 +1,6 @@
-"""Field selectors: parsed from a query (`metadata.name=a,status.phase!=Running`), compiled, and matched.
+"""Field selectors of queries (`metadata.name=a,status.phase!=Running`): parsing, compiling, matching.
 
-Follows k8s.io/apimachinery `fields`: the same grammar, escapes and error texts.
+Follows k8s.io/apimachinery `fields`: the same grammar, escapes and error messages.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from msgspec import Struct
 Fields = Mapping[str, str]
 Predicate = Callable[[Fields], bool]
 Transform = Callable[[str, str], tuple[str, str]]
-"""Takes a field and a value, gives those to use instead; two empty ones drop the requirement. Raises to refuse."""
+"""A function that replaces the field and value of a requirement; two empty texts drop the requirement. It may raise."""
 
 EQUALS: Final = "="
 NOT_EQUALS: Final = "!="
 
 
 class SelectorError(ValueError):
-    """A selector cannot be read; the text is what a client is told."""
+    """The error for a malformed selector; the message is for the client."""
 
 
 class Requirement(Struct, frozen=True):
@@ -34,7 +34,7 @@ class Requirement(Struct, frozen=True):
         return f"{self.field}{self.operator}{escape_value(self.value)}"
 
     def compile(self) -> Predicate:
-        """A function that says whether fields meet this requirement; a missing field counts as empty."""
+        """Return a function that returns True if fields meet this requirement; a missing field counts as empty."""
         field, value = self.field, self.value
         if self.operator == EQUALS:
             return lambda fields: fields.get(field, "") == value
@@ -42,9 +42,9 @@ class Requirement(Struct, frozen=True):
 
 
 class Selector:
-    """A conjunction of requirements. `matches(fields)` says whether fields meet them all.
+    """A conjunction of requirements. `matches(fields)` returns True if fields meet them all.
 
-    `selectable` is False only for the selector that matches nothing whatever the fields.
+    `selectable` is False only for the selector that matches nothing.
     """
 
     __slots__ = ("matches", "requirements", "selectable")
@@ -60,18 +60,18 @@ class Selector:
 
     @property
     def empty(self) -> bool:
-        """Whether every object is selected."""
+        """Return True if the selector matches every object."""
         return self.selectable and not self.requirements
 
     def requires_exact_match(self, field: str) -> str | None:
-        """The one value that `field` must have, None if there is no such value."""
+        """Return the only value that `field` may have, None if the selector does not restrict it to one."""
         for requirement in self.requirements:
             if requirement.field == field and requirement.operator == EQUALS:
                 return requirement.value
         return None
 
     def transform(self, function: Transform) -> Selector:
-        """A selector whose fields and values have gone through `function`, which may raise to refuse one."""
+        """Return a selector whose fields and values have gone through `function`, which may raise."""
         return Selector(_transformed(self.requirements, function)) if self.selectable else self
 
     def __str__(self) -> str:
@@ -116,13 +116,13 @@ def _conjunction(requirements: tuple[Requirement, ...]) -> Predicate:
 
 
 _FEW: Final = 4
-"""Requirements up to here are asked one by one; more are put together by field first."""
+"""The number of requirements up to which each is tested in turn; more are grouped by field first."""
 
 
 def _by_field(requirements: Iterable[Requirement]) -> Predicate:
-    """The conjunction of many requirements: matching costs what the fields of the object cost, however many there are.
+    """Return a predicate for many requirements whose cost only depends on the number of the object's fields.
 
-    A missing field counts as empty, so only what asks for something else needs a field to be there.
+    A missing field counts as empty, so a requirement needs the field only if it demands another value.
     """
     wanted: dict[str, str] = {}
     unwanted: dict[str, set[str]] = {}
@@ -154,12 +154,12 @@ NOTHING: Final = Selector(selectable=False)
 
 
 def one_term_equal_selector(field: str, value: str) -> Selector:
-    """Selects what has `value` in `field`."""
+    """Return a selector of objects with `value` in `field`."""
     return Selector((Requirement(field, EQUALS, value),))
 
 
 def and_selectors(*selectors: Selector) -> Selector:
-    """Selects what all of these select."""
+    """Return a selector of objects that match all of these."""
     if not all(selector.selectable for selector in selectors):
         return NOTHING
     return Selector(requirement for selector in selectors for requirement in selector.requirements)
@@ -169,12 +169,12 @@ _ESCAPES: Final = str.maketrans({"\\": r"\\", ",": r"\,", "=": r"\="})
 
 
 def escape_value(value: str) -> str:
-    """`value` as it must stand in a selector's text."""
+    """Return `value` escaped for the text of a selector."""
     return value.translate(_ESCAPES)
 
 
 def unescape_value(text: str) -> str:
-    """The value that `text` in a selector stands for. Raises SelectorError."""
+    """Return the value of escaped text in a selector. Raises SelectorError."""
     if not any(special in text for special in "\\,="):
         return text
     value = []
@@ -193,7 +193,7 @@ def unescape_value(text: str) -> str:
 
 
 def parse(text: str) -> Selector:
-    """Reads a selector as a query parameter holds it. Raises SelectorError."""
+    """Parse a selector of a query parameter. Raises SelectorError."""
     if not text:
         return EVERYTHING
     requirements = (_requirement(term, text) for term in sorted(_terms(text)) if term)
@@ -201,7 +201,7 @@ def parse(text: str) -> Selector:
 
 
 def _terms(text: str) -> Iterator[str]:
-    """The parts of `text` between commas that no backslash escapes."""
+    """Yield the parts of `text` between commas that are not escaped by a backslash."""
     if "\\" not in text:
         yield from text.split(",")
         return
@@ -219,7 +219,7 @@ def _terms(text: str) -> Iterator[str]:
 
 
 def _requirement(term: str, text: str) -> Requirement:
-    """Reads one term; the first operator in it splits it, as fields know no escapes."""
+    """Parse a term; its first operator splits it, because fields have no escapes. Raises SelectorError."""
     equals = term.find("=")
     if equals < 0:
         raise SelectorError(f"invalid selector: '{text}'; can't understand '{term}'")

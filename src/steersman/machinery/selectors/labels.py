@@ -1,6 +1,6 @@
-"""Label selectors: parsed from a query (`a=b,c in (d,e),!f`) or a `meta/v1 LabelSelector`, compiled, and matched.
+"""Label selectors of queries (`a=b,c in (d,e),!f`) and of `meta/v1 LabelSelector`: parsing, compiling, matching.
 
-Follows k8s.io/apimachinery `labels`: the same grammar, canonical text and error texts.
+Follows k8s.io/apimachinery `labels`: the same grammar, canonical text and error messages.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ _FROM_API: Final = {"In": IN, "NotIn": NOT_IN, "Exists": EXISTS, "DoesNotExist":
 
 
 class SelectorError(ValueError):
-    """A selector cannot be read; the text is what a client is told."""
+    """The error for a malformed selector; the message is for the client."""
 
 
 class Requirement(Struct, frozen=True):
-    """One condition on one label. Made by `new_requirement`, which checks it."""
+    """A condition on one label. `new_requirement` creates a validated one."""
 
     key: str
     operator: str
@@ -64,7 +64,7 @@ class Requirement(Struct, frozen=True):
         return f"{self.key}{_SYMBOLS.get(self.operator, self.operator)}{values}"
 
     def compile(self) -> Predicate:
-        """A function that says whether labels meet this requirement."""
+        """Return a function that returns True if labels meet this requirement."""
         if self.operator in _UNARY:
             return _presence(self.key, self.operator)
         if self.operator in _COMPARISONS:
@@ -110,7 +110,7 @@ _integer: Final = re.compile(r"([+-]?)0*([0-9]{0,19})", re.ASCII).fullmatch
 
 
 def _int64(text: str) -> int | None:
-    """The decimal number in `text`, None if there is none or it does not fit in 64 bits."""
+    """Return the decimal number in `text`, None if there is none or it does not fit in 64 bits."""
     found = _integer(text)
     if found is None or not is_digits(text[-1:]):
         return None
@@ -119,7 +119,7 @@ def _int64(text: str) -> int | None:
 
 
 def new_requirement(key: str, operator: str, values: Sequence[str] = (), path: field.Path | None = None) -> Requirement:
-    """A requirement that has been checked. Raises SelectorError, its text all field errors below `path`."""
+    """Return a validated requirement. Raises SelectorError with all field errors below `path` as its message."""
     path = path or field.Path()
     errors = []
     if messages := is_qualified_name(key):
@@ -134,7 +134,7 @@ def new_requirement(key: str, operator: str, values: Sequence[str] = (), path: f
 
 
 def _value_errors(operator: str, values: Sequence[str], path: field.Path) -> list[field.FieldError]:
-    """What is wrong with the number of values, or with those to be compared as numbers."""
+    """Return the errors about the number of values, or about values that are not numbers."""
     where = path / "values"
     shown = list(values) or None
     if operator in _SETS:
@@ -154,13 +154,13 @@ def _value_errors(operator: str, values: Sequence[str], path: field.Path) -> lis
 
 
 _MANY: Final = 1_000
-"""Requirements of a selector that is to be made beside the event loop."""
+"""The number of requirements from which a selector must be built in a worker thread."""
 
 
 class Selector:
-    """A conjunction of requirements, sorted by key. `matches(labels)` says whether labels meet them all.
+    """A conjunction of requirements, sorted by key. `matches(labels)` returns True if labels meet them all.
 
-    `selectable` is False only for the selector that matches nothing whatever the labels.
+    `selectable` is False only for the selector that matches nothing.
     """
 
     __slots__ = ("matches", "requirements", "selectable")
@@ -178,15 +178,15 @@ class Selector:
 
     @property
     def empty(self) -> bool:
-        """Whether every object is selected."""
+        """Return True if the selector matches every object."""
         return self.selectable and not self.requirements
 
     def add(self, *requirements: Requirement) -> Selector:
-        """A selector with these requirements besides its own."""
+        """Return a selector with these requirements added."""
         return Selector((*self.requirements, *requirements)) if self.selectable else self
 
     def requires_exact_match(self, key: str) -> str | None:
-        """The one value that label `key` must have, None if there is no such value."""
+        """Return the only value that label `key` may have, None if the selector does not restrict it to one."""
         for requirement in self.requirements:
             if requirement.key == key:
                 exact = requirement.operator in (EQUALS, DOUBLE_EQUALS, IN) and len(requirement.values) == 1
@@ -217,7 +217,7 @@ def _nothing(labels: Labels) -> bool:
 
 
 _FEW: Final = 4
-"""Requirements up to here are asked one by one; more are put together by label first."""
+"""The number of requirements up to which each is tested in turn; more are grouped by label first."""
 
 
 def _conjunction(requirements: tuple[Requirement, ...]) -> Predicate:
@@ -242,7 +242,7 @@ def _conjunction(requirements: tuple[Requirement, ...]) -> Predicate:
 
 
 class _Condition:
-    """What all requirements on one label come to."""
+    """The conjunction of all requirements on one label."""
 
     __slots__ = ("_above", "_allowed", "_below", "_forbidden", "absent", "present")
 
@@ -276,7 +276,7 @@ class _Condition:
                 self._below = min(self._below, bound)
 
     def takes(self, value: str) -> bool:
-        """Whether the label may have this value."""
+        """Return True if the label may have this value."""
         if self.absent or value in self._forbidden or not (self._allowed is None or value in self._allowed):
             return False
         if self._above == -math.inf and self._below == math.inf:
@@ -286,13 +286,15 @@ class _Condition:
 
     @property
     def cannot_be(self) -> bool:
-        """Whether no label, and no lack of it, will do."""
+        """Return True if neither a value of the label nor its absence is allowed."""
         return self.present and (self.absent or self._allowed == set())
 
 
 def _by_label(requirements: Iterable[Requirement]) -> Predicate:
-    """The conjunction of many requirements: matching costs what the labels of the object cost or what the labels in the
-    requirements do, whichever are fewer."""
+    """Return a predicate for many requirements.
+
+    Its cost depends on the number of the object's labels or of the labels in the requirements, whichever is smaller.
+    """
     conditions: dict[str, _Condition] = {}
     for requirement in requirements:
         conditions.setdefault(requirement.key, _Condition()).add(requirement)
@@ -326,17 +328,17 @@ NOTHING: Final = Selector(selectable=False)
 
 
 def selector_from_set(labels: Labels) -> Selector:
-    """Selects objects that have all these labels; nothing is checked."""
+    """Return a selector of objects that have all these labels, without validation."""
     return Selector(Requirement(key, EQUALS, (value,)) for key, value in labels.items())
 
 
 def validated_selector_from_set(labels: Labels) -> Selector:
-    """The same with every label checked. Raises SelectorError."""
+    """Return a selector of objects that have all these labels. Raises SelectorError for an invalid label."""
     return Selector(new_requirement(key, EQUALS, (value,)) for key, value in labels.items())
 
 
 def from_label_selector(selector: LabelSelector | None) -> Selector:
-    """The selector that a `meta/v1 LabelSelector` stands for; none at all selects nothing. Raises SelectorError."""
+    """Return the selector of a `meta/v1 LabelSelector`; None selects nothing. Raises SelectorError."""
     if selector is None:
         return NOTHING
     requirements = [new_requirement(key, EQUALS, (value,)) for key, value in selector.match_labels.items()]
@@ -349,7 +351,7 @@ def from_label_selector(selector: LabelSelector | None) -> Selector:
 
 
 def parse(text: str) -> Selector:
-    """Reads a selector as a query parameter holds it. Raises SelectorError."""
+    """Parse a selector of a query parameter. Raises SelectorError."""
     if not text:
         return EVERYTHING
     plain = _plain_requirements(text) if len(text) >= _LONG else None
@@ -357,15 +359,17 @@ def parse(text: str) -> Selector:
 
 
 _LONG: Final = 1024
-"""Bytes of a selector from which on it is tried whether it is as simple as most are."""
+"""Characters from which a faster parser for simple selectors is tried first."""
 _NAME: Final = "[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
 _plain_term: Final = re.compile(rf"({_NAME})(?:(==?+|!=)((?:{_NAME})?))?").fullmatch
 _other_term: Final = re.compile(r"(!?+)([-A-Za-z0-9_./]++)(?:(==?+|!=)([-A-Za-z0-9_.]*+))?+").fullmatch
 
 
 def _plain_requirements(text: str) -> list[Requirement] | None:
-    """The requirements of a selector without sets and spaces, read several times faster; None if it is another, or
-    has anything wrong in it."""
+    """Return the requirements of a selector without sets and spaces, several times faster than the full parser.
+
+    Returns None if the selector is of another form or has an error.
+    """
     found: list[Requirement] = []
     known: dict[str, Requirement | None] = {}
     for term in text.split(","):
@@ -394,7 +398,7 @@ def _plain_requirement(term: str) -> Requirement | None:
     return Requirement(key, DOES_NOT_EXIST if negated else EXISTS)
 
 
-# A NUL ends the token before it and is swallowed; met on its own it ends the text.
+# A NUL ends the token before it and is skipped. A NUL on its own ends the text.
 _token: Final = re.compile(
     r"[ \t\r\n]*(?:(?P<symbol>==|!=|[=!(),<>])\0?|(?P<word>[^\0 \t\r\n=!(),<>]+)\0?|(?P<end>\0|\Z))"
 )
@@ -412,7 +416,7 @@ _OPERATORS: Final = {
 
 
 class _Parser:
-    """Reads requirements one token at a time; a token is its kind (`word`, `end`, or the symbol) and its text."""
+    """A parser of one token at a time. A token has a kind (`word`, `end`, or the symbol itself) and a text."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -422,7 +426,7 @@ class _Parser:
         self._advance()
 
     def _advance(self) -> tuple[str, str]:
-        """Takes the current token and moves to the next; past the end it stays at the end."""
+        """Return the current token and move to the next. At the end of the text the position stays."""
         taken = self._kind, self._literal
         if self._kind == _END:
             return taken
@@ -483,7 +487,7 @@ class _Parser:
         return literal
 
     def _values(self) -> set[str]:
-        """The values in parentheses; what is missing between commas is the empty value."""
+        """Parse the values in parentheses; nothing between two commas is the empty value."""
         kind, literal = self._advance()
         if kind != "(":
             raise SelectorError(f"found '{literal}' expected: '('")

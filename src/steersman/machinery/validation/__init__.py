@@ -1,4 +1,4 @@
-"""Rules that objects of many kinds share: formats, object metadata, selectors, conditions, request options.
+"""Validation rules that many kinds share: formats, object metadata, selectors, conditions, request options.
 
-Validators are generators of field errors; their texts are upstream's. `formats` holds the rules for single values.
+Validators are generators of field errors with upstream's messages. `formats` has the rules for single values.
 """

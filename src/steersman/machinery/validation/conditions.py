@@ -1,4 +1,4 @@
-"""Conditions in an object's status (`meta/v1 Condition`).
+"""Validation of conditions in an object's status (`meta/v1 Condition`).
 
 Follows k8s.io/apimachinery `apis/meta/v1/validation`.
 """
@@ -35,7 +35,7 @@ _REASON_ERROR: Final = regex_error(
 
 
 def validate_conditions(conditions: Sequence[Condition], path: Path) -> Iterator[FieldError]:
-    """Conditions: each valid, each type once."""
+    """Validate conditions, whose types must be unique."""
     seen = set()
     for index, condition in enumerate(conditions):
         if condition.type in seen:
@@ -45,7 +45,7 @@ def validate_conditions(conditions: Sequence[Condition], path: Path) -> Iterator
 
 
 def validate_condition(condition: Condition, path: Path) -> Iterator[FieldError]:
-    """One condition."""
+    """Validate a condition."""
     yield from validate_label_name(condition.type, path / "type")
     if condition.status not in _STATUSES:
         yield field.not_supported(path / "status", condition.status, _STATUSES)

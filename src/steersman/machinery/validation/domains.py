@@ -1,4 +1,4 @@
-"""Domain names and what starts with one.
+"""Validation of domain names, and of values that begin with one.
 
 Follows k8s.io/apimachinery `util/validation`.
 """
@@ -23,7 +23,7 @@ _is_http_path: Final = characters(_HTTP_PATH)
 
 
 def is_fully_qualified_name(name: str, path: Path) -> Iterator[FieldError]:
-    """A domain of at least three labels."""
+    """Validate a domain of at least three labels."""
     if not name:
         yield field.required(path)
     elif messages := is_dns1123_subdomain(name):
@@ -33,7 +33,7 @@ def is_fully_qualified_name(name: str, path: Path) -> Iterator[FieldError]:
 
 
 def is_fully_qualified_domain_name(name: str, path: Path) -> Iterator[FieldError]:
-    """A domain of at least two labels; a dot may end it."""
+    """Validate a domain of at least two labels, with or without a final dot."""
     if not name:
         yield field.required(path)
         return
@@ -51,7 +51,7 @@ def is_fully_qualified_domain_name(name: str, path: Path) -> Iterator[FieldError
 
 
 def is_domain_prefixed_path(value: str, path: Path) -> Iterator[FieldError]:
-    """A domain, a slash and an HTTP path: `acme.io/foo`, as signers and finalizers are named."""
+    """Validate a domain, a slash and an HTTP path: `acme.io/foo`, as names of signers and finalizers are."""
     if not value:
         yield field.required(path)
         return
@@ -66,7 +66,7 @@ def is_domain_prefixed_path(value: str, path: Path) -> Iterator[FieldError]:
 
 
 def is_domain_prefixed_key(value: str, path: Path) -> Iterator[FieldError]:
-    """A domain, a slash and a label's name: `acme.io/foo`."""
+    """Validate a domain, a slash and a label's name: `acme.io/foo`."""
     if not value:
         yield field.required(path)
         return

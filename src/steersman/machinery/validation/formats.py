@@ -1,7 +1,7 @@
-"""Formats of text and numbers: each `is_*` returns what is wrong with a value as messages, none if it is fine.
+"""Formats of text and numbers: each `is_*` function returns error messages, none for a valid value.
 
-Follows k8s.io/apimachinery `util/validation` and `api/validate/content`; lengths are in bytes of UTF-8, whatever unit
-a message speaks of.
+Follows k8s.io/apimachinery `util/validation` and `api/validate/content`. Lengths are in bytes of UTF-8, whatever unit a
+message names.
 """
 
 from __future__ import annotations
@@ -45,22 +45,22 @@ _QUALIFIED_TEXT: Final = (
 
 
 def max_length_error(length: int) -> str:
-    """What to say of a text that is too long."""
+    """Return the message for text that is too long."""
     return f"must be no more than {length} characters"
 
 
 def max_bytes_error(length: int) -> str:
-    """The same, as the newer validators word it."""
+    """Return the message for text that is too long, in the words of newer validators."""
     return f"must be no more than {length} bytes"
 
 
 def inclusive_range_error(low: int, high: int) -> str:
-    """What to say of a number outside a range."""
+    """Return the message for a number outside a range."""
     return f"must be between {low} and {high}, inclusive"
 
 
 def regex_error(message: str, pattern: str, *examples: str) -> str:
-    """What to say of a text that does not match `pattern`; the odd comma after each example is upstream's."""
+    """Return the message for text that does not match `pattern`; the comma after each example is upstream's."""
     shown = " or ".join(f"'{example}', " for example in examples)
     return f"{message} ({f'e.g. {shown}' if shown else ''}regex used for validation is '{pattern}')"
 
@@ -69,12 +69,12 @@ EMPTY_ERROR: Final = "must be non-empty"
 
 
 def byte_length(value: str) -> int:
-    """The length of `value` as UTF-8."""
+    """Return the length of `value` in UTF-8."""
     return len(value) if value.isascii() else len(value.encode("utf-8", "surrogatepass"))
 
 
 def total_length(*texts: Collection[str], most: int) -> int:
-    """The length of all of some texts as UTF-8, counted only if it may be more than `most`."""
+    """Return the length of all texts in UTF-8; it may be in characters if even the bytes cannot exceed `most`."""
     length = 0
     for each in texts:
         length += sum(map(len, each))
@@ -93,9 +93,9 @@ _LONG: Final = 4096
 
 
 def characters(pattern: str) -> Match:
-    """A matcher for a pattern that says of which set the first character is, the last, and those between; all have `a`.
+    """Return a matcher for a pattern of the form: set of first characters, set of middle ones, set of last ones.
 
-    Of a long text some characters are matched at a time, so that others get on.
+    Each set must contain `a`. Long text is matched in pieces, so that no match holds the interpreter for long.
     """
     short = _whole(pattern)
 
@@ -109,12 +109,15 @@ def characters(pattern: str) -> Match:
 
 
 def _whole(pattern: str) -> Match:
-    """A matcher of a whole text, newlines at its end included; upstream's patterns know ASCII only."""
+    """Return a matcher of whole texts, including final newlines; upstream's patterns are ASCII only."""
     return re.compile(pattern, re.ASCII).fullmatch
 
 
 def _dotted(label: str) -> Match:
-    """Whether a text is labels with dots between; of a long one they are matched one by one, so that others get on."""
+    """Return a matcher for labels with dots between them.
+
+    Labels of long text are matched one by one, so that no match holds the interpreter for long.
+    """
     short, part = _whole(rf"{label}(\.{label})*"), _whole(label)
 
     def matches(text: str) -> object:
@@ -135,17 +138,17 @@ _is_usual_label: Final = _whole("[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?")
 _is_usual_subdomain: Final = _whole(r"(?!.{254})[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*")
 _is_usual_name: Final = _whole("[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
 _is_usual_port_name: Final = _whole("(?!.{16})(?=.*[a-z])[a-z0-9]+(?:-[a-z0-9]+)*")
-"""These four match what nearly all texts are, with nothing wrong in it, its length included."""
+"""Fast patterns: these four match nearly all valid texts, including the check of their length."""
 _is_percent: Final = _whole(_PERCENT)
 _is_http_header_name: Final = characters(_HTTP_HEADER_NAME)
 _is_env_var_name: Final = characters(_ENV_VAR_NAME)
 _is_config_map_key: Final = characters(_CONFIG_MAP_KEY)
 is_usual_config_map_key: Final = _whole("[-_a-zA-Z0-9][-._a-zA-Z0-9]{0,252}")
-"""In which nothing is wrong."""
+"""A matcher of most valid keys."""
 _is_port_name_charset: Final = characters("[-a-z0-9]+")
 _is_relaxed_env_var_name: Final = characters("[ -<>-~]*")
 is_usual_env_var_name: Final = _whole("[_a-zA-Z][_a-zA-Z0-9]{0,252}")
-"""Of the names of variables, those in which nothing is wrong; of others, `is_relaxed_env_var_name` tells."""
+"""A matcher of most valid names of variables; `is_relaxed_env_var_name` judges the others."""
 
 _LABEL_ERROR: Final = regex_error(
     "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', "
@@ -223,7 +226,7 @@ _CONFIG_MAP_KEY_ERROR: Final = regex_error(
 
 
 def _checked(value: str, maximum: int, matches: Match, error: str) -> list[str]:
-    """Messages on the length (in "characters") and the pattern of `value`."""
+    """Return messages about the length (in "characters") and the pattern of `value`."""
     errors = [max_length_error(maximum)] if byte_length(value) > maximum else []
     if not matches(value):
         errors.append(error)
@@ -231,7 +234,7 @@ def _checked(value: str, maximum: int, matches: Match, error: str) -> list[str]:
 
 
 def is_dns1123_label(value: str) -> list[str]:
-    """A label of a DNS name (RFC 1123), lower case."""
+    """Check a label of a DNS name (RFC 1123), in lower case."""
     if _is_usual_label(value):
         return []
     errors = [max_length_error(DNS1123_LABEL_MAX_LENGTH)] if byte_length(value) > DNS1123_LABEL_MAX_LENGTH else []
@@ -241,19 +244,19 @@ def is_dns1123_label(value: str) -> list[str]:
 
 
 def is_dns1123_subdomain(value: str) -> list[str]:
-    """A DNS name (RFC 1123), lower case."""
+    """Check a DNS name (RFC 1123), in lower case."""
     if _is_usual_subdomain(value):
         return []
     return _checked(value, DNS1123_SUBDOMAIN_MAX_LENGTH, _is_subdomain, _SUBDOMAIN_ERROR)
 
 
 def is_long_name(value: str) -> list[str]:
-    """A DNS name, in the words of declarative validation (`k8s-long-name`)."""
+    """Check a DNS name, with the messages of declarative validation (`k8s-long-name`)."""
     return _long_name(value, _SUBDOMAIN_ERROR)
 
 
 def is_long_name_caseless(value: str) -> list[str]:
-    """A DNS name in letters of any case (`k8s-long-name-caseless`)."""
+    """Check a DNS name in letters of any case (`k8s-long-name-caseless`)."""
     return _long_name(to_lower(value), _CASELESS_SUBDOMAIN_ERROR)
 
 
@@ -264,28 +267,28 @@ def _long_name(value: str, error: str) -> list[str]:
 
 
 def is_dns1123_subdomain_with_underscore(value: str) -> list[str]:
-    """A DNS name whose labels may hold underscores, as SRV records' do."""
+    """Check a DNS name whose labels may have underscores, as those of SRV records."""
     return _checked(value, DNS1123_SUBDOMAIN_MAX_LENGTH, _is_subdomain_underscore, _SUBDOMAIN_UNDERSCORE_ERROR)
 
 
 def is_wildcard_dns1123_subdomain(value: str) -> list[str]:
-    """A DNS name that starts with `*.` (RFC 1034 section 4.3.3)."""
+    """Check a DNS name that starts with `*.` (RFC 1034 section 4.3.3)."""
     return _checked(value, DNS1123_SUBDOMAIN_MAX_LENGTH, _is_wildcard_subdomain, _WILDCARD_ERROR)
 
 
 def is_dns1035_label(value: str) -> list[str]:
-    """A label of a DNS name (RFC 1035): it starts with a letter."""
+    """Check a label of a DNS name (RFC 1035), which starts with a letter."""
     return _checked(value, DNS1035_LABEL_MAX_LENGTH, _is_1035_label, _1035_LABEL_ERROR)
 
 
-# Every write asks about the keys of all labels and annotations, and nearly all have been seen before. Bounded in
-# number, and in length by the rules themselves.
+# Every write checks the keys of all labels and annotations, nearly all of which were checked before. The set is bounded
+# in number, and in length by the rules themselves.
 _KNOWN: Final = 4096
 _known_keys: Final[BoundedSet[str]] = BoundedSet(_KNOWN)
 
 
 def is_qualified_name(value: str) -> list[str]:
-    """A label or annotation key: a name, perhaps after a DNS subdomain and a slash."""
+    """Check a label or annotation key: a name, optionally after a DNS subdomain and a slash."""
     if value in _known_keys or _known_keys.has(value):
         return []
     errors = [] if _is_usual_name(value) else _qualified_name_errors(value)
@@ -295,12 +298,15 @@ def is_qualified_name(value: str) -> list[str]:
 
 
 def are_known_qualified_names(values: Iterable[str]) -> bool:
-    """Whether all of them have been found right before; if not, `is_qualified_name` tells."""
+    """Return True if all values were found valid before. False says nothing: `is_qualified_name` judges then."""
     return _known_keys.issuperset(values)
 
 
 def are_usual_labels(labels: Mapping[str, str]) -> bool:
-    """Return True if all keys have been found right before, and all values are; if not, the rules for each tell."""
+    """Return True if all keys were found valid before, and all values match a fast pattern.
+
+    False says nothing: the rules for each key and value judge then.
+    """
     return _known_keys.issuperset(labels) and all(map(_is_usual_name, filter(None, labels.values())))
 
 
@@ -332,7 +338,7 @@ def _prefix_errors(prefix: str) -> list[str]:
 
 
 def is_valid_label_value(value: str) -> list[str]:
-    """The value of a label."""
+    """Check the value of a label."""
     if not value or _is_usual_name(value):
         return []
     too_long = byte_length(value) > LABEL_VALUE_MAX_LENGTH
@@ -343,32 +349,32 @@ def is_valid_label_value(value: str) -> list[str]:
 
 
 def is_c_identifier(value: str) -> list[str]:
-    """An identifier as C has them."""
+    """Check a C identifier."""
     return [] if _is_c_identifier(value) else [_C_IDENTIFIER_ERROR]
 
 
 def is_in_range(value: int, low: int, high: int) -> list[str]:
-    """A number from `low` to `high`, both included."""
+    """Check a number from `low` to `high`, both included."""
     return [] if low <= value <= high else [inclusive_range_error(low, high)]
 
 
 def is_valid_port_num(port: int) -> list[str]:
-    """A port number other than 0."""
+    """Check a port number, from 1 on."""
     return [] if 1 <= port <= 65535 else is_in_range(port, 1, 65535)
 
 
 def is_valid_user_id(uid: int) -> list[str]:
-    """A Unix user id."""
+    """Check a Unix user id."""
     return is_in_range(uid, 0, LARGEST_ID)
 
 
 def is_valid_group_id(gid: int) -> list[str]:
-    """A Unix group id."""
+    """Check a Unix group id."""
     return is_in_range(gid, 0, LARGEST_ID)
 
 
 def is_valid_port_name(value: str) -> list[str]:
-    """A service name (RFC 6335), lower case."""
+    """Check a service name (RFC 6335), in lower case."""
     if _is_usual_port_name(value):
         return []
     errors = [max_length_error(PORT_NAME_MAX_LENGTH)] if byte_length(value) > PORT_NAME_MAX_LENGTH else []
@@ -384,28 +390,28 @@ def is_valid_port_name(value: str) -> list[str]:
 
 
 def is_valid_port_number_or_name(port: int | str) -> list[str]:
-    """A port given as a number, or by its name."""
+    """Check a port given as a number or as a name."""
     return is_valid_port_num(port) if isinstance(port, int) else is_valid_port_name(port)
 
 
 def is_valid_percent(value: str) -> list[str]:
-    """A percentage such as `25%`."""
+    """Check a percentage such as `25%`."""
     return [] if _is_percent(value) else [_PERCENT_ERROR]
 
 
 def is_http_header_name(value: str) -> list[str]:
-    """The name of an HTTP header, stricter than RFC 7230."""
+    """Check the name of an HTTP header, by stricter rules than RFC 7230."""
     return [] if _is_http_header_name(value) else [_HTTP_HEADER_NAME_ERROR]
 
 
 def is_env_var_name(value: str) -> list[str]:
-    """The name of an environment variable by the old, strict rules."""
+    """Check the name of an environment variable by the old, strict rules."""
     errors = [] if _is_env_var_name(value) else [_ENV_VAR_NAME_ERROR]
     return errors + _parent_directory_errors(value)
 
 
 def is_relaxed_env_var_name(value: str) -> list[str]:
-    """The name of an environment variable: any printable ASCII but `=`; the rule for containers' `env`."""
+    """Check the name of an environment variable: printable ASCII without `=`; the rule for containers' `env`."""
     if is_usual_env_var_name(value):
         return []
     errors = [] if value else [f"environment variable name {EMPTY_ERROR}"]
@@ -414,13 +420,25 @@ def is_relaxed_env_var_name(value: str) -> list[str]:
     return errors
 
 
-def are_usual_config_map_keys(keys: Iterable[str]) -> bool:
-    """Whether nothing is wrong with any of them, found out fast; if not, `is_config_map_key` tells."""
-    return all(map(is_usual_config_map_key, keys))
+_known_data_keys: Final[BoundedSet[str]] = BoundedSet(_KNOWN)
+_FEW: Final = 64
+"""Keys of one object that are remembered."""
+
+
+def are_usual_config_map_keys(keys: Collection[str]) -> bool:
+    """Return True if nothing is wrong with any of them, found out fast; if not, `is_config_map_key` tells."""
+    if _known_data_keys.issuperset(keys):
+        return True
+    if not all(map(is_usual_config_map_key, keys)):
+        return False
+    if len(keys) <= _FEW:
+        for key in keys:
+            _known_data_keys.keep(key)
+    return True
 
 
 def is_config_map_key(value: str) -> list[str]:
-    """A key in the data of a ConfigMap or Secret; it may become a file's name."""
+    """Check a key in the data of a ConfigMap or Secret, which may become a file's name."""
     if is_usual_config_map_key(value):
         return []
     errors = _checked(value, DNS1123_SUBDOMAIN_MAX_LENGTH, _is_config_map_key, _CONFIG_MAP_KEY_ERROR)
@@ -434,12 +452,12 @@ def _parent_directory_errors(value: str) -> list[str]:
 
 
 def is_path_segment_name(value: str) -> list[str]:
-    """A name that can stand as one segment of a URL's path."""
+    """Check a name that can be one segment of a URL's path."""
     return [f"may not be '{value}'"] if value in (".", "..") else is_path_segment_prefix(value)
 
 
 def is_path_segment_prefix(value: str) -> list[str]:
-    """What a path segment name may start with."""
+    """Check the beginning of a path segment name."""
     if "/" not in value and "%" not in value:
         return []
     return [f"may not contain '{illegal}'" for illegal in "/%" if illegal in value]

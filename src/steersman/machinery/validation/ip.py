@@ -1,7 +1,7 @@
-"""IP addresses and CIDRs: the strict rules of new fields, the lenient ones of old fields, and warnings for those.
+"""Validation of IP addresses and CIDRs: strict rules for new fields, lenient rules and warnings for old fields.
 
-Follows k8s.io/apimachinery `util/validation` (ip.go). Old fields took leading zeros in octets, prefix lengths and
-groups, IPv4 in IPv6 form, and (CIDRs) bits after the prefix.
+Follows k8s.io/apimachinery `util/validation` (ip.go). Old fields allowed leading zeros in octets, prefix lengths and
+groups, IPv4 in IPv6 form, and (in CIDRs) bits after the prefix.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ _NOT_A_CIDR: Final = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8:
 _NOT_AN_INTERFACE: Final = "must be a valid address in CIDR form, (e.g. 10.9.8.7/24 or 2001:db8::1/64)"
 
 _MAX_TEXT: Final = 128
-"""No address is longer, but for leading zeros beyond reason; bounds the work on what a client sends."""
+"""The longest text that is parsed: addresses are shorter, apart from absurd numbers of leading zeros."""
 
 _characters: Final = re.compile(r"[0-9a-fA-F:.]+", re.ASCII).fullmatch
 _leading_zeros: Final = re.compile(r"(?<![0-9a-fA-F])0+(?=[0-9a-fA-F])", re.ASCII)
 _prefix_length: Final = re.compile("0*([0-9]{1,3})", re.ASCII).fullmatch
 _OCTET: Final = "(?:25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])"
 _is_plain_ipv4: Final = re.compile(rf"{_OCTET}(?:\.{_OCTET}){{3}}", re.ASCII).fullmatch
-"""In canonical form, as nearly all are."""
+"""A matcher of IPv4 addresses in canonical form, as nearly all are."""
 _strict_prefix_length: Final = re.compile("0|[1-9][0-9]{0,2}", re.ASCII).fullmatch
 
 
 def parse_ip_sloppy(value: str) -> Address | None:
-    """The address in `value` with leading zeros taken as nothing; None if there is none. No zones."""
+    """Parse an address, ignoring leading zeros; None if it is malformed or has a zone."""
     if len(value) > _MAX_TEXT or not _characters(value):
         return None
     text = _leading_zeros.sub("", value)
@@ -56,12 +56,12 @@ def _is_mapped(address: Address | None) -> bool:
 
 
 def ip_text(address: Address) -> str:
-    """An address in canonical form; IPv4 in IPv6 form as plain IPv4."""
+    """Return an address in canonical form; IPv4 in IPv6 form becomes plain IPv4."""
     return str(unmapped(address))
 
 
 def unmapped(address: Address) -> Address:
-    """IPv4 in IPv6 form as plain IPv4, which is how Go judges it; Python's versions differ in that."""
+    """Return IPv4 in IPv6 form as plain IPv4. Go judges it so, while Python's versions differ in that."""
     mapped = address.ipv4_mapped if isinstance(address, IPv6Address) else None
     return mapped or address
 
@@ -82,7 +82,7 @@ def _ip_errors(value: str, path: Path, *, strict: bool) -> list[FieldError]:
 
 
 def is_valid_ip(value: str, path: Path) -> Iterator[FieldError]:
-    """An address in canonical form, for fields that always asked for one."""
+    """Validate an address in canonical form, for fields that always required it."""
     errors = _ip_errors(value, path, strict=True)
     yield from errors
     address = parse_ip_sloppy(value)
@@ -93,13 +93,13 @@ def is_valid_ip(value: str, path: Path) -> Iterator[FieldError]:
 def is_valid_ip_for_legacy_field(
     value: str, path: Path, *, strict: bool = True, valid_old: Collection[str] = ()
 ) -> Iterator[FieldError]:
-    """An address in a field that once took any form; those in `valid_old` were stored and may stay."""
+    """Validate an address in a field that once allowed any form; stored addresses in `valid_old` may stay."""
     if value not in valid_old:
         yield from _ip_errors(value, path, strict=strict)
 
 
 def warnings_for_ip(value: str, path: Path) -> list[str]:
-    """Warnings on an address that is not in canonical form; none for what is no address."""
+    """Return warnings about an address that is not in canonical form; none for malformed text."""
     if _is_plain_ipv4(value):
         return []
     sloppy = parse_ip_sloppy(value)
@@ -115,7 +115,7 @@ def warnings_for_ip(value: str, path: Path) -> list[str]:
 
 
 def parse_cidr_sloppy(value: str) -> tuple[Address, Network] | None:
-    """The address and the network that `value` names, leading zeros taken as nothing; None if there are none."""
+    """Parse a CIDR, ignoring leading zeros; return its address and network, None if it is malformed."""
     text, slash, length = value.partition("/")
     address = parse_ip_sloppy(text)
     bits = _prefix_length(length) if len(length) <= _MAX_TEXT else None
@@ -131,7 +131,7 @@ def _network(address: Address, bits: int) -> Network:
 
 
 def cidr_text(network: Network) -> str:
-    """A network in canonical form; IPv4 in IPv6 form as plain IPv4."""
+    """Return a network in canonical form; IPv4 in IPv6 form becomes plain IPv4."""
     if _is_mapped(network.network_address):
         return f"{ip_text(network.network_address)}/{network.prefixlen - 96}"
     return str(network)
@@ -146,7 +146,7 @@ def _parse_cidr_strict(value: str) -> tuple[Address, int] | None:
 
 
 def _is_plain_cidr(value: str) -> bool:
-    """Whether it is an IPv4 network in canonical form, as nearly all are: one with no bits beyond the prefix."""
+    """Return True for an IPv4 network in canonical form without bits after the prefix, as nearly all are."""
     text, _, length = value.partition("/")
     if not _is_plain_ipv4(text) or len(length) > 2 or not _strict_prefix_length(length) or int(length) > 32:
         return False
@@ -174,7 +174,7 @@ def _cidr_errors(value: str, path: Path, *, strict: bool) -> list[FieldError]:
 
 
 def is_valid_cidr(value: str, path: Path) -> Iterator[FieldError]:
-    """A network in canonical form, for fields that always asked for one."""
+    """Validate a network in canonical form, for fields that always required it."""
     errors = _cidr_errors(value, path, strict=True)
     yield from errors
     parsed = parse_cidr_sloppy(value)
@@ -185,13 +185,13 @@ def is_valid_cidr(value: str, path: Path) -> Iterator[FieldError]:
 def is_valid_cidr_for_legacy_field(
     value: str, path: Path, *, strict: bool = True, valid_old: Collection[str] = ()
 ) -> Iterator[FieldError]:
-    """A network in a field that once took any form; those in `valid_old` were stored and may stay."""
+    """Validate a network in a field that once allowed any form; stored networks in `valid_old` may stay."""
     if value not in valid_old:
         yield from _cidr_errors(value, path, strict=strict)
 
 
 def warnings_for_cidr(value: str, path: Path) -> list[str]:
-    """Warnings on a network that is not in canonical form; none for what is no network."""
+    """Return warnings about a network that is not in canonical form; none for malformed text."""
     if _is_plain_cidr(value):
         return []
     sloppy = parse_cidr_sloppy(value)
@@ -216,7 +216,7 @@ def warnings_for_cidr(value: str, path: Path) -> list[str]:
 
 
 def is_valid_interface_address(value: str, path: Path) -> Iterator[FieldError]:
-    """An address with the length of its network's prefix (`192.168.1.5/24`), in canonical form."""
+    """Validate an address with the prefix length of its network (`192.168.1.5/24`), in canonical form."""
     parsed = parse_cidr_sloppy(value)
     if parsed is None:
         yield field.invalid(path, value, _NOT_AN_INTERFACE)
@@ -224,7 +224,7 @@ def is_valid_interface_address(value: str, path: Path) -> Iterator[FieldError]:
     address, network = parsed
     bits = network.prefixlen
     if _is_mapped(address) and bits > 32:
-        bits -= 96  # upstream's arithmetic: below 96 the length comes out negative, as it does there
+        bits -= 96  # upstream's arithmetic: below 96 the length becomes negative, as upstream
     canonical = f"{ip_text(address)}/{bits}"
     if value != canonical:
         yield field.invalid(path, value, f"must be in canonical form ({quote(canonical)})")

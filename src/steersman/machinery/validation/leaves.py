@@ -1,4 +1,4 @@
-"""Rules for single values that many kinds have: formats, names, enumerations, ranges, and what may not change."""
+"""Validators of single values that many kinds have: formats, names, enumerations, ranges, immutability."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ V = TypeVar("V")
 
 
 def validate_with(check: Callable[[V], Iterable[str]], value: V, path: Path) -> Iterable[FieldError]:
-    """Validate a value by what `check` says of its format."""
+    """Validate a value by a `check` of its format, which returns messages."""
     messages = check(value)
     return [invalid(path, value, message) for message in messages] if messages else ()
 
@@ -37,17 +37,17 @@ def validate_dns1123_subdomain(value: str, path: Path) -> Iterable[FieldError]:
 
 
 def validate_qualified_name(value: str, path: Path) -> Iterable[FieldError]:
-    """Validate a name that may have a domain before it."""
+    """Validate a name with an optional domain before it."""
     return validate_with(is_qualified_name, value, path)
 
 
 def validate_required(check: Callable[[V], Iterable[str]], value: V, path: Path) -> Iterable[FieldError]:
-    """Validate a value that must be given, by what `check` says of its format."""
+    """Validate a required value by a `check` of its format."""
     return validate_with(check, value, path) if value else (required(path),)
 
 
 def validate_required_name(check: Callable[[str, bool], list[str]], name: str, path: Path) -> Iterable[FieldError]:
-    """Validate the name of another object that must be given, by the rule for names of its kind."""
+    """Validate the required name of another object by the rule for names of its kind."""
     return validate_name(check, name, path) if name else (required(path),)
 
 
@@ -57,7 +57,7 @@ def validate_supported(value: Any, supported: Collection[Any], path: Path) -> It
 
 
 def validate_choice(value: Any, supported: Collection[Any], path: Path) -> Iterable[FieldError]:
-    """Validate a value of an enumeration that must be given."""
+    """Validate a required value of an enumeration."""
     return validate_supported(value, supported, path) if value else (required(path),)
 
 
@@ -67,7 +67,7 @@ def validate_nonnegative(value: int, path: Path) -> Iterable[FieldError]:
 
 
 def validate_immutable(new: Any, old: Any, path: Path) -> Iterable[FieldError]:
-    """Validate a field that an update may not change; an empty list or map is the same as none."""
+    """Validate a field that an update may not change; an empty list or map counts as unset."""
     if new == old or (_is_empty(new) and _is_empty(old)):
         return ()
     return (invalid(path, None if _is_empty(new) else new, FIELD_IMMUTABLE),)

@@ -1,4 +1,4 @@
-"""Managed fields and the names of field managers.
+"""Validation of managed fields and names of field managers.
 
 Follows k8s.io/apimachinery `apis/meta/v1/validation`.
 """
@@ -22,7 +22,7 @@ _OPERATIONS: Final = ("Apply", "Update")
 
 
 def validate_managed_fields(entries: Sequence[ManagedFieldsEntry], path: Path) -> Iterator[FieldError]:
-    """The entries of `metadata.managedFields`, but for the fields in them."""
+    """Validate the entries of `metadata.managedFields`, except for their field sets."""
     for index, entry in enumerate(entries):
         if entry.operation not in _OPERATIONS:
             yield field.invalid(path[index] / "operation", entry.operation, "must be `Apply` or `Update`")
@@ -36,13 +36,14 @@ def validate_managed_fields(entries: Sequence[ManagedFieldsEntry], path: Path) -
 
 
 def validate_field_manager(manager: str, path: Path) -> Iterator[FieldError]:
-    """The name of a field manager: at most 128 bytes, all of it printable."""
+    """Validate the name of a field manager: at most 128 bytes, all printable."""
     if byte_length(manager) > FIELD_MANAGER_MAX_LENGTH:
         yield field.too_long(path, FIELD_MANAGER_MAX_LENGTH)
     if is_printable(manager):
         return
     position = 0
-    printed = field.Verbatim(field.quote(manager))  # once, as it is told with each character that is wrong in it
+    # quoted once, because the error of each invalid character shows the whole name
+    printed = field.Verbatim(field.quote(manager))
     for char in manager:
         if not is_printable(char):
             yield field.invalid(path, printed, f"invalid character U+{ord(char):04X} (at position {position})")

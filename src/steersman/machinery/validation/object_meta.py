@@ -1,4 +1,4 @@
-"""Object metadata: what a create and an update may hold in `metadata`.
+"""Validation of object metadata on create and update.
 
 Follows k8s.io/apimachinery `api/validation`.
 """
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from steersman.api.meta.v1 import ObjectMeta, OwnerReference
 
 TOTAL_ANNOTATION_SIZE_LIMIT: Final = 256 * 1024
-"""What all keys and values of an object's annotations may hold together, in bytes."""
+"""The most bytes of all keys and values of an object's annotations together."""
 
 FINALIZER_ORPHAN: Final = "orphan"
 FINALIZER_FOREGROUND: Final = "foregroundDeletion"
@@ -54,15 +54,17 @@ _NOT_QUALIFIED: Final = "name is neither a standard finalizer name nor is it ful
 _BANNED_OWNERS: Final = frozenset({("v1", "Event")})
 
 NameValidator = Callable[[str, bool], list[str]]
-"""What is wrong with a name; True as the second argument says that it is a `generateName`, of which more follows."""
+"""A function that returns messages about a name. Its second argument is True for a `generateName`, a prefix of a name.
+"""
 
 
 def _with_prefixes(check: Callable[[str], list[str]]) -> NameValidator:
-    """A name validator that takes a prefix ending in a dash as if more followed."""
+    """Return a name validator that judges a prefix ending in a dash as if more characters followed."""
 
     def validate(name: str, prefix: bool) -> list[str]:
         if prefix and len(name) > 1 and name.endswith("-"):
-            kept = name[:-2] if name[-2].isascii() else name[:-1]  # what is no ASCII has to stay, and be refused
+            # a character outside of ASCII must stay, so that it is refused
+            kept = name[:-2] if name[-2].isascii() else name[:-1]
             name = f"{kept}a"
         return check(name)
 
@@ -77,7 +79,7 @@ validate_service_account_name: Final = name_is_dns_subdomain
 
 
 def name_is_path_segment(name: str, prefix: bool) -> list[str]:
-    """A name that may hold all but what a URL's path cannot: for roles and bindings, for instance."""
+    """Check a name that may have all characters that a URL's path segment allows, e.g. of roles and bindings."""
     if "/" not in name and "%" not in name and name not in (".", ".."):
         return []
     return is_path_segment_prefix(name) if prefix else is_path_segment_name(name)
@@ -86,7 +88,7 @@ def name_is_path_segment(name: str, prefix: bool) -> list[str]:
 def validate_object_meta(
     meta: ObjectMeta, *, namespaced: bool, name_validator: NameValidator, path: Path, names_only: bool = False
 ) -> Iterator[FieldError]:
-    """The metadata of an object that is to be stored; its names alone where the rest is known to be right."""
+    """Validate the metadata of an object to be stored; with `names_only` the rest is already known to be valid."""
     if meta.generate_name:
         for message in name_validator(meta.generate_name, True):
             yield field.invalid(path / "generateName", meta.generate_name, message)
@@ -127,9 +129,9 @@ def validate_new_metadata(
     names_only: bool = False,
     any_finalizers: bool = False,
 ) -> Iterator[FieldError]:
-    """The metadata of an object of a built-in kind, as a new one's is validated. See above for `names_only`.
+    """Validate the metadata of a new object of a built-in kind. See `validate_object_meta` for `names_only`.
 
-    `any_finalizers`: they need no domain, as those of custom resources.
+    With `any_finalizers` finalizers need no domain, as in custom resources.
     """
     errors = validate_object_meta(
         meta, namespaced=namespaced, name_validator=name_validator, path=_METADATA, names_only=names_only
@@ -142,9 +144,9 @@ def validate_new_metadata(
 def validate_object_meta_update(
     new: ObjectMeta, old: ObjectMeta, path: Path, *, is_valid: bool = False
 ) -> Iterator[FieldError]:
-    """What an update may change in the metadata. Finalizers are the strategy's to check.
+    """Validate the changes of an update to the metadata. The strategy validates finalizers.
 
-    `is_valid`: `validate_object_meta` has found nothing wrong, so that what both look at need not be looked at again.
+    With `is_valid` the metadata has passed `validate_object_meta`, so the checks that both share are skipped.
     """
     if old.deletion_timestamp is not None:
         yield from validate_no_new_finalizers(new.finalizers, old.finalizers, path / "finalizers")
@@ -170,7 +172,7 @@ def validate_object_meta_update(
 
 
 def validate_annotations(annotations: Mapping[str, str], path: Path) -> Iterator[FieldError]:
-    """Annotations: the keys' format, in any case, and the size of all of them."""
+    """Validate annotations: the format of the keys, in upper or lower case, and the total size."""
     if not are_known_qualified_names(annotations):
         for key in paced(annotations):
             for message in is_qualified_name(key) and is_qualified_name(to_lower(key)):
@@ -180,7 +182,7 @@ def validate_annotations(annotations: Mapping[str, str], path: Path) -> Iterator
 
 
 def validate_owner_references(references: Sequence[OwnerReference], path: Path) -> Iterator[FieldError]:
-    """Owner references: each complete, at most one of them the controller."""
+    """Validate owner references: each complete, at most one the controller."""
     controller = ""
     for reference in references:
         yield from _validate_owner_reference(reference, path)
@@ -213,12 +215,12 @@ def _validate_owner_reference(reference: OwnerReference, path: Path) -> Iterator
 
 
 def _version(api_version: str) -> str:
-    """The version in an apiVersion, "" where upstream finds none: `group/` and what has two slashes."""
+    """Return the version in an apiVersion, "" where upstream finds none: for `group/` and for two slashes."""
     return "" if api_version.count("/") > 1 else api_version.rpartition("/")[2]
 
 
 def validate_finalizers(finalizers: Sequence[str], path: Path) -> Iterator[FieldError]:
-    """Finalizers: their formats, and not both kinds of cascading deletion."""
+    """Validate the format of finalizers, and that not both kinds of cascading deletion are set."""
     for finalizer in paced(finalizers):
         yield from validate_qualified_name(finalizer, path)
     if FINALIZER_ORPHAN in finalizers and FINALIZER_FOREGROUND in finalizers:
@@ -227,14 +229,14 @@ def validate_finalizers(finalizers: Sequence[str], path: Path) -> Iterator[Field
 
 
 def validate_standard_finalizers(finalizers: Sequence[str], path: Path) -> Iterator[FieldError]:
-    """On built-in kinds finalizers are standard ones or have a domain; `path` is that of the list."""
+    """Validate that finalizers of built-in kinds are standard ones or have a domain; `path` is that of the list."""
     for index, name in enumerate(finalizers):
         if "/" not in name and name not in STANDARD_FINALIZERS:
             yield field.invalid(path[index], name, _NOT_QUALIFIED)
 
 
 def validate_no_new_finalizers(new: Sequence[str], old: Sequence[str], path: Path) -> Iterator[FieldError]:
-    """An object that is being deleted takes no more finalizers."""
+    """Validate that an object that is being deleted gets no more finalizers."""
     extra = sorted(set(new).difference(old))
     if extra:
         names = ", ".join(map(quote, extra))

@@ -1,4 +1,4 @@
-"""Request options: what a query or a DeleteOptions body may ask for.
+"""Validation of request options in a query or a DeleteOptions body.
 
 Follows k8s.io/apimachinery `apis/meta/v1/validation` and `apis/meta/internalversion/validation`.
 """
@@ -34,26 +34,26 @@ _SEND_INITIAL_EVENTS: Final = Path("sendInitialEvents")
 
 
 def validate_dry_run(dry_run: Sequence[str], path: Path) -> Iterator[FieldError]:
-    """`dryRun`: nothing, or `All`."""
+    """Validate `dryRun`: empty, or `All`."""
     if not all(value in _DRY_RUN for value in dry_run):
         yield field.not_supported(path, list(dry_run), _DRY_RUN)
 
 
 def validate_field_validation(directive: str, path: Path) -> Iterator[FieldError]:
-    """`fieldValidation`: what is to become of unknown and duplicate fields."""
+    """Validate `fieldValidation`, which tells how unknown and duplicate fields are treated."""
     if directive not in _FIELD_VALIDATION:
         yield field.not_supported(path, directive, _FIELD_VALIDATION)
 
 
 def validate_write_options(options: CreateOptions | UpdateOptions | PatchOptions) -> Iterator[FieldError]:
-    """The options of a create or an update, and what those of a patch share with them."""
+    """Validate the options of a create or an update, and those that a patch shares with them."""
     yield from validate_field_manager(options.field_manager, Path("fieldManager"))
     yield from validate_dry_run(options.dry_run, Path("dryRun"))
     yield from validate_field_validation(options.field_validation, Path("fieldValidation"))
 
 
 def validate_patch_options(options: PatchOptions, *, apply: bool) -> Iterator[FieldError]:
-    """The options of a patch; `apply` for server-side apply, in YAML or CBOR."""
+    """Validate the options of a patch; `apply` is True for server-side apply, in YAML or CBOR."""
     if apply:
         if not options.field_manager:
             yield field.required(Path("fieldManager"), "is required for apply patch")
@@ -63,7 +63,7 @@ def validate_patch_options(options: PatchOptions, *, apply: bool) -> Iterator[Fi
 
 
 def validate_delete_options(options: DeleteOptions) -> Iterator[FieldError]:
-    """The options of a delete or a delete of a collection."""
+    """Validate the options of a delete or a delete of a collection."""
     path = Path("propagationPolicy")
     policy = options.propagation_policy
     if options.orphan_dependents is not None and policy is not None:
@@ -75,7 +75,7 @@ def validate_delete_options(options: DeleteOptions) -> Iterator[FieldError]:
 
 
 def _validate_ignore_store_read_error(options: DeleteOptions) -> Iterator[FieldError]:
-    """Deleting what cannot be read goes past everything else that can be asked for."""
+    """Validate that a deletion of an unreadable object, which ignores all other options, has none of them."""
     if not options.ignore_store_read_error_with_cluster_breaking_potential:
         return
     path = Path("ignoreStoreReadErrorWithClusterBreakingPotential")
@@ -92,7 +92,10 @@ def _validate_ignore_store_read_error(options: DeleteOptions) -> Iterator[FieldE
 
 
 def validate_list_options(options: ListOptions, *, watch_list: bool = True) -> Iterator[FieldError]:
-    """The options of a list, a watch, or a delete of a collection. `watch_list`: watches may ask for initial events."""
+    """Validate the options of a list, a watch, or a delete of a collection.
+
+    With `watch_list` watches may ask for initial events.
+    """
     if options.watch:
         yield from _validate_watch_options(options, watch_list=watch_list)
         return
@@ -132,7 +135,7 @@ def _validate_watch_options(options: ListOptions, *, watch_list: bool) -> Iterat
 
 
 def validate_table_options(options: TableOptions) -> Iterator[FieldError]:
-    """The options of a list as a Table."""
+    """Validate the options of a list as a Table."""
     if options.include_object not in _INCLUDE_OBJECT:
         text = "must be 'Metadata', 'Object', 'None', or empty"
         yield field.invalid(Path("includeObject"), options.include_object, text)

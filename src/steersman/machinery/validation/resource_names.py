@@ -10,7 +10,7 @@ from steersman.machinery.validation.formats import is_qualified_name
 from steersman.machinery.values.quantity import is_whole_in_milli, parse
 
 COMPUTE: Final = frozenset({"cpu", "memory", "ephemeral-storage"})
-"""What a container can ask for, beside huge pages and extended resources."""
+"""Resources that a container can request, besides huge pages and extended resources."""
 
 _COUNTED: Final = frozenset(
     {
@@ -27,7 +27,7 @@ _COUNTED: Final = frozenset(
 )
 _SUMS: Final = frozenset(f"{prefix}.{name}" for prefix in ("requests", "limits") for name in COMPUTE)
 QUOTA_RESOURCES: Final = COMPUTE | _SUMS | _COUNTED | {"requests.storage"}
-"""What a ResourceQuota can limit by a plain name, beside huge pages."""
+"""Resources that a ResourceQuota can limit by a plain name, besides huge pages."""
 _STANDARD: Final = QUOTA_RESOURCES | {"storage"}
 
 _HUGE_PAGES: Final = "hugepages-"
@@ -35,44 +35,44 @@ _REQUESTS: Final = "requests."
 
 
 def is_huge_page_resource(name: str) -> bool:
-    """Whether it names huge pages of a size, as containers ask for them."""
+    """Return True for huge pages of a size, as containers request them."""
     return name.startswith(_HUGE_PAGES)
 
 
 def is_quota_huge_page_resource(name: str) -> bool:
-    """Whether it names huge pages, as quotas limit them."""
+    """Return True for huge pages, as quotas limit them."""
     return name.startswith((_HUGE_PAGES, _REQUESTS + _HUGE_PAGES))
 
 
 def is_quota_resource(name: str) -> bool:
-    """Whether a quota can track it by a plain name."""
+    """Return True if a quota can limit the resource by a plain name."""
     return name in QUOTA_RESOURCES or is_quota_huge_page_resource(name)
 
 
 def is_native_resource(name: str) -> bool:
-    """Whether it is in the namespace kubernetes.io, where names without a prefix are."""
+    """Return True if the resource is in the namespace kubernetes.io, as names without a prefix are."""
     return "/" not in name or "kubernetes.io/" in name
 
 
 def is_extended_resource(name: str) -> bool:
-    """Whether it is a resource that some node offers beyond the native ones, such as example.com/gpu."""
+    """Return True for a resource beyond the native ones that nodes may offer, such as example.com/gpu."""
     if is_native_resource(name) or name.startswith(_REQUESTS):
         return False
     return not is_qualified_name(_REQUESTS + name)
 
 
 def is_integer_resource(name: str) -> bool:
-    """Whether only whole numbers of it make sense."""
+    """Return True if only whole numbers of the resource are allowed."""
     return name in _COUNTED or is_extended_resource(name)
 
 
 def is_overcommit_allowed(name: str) -> bool:
-    """Whether more of it may be promised than there is."""
+    """Return True if limits of the resource may exceed the available amount."""
     return is_native_resource(name) and not is_huge_page_resource(name)
 
 
 def validate_resource_name(name: str, path: Path) -> Iterator[FieldError]:
-    """That it is a known resource or has a domain."""
+    """Validate that the name is a known resource or has a domain."""
     faults = is_qualified_name(name)
     for message in faults:
         yield invalid(path, name, message)
@@ -81,7 +81,7 @@ def validate_resource_name(name: str, path: Path) -> Iterator[FieldError]:
 
 
 def validate_container_resource_name(name: str, path: Path) -> Iterator[FieldError]:
-    """That a container can ask for it."""
+    """Validate that a container can request the resource."""
     yield from validate_resource_name(name, path)
     if "/" not in name:
         if name not in COMPUTE and not is_huge_page_resource(name):
@@ -91,14 +91,14 @@ def validate_container_resource_name(name: str, path: Path) -> Iterator[FieldErr
 
 
 def validate_quota_resource_name(name: str, path: Path) -> Iterator[FieldError]:
-    """That a quota can limit it."""
+    """Validate that a quota can limit the resource."""
     yield from validate_resource_name(name, path)
     if "/" not in name and not is_quota_resource(name):
         yield invalid(path, name, "must be a standard resource for quota")
 
 
 def validate_quantity(name: str, quantity: str, path: Path) -> Iterator[FieldError]:
-    """That an amount of a resource is not negative, and whole where it must be."""
+    """Validate that an amount of a resource is not negative, and whole where required."""
     if parse(quantity).sign < 0:
         yield invalid(path, quantity, "must be greater than or equal to 0")
     if is_integer_resource(name) and not is_whole_in_milli(quantity):
@@ -106,6 +106,6 @@ def validate_quantity(name: str, quantity: str, path: Path) -> Iterator[FieldErr
 
 
 def validate_positive_quantity(quantity: str, path: Path) -> Iterator[FieldError]:
-    """That an amount is more than nothing."""
+    """Validate that an amount is above zero."""
     if parse(quantity).sign <= 0:
         yield invalid(path, quantity, "must be greater than zero")

@@ -1,4 +1,4 @@
-"""Labels and the selectors that objects hold (`LabelSelector`, field selector requirements of access reviews).
+"""Validation of labels and selectors in objects (`LabelSelector`, field selector requirements of access reviews).
 
 Follows k8s.io/apimachinery `apis/meta/v1/validation`.
 """
@@ -24,7 +24,7 @@ _UNARY: Final = ("Exists", "DoesNotExist")
 
 
 class LabelSelectorOptions(Struct, frozen=True):
-    """What is let through: label values that were stored when no one checked them, operators of later versions."""
+    """Leniencies: invalid label values that were stored before validation existed, and operators of later versions."""
 
     allow_invalid_label_value: bool = False
     allow_unknown_operator: bool = False
@@ -38,7 +38,7 @@ validate_label_name: Final = validate_qualified_name
 
 
 def validate_labels(labels: Mapping[str, str], path: Path) -> Iterator[FieldError]:
-    """Labels' keys and values."""
+    """Validate the keys and values of labels."""
     for key, value in paced(labels.items()):
         for message in is_qualified_name(key):
             yield field.invalid(path, key, message)
@@ -47,7 +47,7 @@ def validate_labels(labels: Mapping[str, str], path: Path) -> Iterator[FieldErro
 
 
 def label_selector_has_invalid_label_value(selector: LabelSelector | None) -> bool:
-    """Whether a stored selector holds a value that would be refused today: then an update may hold one too."""
+    """Return True if a stored selector has a label value that is now invalid: an update may then have such values, too."""
     if selector is None:
         return False
     expressions = selector.match_expressions
@@ -57,7 +57,7 @@ def label_selector_has_invalid_label_value(selector: LabelSelector | None) -> bo
 def validate_label_selector(
     selector: LabelSelector | None, path: Path, options: LabelSelectorOptions = STRICT
 ) -> Iterator[FieldError]:
-    """A label selector; none at all is fine."""
+    """Validate a label selector; None is valid."""
     if selector is None:
         return
     yield from validate_labels(selector.match_labels, path / "matchLabels")
@@ -68,7 +68,7 @@ def validate_label_selector(
 def validate_label_selector_requirement(
     requirement: LabelSelectorRequirement, path: Path, options: LabelSelectorOptions = STRICT
 ) -> Iterator[FieldError]:
-    """One of a selector's `matchExpressions`."""
+    """Validate one of a selector's `matchExpressions`."""
     yield from _validate_operator(requirement, path, allow_unknown=options.allow_unknown_operator)
     yield from validate_label_name(requirement.key, path / "key")
     if options.allow_invalid_label_value:
@@ -81,7 +81,7 @@ def validate_label_selector_requirement(
 def validate_field_selector_requirement(
     requirement: FieldSelectorRequirement, path: Path, *, allow_unknown_operator: bool = False
 ) -> Iterator[FieldError]:
-    """One requirement of an access review's field selector."""
+    """Validate one requirement of an access review's field selector."""
     if not requirement.key:
         yield field.required(path / "key", "must be specified")
     yield from _validate_operator(requirement, path, allow_unknown=allow_unknown_operator)
@@ -90,7 +90,7 @@ def validate_field_selector_requirement(
 def _validate_operator(
     requirement: LabelSelectorRequirement | FieldSelectorRequirement, path: Path, *, allow_unknown: bool
 ) -> Iterator[FieldError]:
-    """That the operator is one, and has the values it needs."""
+    """Validate that the operator exists and has the values that it needs."""
     if requirement.operator in _SETS:
         if not requirement.values:
             yield field.required(path / "values", "must be specified when `operator` is 'In' or 'NotIn'")

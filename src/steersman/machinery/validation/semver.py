@@ -1,4 +1,4 @@
-"""Semantic versions (semver.org 2.0.0), as github.com/blang/semver reads and orders them."""
+"""Semantic versions (semver.org 2.0.0), parsed and ordered as by github.com/blang/semver."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ class Semver(NamedTuple):
 
     numbers: tuple[int, int, int] = (0, 0, 0)
     released: bool = True
-    """False comes first: a pre-release is before its release."""
+    """True for a release. A pre-release (False) sorts before its release."""
     prerelease: tuple[tuple[int, int, str], ...] = ()
-    """Each identifier as (0, number, "") or (1, 0, text): numbers come before texts."""
+    """Each identifier as (0, number, "") or (1, 0, text), so that numbers sort before texts."""
 
 
 ZERO: Final = Semver()
 
 
 def parse_semver(text: str) -> Semver | None:
-    """The version that `text` is; None if it is none, or has numbers of more than 64 bits."""
+    """Parse a version; None if it is malformed or has numbers of more than 64 bits."""
     found = _PATTERN.fullmatch(text) if len(text) <= _MAX_LENGTH else None
     if found is None:
         return None

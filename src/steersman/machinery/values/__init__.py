@@ -1,1 +1,1 @@
-"""Values that objects hold as text: quantities, timestamps, lengths of time."""
+"""Values that objects hold as text: quantities, timestamps, durations."""

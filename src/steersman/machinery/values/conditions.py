@@ -1,4 +1,4 @@
-"""Conditions of statuses: how one is found, read and set (apimachinery `pkg/api/meta`, conditions.go)."""
+"""Conditions of statuses: search, test and update (apimachinery `pkg/api/meta`, conditions.go)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from steersman.machinery.values import times
 
 
 class Typed(Protocol):
-    """A condition as far as it is read."""
+    """The fields of a condition that reading needs."""
 
     @property
     def type(self) -> str: ...
@@ -19,7 +19,7 @@ class Typed(Protocol):
 
 
 class Timed(Typed, Protocol):
-    """A condition as far as it is set."""
+    """The fields of a condition that updating needs."""
 
     last_transition_time: str | None
 
@@ -29,7 +29,7 @@ T = TypeVar("T", bound=Timed)
 
 
 def find_condition(conditions: Iterable[C], type_: str) -> C | None:
-    """Return the first condition of a type."""
+    """Return the first condition of a type, or None."""
     for each in conditions:
         if each.type == type_:
             return each
@@ -50,10 +50,10 @@ def without_conditions(conditions: Iterable[C], *types: str) -> list[C]:
 
 
 def time_condition(new: T, conditions: Iterable[T]) -> T:
-    """Return `new` with the time of the transition to its status.
+    """Set the `lastTransitionTime` of `new` and return `new`.
 
-    That is the time of the first of `conditions` of its type if that has the same status, otherwise the time that `new`
-    has already, or that of the clock.
+    If the first of `conditions` of the same type has the same status, its time is kept. Otherwise a time that `new`
+    already has is kept, and a missing time becomes the present.
     """
     old = find_condition(conditions, new.type)
     if old is not None and old.status == new.status:
@@ -64,8 +64,10 @@ def time_condition(new: T, conditions: Iterable[T]) -> T:
 
 
 def with_condition(conditions: Iterable[T], new: T) -> list[T]:
-    """Return the conditions with `new` in the place of the first of its type, or at the end, timed by
-    `time_condition`."""
+    """Return `conditions` with `new` in the place of the first condition of its type, or at the end.
+
+    The transition time of `new` is set by `time_condition`.
+    """
     changed = list(conditions)
     time_condition(new, changed)
     for index, each in enumerate(changed):

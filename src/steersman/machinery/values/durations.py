@@ -1,4 +1,4 @@
-"""Lengths of time as Go writes them ("1h30m", "250ms"): meta/v1 Duration, query parameters, flags."""
+"""Durations as Go writes them ("1h30m", "250ms"), as in meta/v1 Duration, query parameters and flags."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ _LIMIT = 2**63
 
 
 class DurationError(ValueError):
-    """The text is not a duration; the message is Go's."""
+    """The error for text that is not a duration, with Go's message."""
 
 
 def parse_duration(text: str) -> int:
-    """Nanoseconds, as Go's time.ParseDuration. Raises DurationError."""
+    """Parse a duration into nanoseconds (Go's time.ParseDuration). Raises DurationError."""
     sign = text[0] if text[:1] in ("-", "+") else ""
     at = len(sign)
     if len(text) == at:
@@ -61,7 +61,7 @@ def _invalid(text: str) -> DurationError:
 
 
 def format_duration(nanoseconds: int) -> str:
-    """`nanoseconds` as Go's Duration.String prints them: "1h0m0s", "1.5s", "250ms", "0s"."""
+    """Return `nanoseconds` as Go's Duration.String prints them: "1h0m0s", "1.5s", "250ms", "0s"."""
     if nanoseconds == 0:
         return "0s"
     sign, rest = ("-", -nanoseconds) if nanoseconds < 0 else ("", nanoseconds)
@@ -86,5 +86,5 @@ def _decimal(value: int, unit: int) -> str:
 
 
 def canonical_duration(text: str) -> str:
-    """`text` as a server prints a meta/v1 Duration. Raises DurationError."""
+    """Return `text` as a server prints a meta/v1 Duration. Raises DurationError."""
     return format_duration(parse_duration(text))

@@ -1,8 +1,8 @@
-"""Exact amounts of resources: parsing, canonical text, arithmetic, as k8s.io/apimachinery `api/resource.Quantity`.
+"""Exact amounts of resources: parsing, canonical text, arithmetic (k8s.io/apimachinery `api/resource.Quantity`).
 
-A quantity's canonical text, which is also what objects hold, has as few digits and as large a suffix as it can have
-without a fraction: "1000m" becomes "1", "0.5" becomes "500m", "1024Mi" becomes "1Gi". Amounts finer than a
-billionth are rounded up, away from zero.
+The canonical text of a quantity, which objects also hold, has the largest suffix and the fewest digits that need no
+fraction: "1000m" becomes "1", "0.5" becomes "500m", "1024Mi" becomes "1Gi". Amounts finer than a billionth are rounded
+up, away from zero.
 """
 
 from __future__ import annotations
@@ -29,28 +29,29 @@ _DECIMAL = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "
 _BINARY_NAMES = {exponent: name for name, exponent in _BINARY.items()} | {0: ""}
 _DECIMAL_NAMES = {exponent: name for name, exponent in _DECIMAL.items()}
 
-# Possessive throughout: each part takes all it can, and a text that does not match is refused in one pass.
+# All repetitions are possessive: each part takes all it can, and text that does not match is refused in one pass.
 _NUMBER = re.compile(r"([+-]?+)0*+([0-9]*+)(\.[0-9]*+)?+([eEinumkKMGTP]*+[-+]?+[0-9]*+)", re.ASCII)
 
 _MAX_BINARY = 2**63 - 1
 _NANO = -9
 _INT64 = 2**63
 _MAX_DIGITS = 4000
-"""Digits a number may have: what Python turns into an int in passing."""
+"""The most digits of a number: Python converts as many in negligible time."""
 _MAX_CACHED = 64
-"""Longer texts are not remembered: a client chooses them, and they may be as long as a body."""
+"""The longest text that is cached: clients choose these texts, which may be as long as a request body."""
 _MAX_EXPONENT = 1000
-"""Exponents above this count as this in arithmetic, so that no text makes a sum or comparison take long."""
+"""The largest exponent in arithmetic. A larger one counts as this one, so that no text makes a sum or comparison slow.
+"""
 
 
 class QuantityError(ValueError):
-    """The text is not a quantity; the message is upstream's."""
+    """The error for text that is not a quantity, with upstream's message."""
 
 
 class Quantity(Struct, frozen=True, eq=False):
     """The amount `mantissa` times ten to the power of `exponent` (at least -9), printed in `format`.
 
-    Equality, order and hash are those of the amount, whatever the format.
+    Equality, order and hash depend on the amount only, not on the format.
     """
 
     mantissa: int
@@ -59,7 +60,7 @@ class Quantity(Struct, frozen=True, eq=False):
 
     @classmethod
     def of(cls, text: str | int) -> Quantity:
-        """The quantity a text or a whole number stands for. Raises QuantityError."""
+        """Return the quantity that a text or a whole number stands for. Raises QuantityError."""
         return parse(str(text))
 
     def __str__(self) -> str:
@@ -87,11 +88,11 @@ class Quantity(Struct, frozen=True, eq=False):
         return self.mantissa != 0
 
     def __add__(self, other: Quantity) -> Quantity:
-        """The sum, in this one's format unless this is zero."""
+        """Return the sum, in the format of `self`, or of `other` if `self` is zero."""
         return _of_nanos(self.nanos() + other.nanos(), self.format if self else other.format)
 
     def __sub__(self, other: Quantity) -> Quantity:
-        """The difference, in this one's format unless this is zero."""
+        """Return the difference, in the format of `self`, or of `other` if `self` is zero."""
         return _of_nanos(self.nanos() - other.nanos(), self.format if self else other.format)
 
     def __mul__(self, factor: int) -> Quantity:
@@ -102,23 +103,26 @@ class Quantity(Struct, frozen=True, eq=False):
 
     @property
     def sign(self) -> int:
-        """-1, 0 or 1."""
+        """Return -1, 0 or 1."""
         return (self.mantissa > 0) - (self.mantissa < 0)
 
     def scaled(self, scale: int) -> int:
-        """The amount in units of ten to the power of `scale`, rounded away from zero."""
+        """Return the amount in units of ten to the power of `scale`, rounded away from zero."""
         return _rescale(self.mantissa, min(self.exponent, _MAX_EXPONENT), scale)[0]
 
     def as_int(self) -> int:
-        """The amount rounded away from zero to a whole number, an int64 (upstream's Value)."""
+        """Return the amount rounded away from zero to a whole number, an int64 (upstream's Value)."""
         return self._int64(0)
 
     def as_milli(self) -> int:
-        """The amount in thousandths, rounded away from zero, an int64 (upstream's MilliValue)."""
+        """Return the amount in thousandths, rounded away from zero, an int64 (upstream's MilliValue)."""
         return self._int64(-3)
 
     def _int64(self, scale: int) -> int:
-        """What upstream makes of an amount that is no int64: 0, or its last 64 bits where it keeps a big number."""
+        """Return the scaled amount as an int64.
+
+        If the amount does not fit, the result is upstream's: 0, or the last 64 bits where upstream keeps a big number.
+        """
         value = self.scaled(scale)
         if -_INT64 <= value < _INT64:
             return value
@@ -128,19 +132,19 @@ class Quantity(Struct, frozen=True, eq=False):
         return low if value > 0 else (-low + _INT64) % (2 * _INT64) - _INT64
 
     def is_whole(self) -> bool:
-        """Whether the amount has no fraction."""
+        """Return True if the amount has no fraction."""
         return _rescale(self.mantissa, min(self.exponent, _MAX_EXPONENT), 0)[1]
 
     def round_up(self, scale: int) -> Quantity:
-        """This amount as a multiple of ten to the power of `scale`, rounded away from zero."""
+        """Return this amount as a multiple of ten to the power of `scale`, rounded away from zero."""
         return self if self.exponent >= scale else Quantity(self.scaled(scale), scale, self.format)
 
     def as_float(self) -> float:
-        """The nearest float."""
+        """Return the nearest float."""
         return float(f"{self.mantissa}e{min(self.exponent, _MAX_EXPONENT)}")
 
     def nanos(self) -> int:
-        """The amount in billionths, which is exact."""
+        """Return the amount in billionths, which is exact."""
         power: int = 10 ** (min(self.exponent, _MAX_EXPONENT) - _NANO)
         return self.mantissa * power
 
@@ -150,7 +154,7 @@ def _of_nanos(nanos: int, format: str) -> Quantity:
 
 
 def _rescale(mantissa: int, exponent: int, scale: int) -> tuple[int, bool]:
-    """`mantissa` in units of ten to the power of `scale`, rounded away from zero, and whether that is exact."""
+    """Return `mantissa` in units of ten to the power of `scale`, rounded away from zero, and True if that is exact."""
     if exponent >= scale:
         return mantissa * 10 ** (exponent - scale), True
     if scale - exponent > mantissa.bit_length():  # less than one unit
@@ -161,30 +165,38 @@ def _rescale(mantissa: int, exponent: int, scale: int) -> tuple[int, bool]:
 
 
 def parse(text: str) -> Quantity:
-    """The quantity that `text` stands for. Raises QuantityError."""
+    """Parse a quantity. Raises QuantityError."""
     return _parsed(text) if len(text) <= _MAX_CACHED else _read(text)[0]
 
 
 def nanos(text: str) -> int:
-    """The amount in billionths that `text` stands for: for sums and comparisons of many. Raises QuantityError."""
+    """Return the amount of `text` in billionths, for sums and comparisons of many quantities. Raises QuantityError."""
     return _nanos(text) if len(text) <= _MAX_CACHED else parse(text).nanos()
 
 
 def is_whole_in_milli(text: str) -> bool:
-    """Whether upstream takes the amount for a whole number: it looks at its `as_milli`. Raises QuantityError."""
+    """Return True if upstream takes the amount of `text` for a whole number, judging by its MilliValue.
+
+    Raises QuantityError.
+    """
     return _is_whole_in_milli(text) if len(text) <= _MAX_CACHED else _is_whole_in_milli.__wrapped__(text)
 
 
 def canonical(text: str) -> str:
-    """`text` as a server stores and prints it. Raises QuantityError.
+    """Return `text` as a server stores and prints it. Raises QuantityError.
 
-    Some texts that are not canonical stay as they are ("1.500", "+5"), as upstream keeps what it need not compute.
+    Some texts that are not canonical stay unchanged ("1.500", "+5"), because upstream keeps the text of amounts that it
+    does not have to compute.
     """
     return _canonical_text(text) if len(text) <= _MAX_CACHED else _canonical_text.__wrapped__(text)
 
 
 def canonical_of_json(value: Any) -> str:
-    """The same of what JSON has: a text around which there may be spaces, or a number, or what is no quantity."""
+    """Return the canonical text of a JSON value. Raises QuantityError.
+
+    The value may be text, with spaces around it, or a number. All other values are refused as text that is not a
+    quantity.
+    """
     if value.__class__ is not str:
         return canonical(str(value))
     return _canonical_trimmed(value) if len(value) <= _MAX_CACHED else _canonical_trimmed.__wrapped__(value)
@@ -217,7 +229,7 @@ def _canonical_text(text: str) -> str:
 
 
 def _read(text: str) -> tuple[Quantity, bool]:
-    """The quantity, and whether its text is kept."""
+    """Parse `text`; return the quantity, and True if `text` is stored as it is."""
     if not text:
         raise QuantityError(FORMAT_WRONG)
     match = _NUMBER.fullmatch(text)
@@ -245,7 +257,7 @@ def _read(text: str) -> tuple[Quantity, bool]:
 
 
 def _suffix(suffix: str) -> tuple[int, str]:
-    """The exponent (of two for BinarySI, else of ten) and format a suffix stands for. Raises QuantityError."""
+    """Return the exponent (of two for BinarySI, else of ten) and format of a suffix. Raises QuantityError."""
     if (exponent := _DECIMAL.get(suffix)) is not None:
         return exponent, DECIMAL_SI
     if (exponent := _BINARY.get(suffix)) is not None:
@@ -259,7 +271,11 @@ def _suffix(suffix: str) -> tuple[int, str]:
 
 
 def _binary(mantissa: int, whole: str, fraction: str, exponent: int, *, has_digits: bool) -> tuple[Quantity, bool]:
-    """As `_read`. Without a digit, only suffixes that upstream reads the short way stand for zero."""
+    """Return the quantity with a binary suffix, and True if its text is stored as it is.
+
+    Raises QuantityError for text without a digit, except for suffixes that upstream's fast path reads, which count as
+    zero.
+    """
     value = mantissa << exponent
     if not fraction and 15 - len(whole) - exponent * 3 // 10 - 1 >= 0:
         return Quantity(value, 0, BINARY_SI), mantissa & 7 != 0

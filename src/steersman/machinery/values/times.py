@@ -1,7 +1,7 @@
-"""Timestamps as meta/v1 Time and MicroTime have them, and how long ago they were.
+"""Timestamps (meta/v1 Time and MicroTime), the clock of the process, and ages.
 
-Objects hold timestamps as text: in UTC, with seconds (Time) or exactly six digits more (MicroTime). Parsing accepts
-and refuses what Go's time.Parse does with the layouts of those types, and says it in the same words.
+Objects hold timestamps as text in UTC, with whole seconds (Time) or exactly six more digits (MicroTime). Parsing
+accepts and refuses the same texts as Go's time.Parse with the layouts of these types, with the same messages.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _MICROS = re.compile(r"[.,][0-9]{6}", re.ASCII)
 _OFFSET = re.compile(r"([+-])([0-9]{2}):([0-9]{2})", re.ASCII)
 _ZERO = datetime(401, 1, 1, tzinfo=UTC)
 _MAX_CACHED = 64
-"""Longer texts are not remembered: a client chooses them, and they may be as long as a body."""
+"""The longest text that is cached: clients choose these texts, which may be as long as a request body."""
 _ELEMENTS = (
     # prefix, layout element, digits at least, name and exclusive range where Go checks it at once
     ("", "2006", 4, "", 0, 10000),
@@ -39,11 +39,11 @@ _ELEMENTS = (
 
 
 class TimeError(ValueError):
-    """The text is not a time; the message is Go's."""
+    """The error for text that is not a time, with Go's message."""
 
 
 def now() -> str:
-    """The present as a Time."""
+    """Return the present as a Time."""
     global _second
     seconds = int(time.time() + _advanced)
     known, text = _second
@@ -54,29 +54,29 @@ def now() -> str:
 
 
 _second: tuple[int, str] = (-1, "")
-"""The second that was asked for last, and its text: many objects are written in each."""
+"""The last second that was formatted, and its text: many objects are written in the same second."""
 
 
-def moment() -> float:
-    """The present in seconds since 1970, which `advance` may have moved."""
+def unix_now() -> float:
+    """Return the present in seconds since 1970, including any shift by `advance`."""
     return time.time() + _advanced
 
 
 def monotonic() -> float:
-    """Seconds of the clock that event loops have, which `advance` may have moved as it moves theirs."""
+    """Return the seconds of the event loops' monotonic clock, including any shift by `advance`."""
     return time.monotonic() + _advanced
 
 
 _SINCE: Final = time.time() - time.monotonic()
 
 
-def steady_moment() -> float:
-    """Seconds since 1970 as the clock of this process had them at its start: jumps of the clock since are not in it."""
+def steady_unix_now() -> float:
+    """Return the present in seconds since 1970, without jumps of the system's clock since the process started."""
     return _SINCE + monotonic()
 
 
 def advance(seconds: float) -> None:
-    """Moves the present of this process, for tests of what takes long."""
+    """Move the clock of this process forward, for tests of long waits."""
     global _advanced
     _advanced += seconds
 
@@ -85,22 +85,22 @@ _advanced = 0.0
 
 
 def now_micro() -> str:
-    """The present as a MicroTime."""
-    return format_micro_time(datetime.fromtimestamp(moment(), UTC))
+    """Return the present as a MicroTime."""
+    return format_micro_time(datetime.fromtimestamp(unix_now(), UTC))
 
 
 def format_time(moment: datetime) -> str:
-    """`moment` (aware) as a Time."""
+    """Return an aware datetime as a Time."""
     return moment.astimezone(UTC).isoformat(timespec="seconds")[:19] + "Z"
 
 
 def format_micro_time(moment: datetime) -> str:
-    """`moment` (aware) as a MicroTime."""
+    """Return an aware datetime as a MicroTime."""
     return moment.astimezone(UTC).isoformat(timespec="microseconds")[:26] + "Z"
 
 
 def parse(text: str) -> datetime:
-    """The moment a Time or MicroTime stands for. Raises TimeError."""
+    """Parse a Time or MicroTime. Raises TimeError."""
     moment, year_shift = _parse(text, RFC3339)
     if year_shift:
         moment = moment.replace(year=min(max(moment.year - year_shift, 1), 9999))
@@ -108,12 +108,12 @@ def parse(text: str) -> datetime:
 
 
 def unix(text: str) -> int:
-    """Seconds since 1970 of a canonical Time or MicroTime, its fraction cut off. Raises TimeError."""
+    """Return a canonical Time or MicroTime in seconds since 1970, without its fraction. Raises TimeError."""
     return int(parse(text).timestamp())
 
 
 def shifted(text: str, seconds: int) -> str:
-    """Return the Time that is `seconds` after a Time or MicroTime, to the second. Raises TimeError.
+    """Return the Time that is `seconds` after a Time or MicroTime, in whole seconds. Raises TimeError.
 
     As in Go, durations are 64-bit nanoseconds: a larger number of seconds wraps around, at most 293 years either way.
     """
@@ -121,12 +121,12 @@ def shifted(text: str, seconds: int) -> str:
 
 
 def _duration(seconds: int) -> int:
-    """Nanoseconds of `time.Second * time.Duration(seconds)` in Go."""
+    """Return the nanoseconds of `time.Second * time.Duration(seconds)` in Go, which overflows."""
     return ((seconds * 10**9 + 2**63) & (2**64 - 1)) - 2**63
 
 
 def is_date(text: str) -> bool:
-    """Whether a text is a day, as 2006-01-02."""
+    """Return True if `text` is a valid date such as 2006-01-02."""
     if not _DATE.fullmatch(text):
         return False
     try:
@@ -137,30 +137,30 @@ def is_date(text: str) -> bool:
 
 
 def today() -> str:
-    """The present day, in UTC, as 2006-01-02."""
-    return day(moment())
+    """Return the present date in UTC, such as 2006-01-02."""
+    return day(unix_now())
 
 
 def day(seconds: float) -> str:
-    """The day, in UTC, of so many seconds since 1970."""
+    """Return the date in UTC, such as 2006-01-02, of a moment in seconds since 1970."""
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d")
 
 
 def canonical_time(text: str) -> str | None:
-    """`text` as a server prints a Time; None for Go's zero time. Raises TimeError."""
+    """Return `text` as a server prints a Time; None for Go's zero time. Raises TimeError."""
     return _canonical(text, RFC3339) if len(text) <= _MAX_CACHED else _canonical.__wrapped__(text, RFC3339)
 
 
 def canonical_micro_time(text: str) -> str | None:
-    """`text` as a server prints a MicroTime; None for Go's zero time. Raises TimeError."""
+    """Return `text` as a server prints a MicroTime; None for Go's zero time. Raises TimeError."""
     if _UTC_MICROS.fullmatch(text) and _is_usual_day(text[:10]):
-        return text  # a moment of its own, most likely: not worth remembering
+        return text  # most MicroTimes differ from all others, so caching them would not pay
     return _canonical(text, RFC3339_MICRO) if len(text) <= _MAX_CACHED else _canonical.__wrapped__(text, RFC3339_MICRO)
 
 
 @lru_cache(maxsize=64)
 def _is_usual_day(text: str) -> bool:
-    """Whether 2006-01-02 is a day, and of a year that takes no care."""
+    """Return True if `text` is a valid date of a year between 400 and 9000, which needs no shift."""
     return 400 <= int(text[:4]) <= 9000 and is_date(text)
 
 
@@ -171,20 +171,23 @@ def _canonical(text: str, layout: str) -> str | None:
         return None
     rest = f"{moment:%m-%dT%H:%M:%SZ}" if layout is RFC3339 else f"{moment:%m-%dT%H:%M:%S.%fZ}"
     year = moment.year - year_shift
-    if not 0 <= year <= 9999:  # its zone takes it there: what is printed then nobody can read, not even this server
+    if not 0 <= year <= 9999:  # the time zone moves it out of range; the printed form could not be parsed again
         raise TimeError(f"parsing time {quote(text)}: year outside of range [0,9999]")
     return f"{year:04d}-{rest}"
 
 
 def _parse(text: str, layout: str) -> tuple[datetime, int]:
-    """The moment in UTC and by how many years it was shifted, so that it stays within what datetime can hold."""
+    """Parse a timestamp into a moment in UTC, and the number of years by which the moment was shifted.
+
+    The shift keeps years below 400 or above 9000 within the range of datetime.
+    """
     if layout is RFC3339 and _UTC_SECONDS.fullmatch(text):
         year = int(text[:4])
         if 400 <= year <= 9000:
             try:
                 return datetime.fromisoformat(text), 0
             except ValueError:
-                pass  # the walk below finds what Go objects to, and says it in Go's words
+                pass  # the walk below finds the error and words it as Go does
     values, rest = _walk(text, layout)
     fraction, rest = _fraction(text, rest, layout)
     offset, rest = _zone(text, rest, layout)
@@ -205,7 +208,7 @@ def _days(year: int, month: int) -> int:
 
 
 def _walk(text: str, layout: str) -> tuple[list[int], str]:
-    """The numbers up to the seconds, and what follows them."""
+    """Parse year, month, day, hour, minute and second; return them and the text that follows."""
     values, rest = [], text
     for prefix, element, least, name, low, high in _ELEMENTS:
         if not rest.startswith(prefix):
@@ -223,7 +226,7 @@ def _walk(text: str, layout: str) -> tuple[list[int], str]:
 
 
 def _fraction(text: str, rest: str, layout: str) -> tuple[int, str]:
-    """Microseconds, and what follows them."""
+    """Parse a fraction of a second; return it in microseconds, and the text that follows."""
     match = (_FRACTION if layout is RFC3339 else _MICROS).match(rest)
     if match:
         return int(match.group()[1:7].ljust(6, "0")), rest[match.end() :]
@@ -233,7 +236,7 @@ def _fraction(text: str, rest: str, layout: str) -> tuple[int, str]:
 
 
 def _zone(text: str, rest: str, layout: str) -> tuple[int, str]:
-    """The offset from UTC in minutes, and what follows it."""
+    """Parse a time zone; return its offset from UTC in minutes, and the text that follows."""
     if rest.startswith("Z"):
         return 0, rest[1:]
     match = _OFFSET.match(rest)
@@ -253,7 +256,10 @@ def _cannot(text: str, layout: str, rest: str, element: str) -> TimeError:
 
 
 def quote(text: str) -> str:
-    """`text` as package time quotes it: its own simpler form of strconv.Quote, bytes outside ASCII in hexadecimal."""
+    """Return `text` quoted as Go's package time quotes it.
+
+    This is a simpler form of strconv.Quote: bytes outside of ASCII become hexadecimal.
+    """
     if text.isascii() and text.isprintable() and '"' not in text and "\\" not in text:
         return f'"{text}"'
     plain = text.replace("\\", "\\\\").replace('"', '\\"')
@@ -265,7 +271,7 @@ def _in_hexadecimal(char: str) -> str:
 
 
 def human_duration(seconds: float) -> str:
-    """A length of time to two or three figures, as `kubectl get` shows ages ("5d3h")."""
+    """Return a duration in two or three figures, as `kubectl get` shows ages ("5d3h")."""
     whole = int(seconds)
     if whole < -1:
         return "<invalid>"
@@ -295,5 +301,8 @@ def _two(large: int, unit: str, small: int, small_unit: str) -> str:
 
 
 def age(timestamp: str | None, moment: float) -> str:
-    """How long before `moment` (seconds since 1970) a canonical timestamp was, for people; `<unknown>` without one."""
+    """Return the age of a canonical timestamp at `moment` (seconds since 1970), for people.
+
+    Returns `<unknown>` without a timestamp.
+    """
     return human_duration(moment - unix(timestamp)) if timestamp else "<unknown>"

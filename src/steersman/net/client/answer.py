@@ -1,4 +1,4 @@
-"""The answer of another server to a request, whichever version of HTTP it came by."""
+"""The answer of another server to a request, common to HTTP/1.1 and HTTP/2."""
 
 from __future__ import annotations
 
@@ -10,38 +10,40 @@ _LONGEST: Final = 2048
 
 
 class BadAnswer(Exception):
-    """The other server does not speak HTTP as it should, or has hung up; the text is Go's, at most 2,048 characters."""
+    """A violation of HTTP or a hang-up by the other server; the text is Go's, at most 2,048 characters."""
 
     def __init__(self, text: str) -> None:
         super().__init__(text[:_LONGEST])
 
 
 class Answer(ABC):
-    """An answer whose body is to be read, once, with `async for`; `close()` in any case.
+    """An answer whose body is read once, with `async for`. Callers must always call `close()`.
 
-    `headers` are as they came, with lower-case names. Raises BodyAborted if the body is cut off.
+    `headers` are in their original order, with lower-case names. Reading raises BodyAborted if the body is cut off.
     """
 
     def __init__(self) -> None:
         self.status = 0
         self.headers: list[tuple[str, str]] = []
         self.length: int | None = None
-        """What the answer says of its body's length."""
+        """The announced length of the body in bytes, None if unknown."""
 
     def header(self, name: str) -> str:
-        """The first value of a field, or ""."""
+        """Return the first value of a header field, or ""."""
         return next((value for key, value in self.headers if key == name), "")
 
     @abstractmethod
     def whole(self) -> bytes | None:
-        """The body, if all of it has come with the head and its length is known; it is read then."""
+        """Return and consume the body if all of it has arrived with the head and its length is known; otherwise
+        None.
+        """
 
     @abstractmethod
     def __aiter__(self) -> AsyncIterator[bytes]:
-        """The body in pieces, as they come. Raises BodyAborted."""
+        """Yield the pieces of the body as they arrive. Raises BodyAborted."""
 
     async def read(self, limit: int) -> bytes:
-        """The first `limit` bytes of the body. Raises BodyAborted."""
+        """Return at most the first `limit` bytes of the body. Raises BodyAborted."""
         if (whole := self.whole()) is not None:
             return whole[:limit]
         taken = bytearray()
@@ -53,8 +55,8 @@ class Answer(ABC):
 
     @abstractmethod
     def cut_off(self) -> None:
-        """Ends the answer: who reads the body is told that it ended too early."""
+        """End the answer early: the reader of the body gets BodyAborted."""
 
     @abstractmethod
     async def close(self) -> None:
-        """Nobody reads any more; what is still being sent ends."""
+        """Release the answer; the rest of the request and of the body is abandoned."""

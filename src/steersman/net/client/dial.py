@@ -1,4 +1,4 @@
-"""Connections to other servers: TCP and TLS, as raw bytes both ways. What goes wrong is said in Go's words."""
+"""Connections to other servers over TCP and TLS, as byte streams. Errors have Go's texts."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ from steersman.work.offloading import offload_if
 DIAL_TIMEOUT: Final = 30.0
 TLS_HANDSHAKE_TIMEOUT: Final = 10.0
 HINT_TIMEOUT: Final = 1.0
-"""Seconds in which it is found out more about a certificate that was refused."""
+"""Seconds allowed for inspecting a certificate that was refused."""
 HINT_SECONDS: Final = 30.0
-"""For which what was found out is told again."""
+"""Seconds for which the result of an inspection is reused."""
 TLS_SHUTDOWN_TIMEOUT: Final = 5.0
-"""Seconds in which what was written leaves, while what comes is read for nothing."""
+"""Seconds allowed for flushing written bytes at the end of TLS; input is discarded meanwhile."""
 _WRITE_HIGH_WATER: Final = 256 << 10
 _READ_BYTES: Final = 256 << 10
 _UNKNOWN_AUTHORITY: Final = frozenset({2, 7, 18, 19, 20, 21})
-"""OpenSSL's codes for a certificate that leads to no known authority."""
+"""OpenSSL's verification codes for a certificate chain that leads to no known authority."""
 _OUT_OF_DATE: Final = frozenset({9, 10})
 _WRONG_NAME: Final = frozenset({62, 64})
 _NUMERIC: Final = re.compile(r"(0[xX][0-9A-Fa-f]*|[0-9]+)(\.(0[xX][0-9A-Fa-f]*|[0-9]+))*\.?")
@@ -51,15 +51,17 @@ BeforeTLS = Callable[[UpgradedConnection], Awaitable[None]]
 
 
 _hints: Final[WeakKeyDictionary[ssl.SSLContext, tuple[tuple[str, int, str, int], float, str]]] = WeakKeyDictionary()
-"""What was found out last with a context: of which place, name and reason, until when it counts, the text."""
+"""Last inspection of a refused certificate by context: (address, port, host, code), its expiry on the event loop's
+clock, and the text.
+"""
 
 
 class DialError(Exception):
-    """There is no connection; the text is Go's."""
+    """A connection could not be made; the text is Go's."""
 
 
 class RefusedCertificate(DialError):
-    """The other side's certificate is not trusted; `code` is OpenSSL's for the reason."""
+    """The other side's certificate is not trusted; `code` is OpenSSL's verification code."""
 
     def __init__(self, text: str, code: int) -> None:
         super().__init__(text)
@@ -67,22 +69,23 @@ class RefusedCertificate(DialError):
 
 
 class Received(asyncio.BufferedProtocol):
-    """A connection whose bytes come by way of one buffer for all of a thread.
+    """A protocol that receives bytes by way of one buffer shared by all connections of a thread.
 
-    With a plain Protocol, TLS would allocate and shrink 256 KB for every read. The loop fills the buffer and says so in
-    one go, and what has come is copied out first, so that one buffer is enough.
+    With a plain Protocol, TLS would allocate and shrink 256 KB for every read. The event loop calls `get_buffer` and
+    `buffer_updated` without a switch between them, and `buffer_updated` copies the bytes first, so that one buffer is
+    enough.
     """
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        """Where the loop reads to."""
+        """Return the buffer that the event loop reads into."""
         return _read_buffer()
 
     def buffer_updated(self, nbytes: int) -> None:
-        """The loop has read."""
+        """Pass on the bytes that the event loop has read."""
         self.take(_read_buffer()[:nbytes].tobytes())
 
     def take(self, data: bytes) -> None:
-        """Takes what has come."""
+        """Process received bytes."""
         raise NotImplementedError
 
 
@@ -98,7 +101,7 @@ def _read_buffer() -> memoryview:
 
 
 class Dialed(Received):
-    """The events of a connection, passed on to who reads and writes it."""
+    """The asyncio protocol of a dialled connection; passes all events on to an UpgradedConnection."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         super().__init__()
@@ -122,7 +125,7 @@ class Dialed(Received):
         return self.connection
 
     async def before_tls(self, say: BeforeTLS) -> None:
-        """Has something said before TLS begins. Raises what that raises."""
+        """Run `say` on the plain connection before TLS begins. Raises the exceptions of `say`."""
         assert self.connection is not None
         try:
             await say(self.connection)
@@ -132,9 +135,9 @@ class Dialed(Received):
         self._spoke = not self.connection.is_idle
 
     async def begin_tls(self, context: ssl.SSLContext, host: str) -> None:
-        """Speaks TLS from now on. Raises DialError, OSError, SSLError.
+        """Start TLS. Raises DialError, OSError and SSLError.
 
-        What was sent before it has begun must not be taken for something that was decrypted.
+        Bytes that arrived in plain text must not be taken for decrypted ones, so they are an error.
         """
         assert self._transport is not None
         assert self.connection is not None
@@ -153,12 +156,12 @@ class Dialed(Received):
                 ssl_shutdown_timeout=TLS_SHUTDOWN_TIMEOUT,
             )
         except BaseException:
-            self._transport.abort()  # the loop does not in every case
+            self._transport.abort()  # the event loop does not close it in every case
             raise
         assert transport is not None
         transport.set_write_buffer_limits(high=_WRITE_HIGH_WATER)
         self.connection.secured(transport)
-        self._transport = transport  # another TLS may be spoken within this one
+        self._transport = transport  # a second TLS session may run inside this one
 
     def take(self, data: bytes) -> None:
         assert self.connection is not None
@@ -184,15 +187,15 @@ class Dialed(Received):
 
 
 def host_port(host: str, port: int) -> str:
-    """As Go's net.JoinHostPort."""
+    """Return `host:port` as Go's net.JoinHostPort does."""
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 async def resolve(host: str) -> list[str]:
-    """The addresses of a host name, or the address that it is. Raises DialError.
+    """Return the addresses of a host name; for an IP address, the address itself. Raises DialError.
 
-    What the C library takes for an IPv4 address besides (`0177.0.0.1`, `127.1`) is a name to Go, and nobody has it: an
-    address that has been judged is never another one here.
+    The C library also accepts unusual IPv4 notations (`0177.0.0.1`, `127.1`). Go treats them as names that do not
+    exist, and so does this function: a checked address cannot mean a different address here.
     """
     if _NUMERIC.fullmatch(host) and not _is_ipv4(host):
         raise DialError(f"lookup {host}: no such host")
@@ -224,10 +227,10 @@ async def dial(
     server_name: str = "",
     before_tls: BeforeTLS | None = None,
 ) -> UpgradedConnection:
-    """Connects to `host`, with TLS if there is a context for it. Raises DialError.
+    """Connect to `host`, with TLS if `tls` is given, and return the connection. Raises DialError.
 
-    `addresses` are those that the host has been found to have, so that what was judged is what is connected to.
-    `server_name` is whom TLS is spoken with if it is not the host; `before_tls` is what is said to the host before.
+    `addresses` are addresses of the host that the caller has resolved and checked; only these are connected to.
+    `server_name` is the name for TLS if it differs from `host`. `before_tls` runs on the plain connection before TLS.
     """
     loop = asyncio.get_running_loop()
     try:
@@ -264,7 +267,7 @@ async def dial_unix(path: str) -> Dialed:
 
 
 def connected(accept: Callable[[], asyncio.BaseProtocol], at: tuple[str, int]) -> UpgradedConnection:
-    """A connection to a server of this process, without a socket: `at` is where it is said to be reached."""
+    """Return a connection to a server of this process, without a socket; `at` is the server's nominal address."""
     loop = asyncio.get_running_loop()
     protocol = Dialed(loop)
     join(loop, protocol, accept(), at=at)
@@ -292,8 +295,11 @@ async def _connect(
 
 @contextlib.contextmanager
 def told_as_go(place: str, host: str) -> Iterator[None]:
-    """Makes DialErrors, in Go's words, of what goes wrong with a connection to `place` ("tcp 192.0.2.1:443"), whose
-    certificate is to be for `host`."""
+    """Convert errors of connecting to DialError with Go's texts.
+
+    `place` is the network and address for messages ("tcp 192.0.2.1:443"), `host` the name that the certificate must
+    have.
+    """
     try:
         yield
     except ssl.SSLError as error:
@@ -318,8 +324,11 @@ async def _explained(
     tls: ssl.SSLContext,
     before_tls: BeforeTLS | None,
 ) -> str:
-    """The text of a refusal as Go has it, which tells of what is in the certificate, "" if that cannot be seen; found
-    out once a while for each context."""
+    """Return Go's text for a refused certificate, which quotes the certificate, or "" if the certificate cannot be
+    read.
+
+    The function connects again without verification to read the certificate; the result is cached for each context.
+    """
     place, now = (address, port, host, refused.code), loop.time()
     known = _hints.get(tls)
     if known is not None and known[0] == place and now < known[1]:
@@ -374,7 +383,7 @@ _ALERTS: Final = {
     "UNSUPPORTED_EXTENSION": "unsupported extension",
     "USER_CANCELLED": "user canceled",
 }
-"""What Go calls the alerts of TLS that another server sends, by OpenSSL's names."""
+"""Go's names of TLS alerts by OpenSSL's names."""
 
 
 def _reason(error: Exception) -> str:

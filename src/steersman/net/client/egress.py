@@ -1,4 +1,4 @@
-"""By which ways requests to other servers leave, by the network that these are in (apiserver `egressselector`)."""
+"""Routes of outgoing requests by the network of their destination (apiserver `egressselector`)."""
 
 from __future__ import annotations
 
@@ -11,20 +11,22 @@ from msgspec import Struct
 from steersman.net.upgrade import UpgradedConnection
 
 Dial = Callable[[str, int, ssl.SSLContext | None, str], Awaitable[UpgradedConnection]]
-"""(host, port, TLS, server name) -> a connection to the host, with TLS if there is a context. Raises DialError."""
+"""(host, port, TLS, server name) -> a connection to the host, with TLS if a context is given. Raises DialError."""
 
 
 class Egress(Struct, frozen=True):
-    """How each kind of traffic leaves; None for as usual. Nothing here is stored behind a network, so that there is no
-    use for a third one, which upstream calls etcd."""
+    """The dialer for each kind of traffic; None for the usual one.
+
+    Upstream's third kind, etcd, is not needed, as no storage is behind a network here.
+    """
 
     cluster: Dial | None = None
-    """To nodes, pods and Services, and to servers behind these."""
+    """Dialer to nodes, pods and Services, and to servers behind these."""
     control_plane: Dial | None = None
-    """To webhooks by URL and others that flags name."""
+    """Dialer to webhooks by URL and to other servers that flags name."""
     is_given: bool = False
-    """Whether somebody has said so."""
+    """True if an egress configuration was given."""
 
 
 USUAL: Final = Egress()
-"""As nobody has said anything else."""
+"""Egress without a configuration."""

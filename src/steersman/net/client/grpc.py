@@ -1,6 +1,6 @@
-"""gRPC over HTTP/2 connections of this package (github.com/grpc/grpc, doc/PROTOCOL-HTTP2.md): messages are bytes.
+"""gRPC over this package's HTTP/2 connections (github.com/grpc/grpc, doc/PROTOCOL-HTTP2.md); messages are bytes.
 
-Errors read as grpc-go prints them.
+Errors have grpc-go's texts.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from steersman.net.http1.head import quoted
 from steersman.net.http2 import frames, hpack
 from steersman.net.http2.request import Fields, text_of
 from steersman.net.message import BodyAborted
-from steersman.work.yielding import Turn
+from steersman.work.yielding import TimeSlice
 
 LARGEST_MESSAGE: Final = 512 << 20
-"""Bytes of one message that comes, where the caller says nothing else."""
+"""Default limit of a received message, in bytes."""
 _PREFIX: Final = 5
 _NO_MESSAGE: Final = "cardinality violation: received no response message from non-server-streaming RPC"
 _SECOND_MESSAGE: Final = (
@@ -34,7 +34,7 @@ _SECOND_MESSAGE: Final = (
 _UNITS: Final = (("n", 1e9), ("u", 1e6), ("m", 1e3), ("S", 1.0))
 _MOST_UNITS: Final = 100_000_000
 _MAX_DETAILS: Final = 1024
-"""Characters of what the other side says of an error."""
+"""Limit of the error text that the other side sends, in characters."""
 _POST: Final = b"\x83"
 _SCHEMES: Final = {False: b"\x86", True: b"\x87"}
 _MEDIA_TYPE: Final = "application/grpc"
@@ -43,7 +43,7 @@ _FIELDS: Final = hpack.field("content-type", _MEDIA_TYPE) + hpack.field("te", "t
 
 
 class Code(IntEnum):
-    """Code of the end of a call (google.golang.org/grpc `codes`)."""
+    """Status code of a call (google.golang.org/grpc `codes`)."""
 
     OK = 0
     CANCELED = 1
@@ -80,14 +80,14 @@ _OF_HTTP: Final = {
     503: Code.UNAVAILABLE,
     504: Code.UNAVAILABLE,
 }
-"""Codes for a status of HTTP that comes without one of gRPC."""
+"""Status codes for HTTP statuses that come without a gRPC status."""
 
 
 class CallError(Exception):
     """A call that failed.
 
-    `is_unsent` is True if the other side has done nothing for it; `lost` is the end of its stream if that came without
-    a status.
+    `is_unsent` is True if the other side has not processed the call. `lost` is the error of the stream if the stream
+    ended without a status.
     """
 
     def __init__(self, code: Code, details: str, *, is_unsent: bool = False, lost: BadAnswer | None = None) -> None:
@@ -106,9 +106,9 @@ def head(
     metadata: Mapping[str, str] | None = None,
     timeout: float | None = None,
 ) -> bytes:
-    """Return the encoded head of a call of a method (`/package.Service/Method`).
+    """Return the encoded head of a call of the method `path` (`/package.Service/Method`).
 
-    `timeout` is the number of seconds that the other side is told the call may take.
+    `timeout` is the time in seconds that the other side is told the call may take.
     """
     fields = dict(metadata or {})
     if timeout is not None:
@@ -128,7 +128,7 @@ def head(
 
 
 def encode_timeout(seconds: float) -> str:
-    """Return a timeout of at least so many seconds in the finest unit of which eight digits are enough."""
+    """Return `seconds`, rounded up, in the finest unit of grpc-timeout in which eight digits suffice."""
     for unit, a_second in _UNITS:
         number = ceil(max(seconds, 0.0) * a_second)
         if number < _MOST_UNITS:
@@ -137,12 +137,12 @@ def encode_timeout(seconds: float) -> str:
 
 
 def framed(message: bytes) -> bytes:
-    """A message as it is sent."""
+    """Return a message with its length prefix."""
     return b"\x00" + len(message).to_bytes(4) + message
 
 
 async def call(connection: Http2Connection, block: bytes, message: bytes, *, most: int = LARGEST_MESSAGE) -> bytes:
-    """Send one message and return the one that answers it, of `most` bytes at most. Raises CallError."""
+    """Send one message and return the answer's message, which may have `most` bytes. Raises CallError."""
     if not connection.can_take:
         raise CallError(Code.UNAVAILABLE, "the connection takes no calls", is_unsent=True)
     answer = _Call(connection, most)
@@ -150,18 +150,18 @@ async def call(connection: Http2Connection, block: bytes, message: bytes, *, mos
     try:
         return await answer.done
     finally:
-        if not answer.is_forgotten:  # nobody waits for it any more
+        if not answer.is_forgotten:  # the caller was cancelled
             await answer.close()
 
 
 class _Ending(ClientStream):
-    """An answer that ends with a status of gRPC's."""
+    """A stream that ends with a gRPC status."""
 
     def __init__(self, connection: Http2Connection) -> None:
         super().__init__(connection, connection.next_id, connection.peer_window)
         self._trailers: dict[bytes, bytes] | None = None
         self._refusal: CallError | None = None
-        """Error of an answer that is read no further."""
+        """The error because of which the answer is read no further."""
 
     def take_head(self, fields: Fields, *, ends: bool) -> None:
         if ends:
@@ -174,7 +174,7 @@ class _Ending(ClientStream):
         self._trailers = {bytes(name): bytes(value) for name, value, _ in fields}
 
     def _refused(self, error: CallError) -> frames.StreamFault:
-        """Return the fault that ends the stream with `error`."""
+        """Remember `error` as the call's outcome and return the fault that ends the stream."""
         self._refusal = error
         return frames.StreamFault(self.id, frames.ErrorCode.CANCEL, error.details)
 
@@ -187,11 +187,11 @@ class _Ending(ClientStream):
         self.take_bytes(data)
 
     def take_bytes(self, data: bytes) -> None:
-        """Takes a part of messages."""
+        """Process received bytes of messages."""
         raise NotImplementedError
 
     def outcome(self) -> CallError | None:
-        """Return the error that the other side has ended the call with, None for a good end."""
+        """Return the error with which the other side has ended the call, or None for success."""
         if (error := self._not_grpc()) is not None:
             return error
         trailers = self._trailers
@@ -209,7 +209,7 @@ class _Ending(ClientStream):
         return CallError(Code(code) if code in Code._value2member_map_ else Code.UNKNOWN, details)
 
     def _not_grpc(self) -> CallError | None:
-        """Return the error of a head that is no server of gRPC's, None for one that is."""
+        """Return an error if the head is not that of a gRPC server, otherwise None."""
         if ("content-type", _MEDIA_TYPE) in self.headers:
             return None
         media_type = next((value for name, value in self.headers if name == "content-type"), None)
@@ -225,7 +225,7 @@ class _Ending(ClientStream):
 
 
 def _read_status(raw: bytes) -> int:
-    """Return a status as Go's `strconv.ParseInt(text, 10, 32)` reads it. Raises ValueError."""
+    """Return a status as Go's `strconv.ParseInt(text, 10, 32)` parses it. Raises ValueError."""
     text = text_of(raw)
     digits = text[1:] if text.startswith(("+", "-")) else text
     shown = quoted(raw[:_MAX_DETAILS])
@@ -239,7 +239,7 @@ def _read_status(raw: bytes) -> int:
 
 
 class _Call(_Ending):
-    """A call of one message for one."""
+    """A unary call: one message each way."""
 
     def __init__(self, connection: Http2Connection, most: int) -> None:
         super().__init__(connection)
@@ -248,7 +248,7 @@ class _Call(_Ending):
         self._parts: list[bytes] = []
         self._size = 0
         self._expected: int | None = None
-        """Bytes of the message, None until its prefix has come."""
+        """Bytes of the message; None until its prefix has arrived."""
 
     def take_bytes(self, data: bytes) -> None:
         self._size += len(data)
@@ -283,7 +283,7 @@ class _Call(_Ending):
 
 
 class Messages:
-    """Takes messages of at most `most` bytes out of what comes."""
+    """Splitter of received bytes into messages of at most `most` bytes."""
 
     __slots__ = ("_most", "_partial")
 
@@ -292,11 +292,11 @@ class Messages:
         self._partial = bytearray()
 
     def feed(self, data: bytes) -> None:
-        """Take what has come."""
+        """Append received bytes."""
         self._partial += data
 
     def next(self) -> bytes | None:
-        """Return the next message, None if not all of it has come. Raises CallError for what is none."""
+        """Return the next message, or None if it is incomplete. Raises CallError for a malformed one."""
         partial = self._partial
         if len(partial) < _PREFIX:
             return None
@@ -309,7 +309,7 @@ class Messages:
 
 
 def _read_prefix(prefix: bytes | bytearray, most: int, headers: Sequence[tuple[str, str]] = ()) -> int:
-    """Return the size of the message that a prefix begins. Raises CallError for one that cannot be read."""
+    """Return the size of the message with this prefix. Raises CallError if the message is too large or compressed."""
     size = int.from_bytes(prefix[1:_PREFIX])
     if size > most:
         raise CallError(Code.RESOURCE_EXHAUSTED, f"grpc: received message larger than max ({size} vs. {most})")
@@ -327,14 +327,15 @@ def _read_prefix(prefix: bytes | bytearray, most: int, headers: Sequence[tuple[s
 
 def _lost(error: BadAnswer) -> CallError:
     if isinstance(error, NotProcessed) and error.reset == frames.ErrorCode.PROTOCOL_ERROR:
-        error = StreamReset(str(error), error.reset)  # only HTTP's own clients take that for a refusal
+        # in grpc-go, only HTTP's own clients count this as a refused stream
+        error = StreamReset(str(error), error.reset)
     return CallError(Code.UNAVAILABLE, str(error), is_unsent=isinstance(error, NotProcessed), lost=error)
 
 
 class Stream(_Ending):
-    """A call of messages both ways: `send` takes ours, `on_message` is given theirs as they come.
+    """A call with messages both ways: `send` queues outgoing messages, `on_message` is called with each received one.
 
-    `on_end` is told once why it is over (None: the other side has ended it as it should), unless it is cancelled.
+    `on_end` is called once at the end of the call, with None after success; it is not called after `cancel`.
     """
 
     def __init__(
@@ -344,7 +345,7 @@ class Stream(_Ending):
         on_message: Callable[[bytes], None],
         on_end: Callable[[CallError | None], None],
     ) -> None:
-        """Begins it. Raises CallError."""
+        """Begin the call. Raises CallError."""
         if not connection.can_take:
             raise CallError(Code.UNAVAILABLE, "the connection takes no calls", is_unsent=True)
         super().__init__(connection)
@@ -360,11 +361,11 @@ class Stream(_Ending):
             yield framed(await self._outgoing.get())
 
     def send(self, message: bytes) -> None:
-        """Sends a message, as soon as there is room."""
+        """Queue a message; it is sent as soon as flow control permits."""
         self._outgoing.put_nowait(message)
 
     def cancel(self) -> None:
-        """Ends it; nothing is told any more."""
+        """End the call; no callback is called any more."""
         self._is_over = True
         self._connection.abandon(self)
         self._stop_sending()
@@ -393,22 +394,26 @@ class Stream(_Ending):
 
 
 class Exchange(_Ending):
-    """A call of messages both ways, each side at the pace of the other."""
+    """A call with messages both ways, with backpressure in both directions."""
 
     def __init__(self, connection: Http2Connection, block: bytes, *, most: int = LARGEST_MESSAGE) -> None:
-        """Begin it. Raises CallError."""
+        """Begin the call. Raises CallError."""
         if not connection.can_take:
             raise CallError(Code.UNAVAILABLE, "the connection takes no calls", is_unsent=True)
         super().__init__(connection)
         self._carrier = connection
         self._body = IncomingBody(lambda size: connection.consumed(self, size))
         self._incoming = Messages(most)
-        self._turn = Turn()
+        self._time_slice = TimeSlice()
         connection.begin(self, block, is_open=True)
 
     async def read(self) -> bytes | None:
-        """Wait for a message; return None once the other side has ended the call well. Raises CallError."""
-        await self._turn.give()  # many small ones that are there already would be taken without a wait
+        """Wait for a message and return it; return None once the other side has ended the call well. Raises
+        CallError.
+        """
+        await (
+            self._time_slice.pause_if_over()
+        )  # many buffered small messages would otherwise be returned without a wait
         while (message := self._incoming.next()) is None:
             try:
                 piece = await self._body.next()
@@ -423,7 +428,7 @@ class Exchange(_Ending):
         return message
 
     async def write(self, message: bytes) -> None:
-        """Send a message, once there is room for it. Raises CallError if the call is over."""
+        """Send a message as soon as flow control permits. Raises CallError if the call is over."""
         try:
             await self._carrier.send_piece(self, framed(message))
         except BodyAborted:
@@ -438,4 +443,4 @@ class Exchange(_Ending):
 
     def fail(self, error: BadAnswer) -> None:
         self._body.fail(str(error))
-        self.may_send()  # who waits to send is told that it is over
+        self.may_send()  # wakes a waiting sender, which then sees that the call is over

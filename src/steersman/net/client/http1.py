@@ -1,6 +1,7 @@
-"""One HTTP/1.1 request (RFC 9112) to another server, its answer read as it comes, as Go's transport reads it.
+"""HTTP/1.1 (RFC 9112) client: one request and its answer, parsed as Go's transport parses it.
 
-A connection carries one request. The head of an answer is bounded, its body is never held: who reads it sets the pace.
+A connection carries one request at a time. The head of an answer is bounded; its body is not buffered, so that the
+reader sets the pace.
 """
 
 from __future__ import annotations
@@ -21,24 +22,24 @@ from steersman.work.yielding import next_slice
 MAX_HEAD_BYTES: Final = 1 << 20
 MAX_FIELDS: Final = 1000
 MAX_INTERIM: Final = 1000
-"""Interim answers (1xx) before an answer. Go bounds their bytes only; each costs some microseconds."""
+"""Interim answers (1xx) allowed before an answer. Go bounds only their bytes; each costs some microseconds."""
 _SHORT: Final = 64 << 10
-"""Bytes of a body that is sent with the head."""
+"""Bytes up to which a body is sent together with the head."""
 _STEPS_IN_SLICE: Final = 2
-"""Pieces of a body that are taken in a slice; one of a body in chunks has 256 of these at most."""
+"""Pieces of a body that are read in one time slice; a piece of a chunked body joins at most 256 chunks."""
 _SLICES: Final = 4
-"""Slices in a turn of the loop, of all bodies together."""
+"""Time slices of all bodies together in one iteration of the event loop."""
 _SHOWN: Final = 2048
 """Bytes of a line that an error quotes."""
 BROKEN: Final = "net/http: HTTP/1.x transport connection broken: "
-"""Before what is wrong with an answer, where Go's transport says it."""
+"""Prefix of errors of an answer, as Go's transport has it."""
 _VERSION: Final = re.compile(rb"HTTP/[0-9]\.[0-9]")
 _BODILESS: Final = frozenset({204, 304})
 _NO_TRAILER: Final = frozenset({"transfer-encoding", "trailer", "content-length"})
 
 
 class UnaskedUpgrade(BadAnswer):
-    """The other server changes to a protocol (101) though nobody asked for one; the text is of Go's ReverseProxy."""
+    """A 101 answer to a request without an upgrade; the text is that of Go's ReverseProxy."""
 
     def __init__(self, protocol: str) -> None:
         if not protocol:
@@ -50,19 +51,19 @@ class UnaskedUpgrade(BadAnswer):
 
 
 class Http1Answer(Answer):
-    """An answer on a connection that carries nothing else meanwhile; closing it closes the connection, too."""
+    """An answer on a connection that it has to itself; closing the answer closes the connection too."""
 
     def __init__(self, connection: UpgradedConnection, sending: asyncio.Task[None] | None, *, head_only: bool) -> None:
         super().__init__()
         self.leftover = b""
-        """What came after a 101: the first bytes of the other protocol."""
+        """Bytes after the head of a 101 answer: the first bytes of the other protocol."""
         self._connection = connection
         self._sending = sending
         self._head_only = head_only
         self._input: bytes | bytearray = b""
         self._at = 0
         self._body: KnownLength | ChunkReader | None = None
-        """None for a body that ends with the connection."""
+        """Reader of the body's framing; None for a body that ends with the connection."""
         self._complete = False
         self._cut = False
         self._version = ""
@@ -70,13 +71,16 @@ class Http1Answer(Answer):
         self._is_over = False
 
     def keep(self, give_back: Callable[[], None]) -> None:
-        """Has `close` give the connection back instead, if it can carry another request then."""
+        """Call `give_back` on `close`, instead of closing the connection, if the connection can carry another
+        request.
+        """
         self._give_back = give_back
 
     @property
     def leaves_open(self) -> bool:
-        """Whether the connection can carry another request, once the body has been read: both sides are done, and
-        neither has said that it closes."""
+        """True if the connection can carry another request: both bodies are complete and neither side has asked to
+        close.
+        """
         closes = any(each.strip(" \t") == "close" for each in lower(self.header("connection")).split(","))
         is_sent = self._sending is None or self._sending.done()
         is_read = self._complete and self._at >= len(self._input)
@@ -85,13 +89,13 @@ class Http1Answer(Answer):
         )
 
     def protocol(self) -> str:
-        """The protocol that the answer changes to, "" if it says none."""
+        """Return the protocol that the answer upgrades to, or ""."""
         if "upgrade" not in {lower(each.strip(" \t")) for each in self.header("connection").split(",")}:
             return ""
         return self.header("upgrade")
 
     async def read_head(self) -> None:
-        """Reads until the head is complete; interim answers (1xx) are passed over. Raises BadAnswer."""
+        """Read the head; interim answers (1xx) are skipped. Raises BadAnswer."""
         left, interim = MAX_HEAD_BYTES, 0
         searched, judged = 0, False
         while True:
@@ -101,7 +105,7 @@ class Http1Answer(Answer):
                 if size > left:
                     raise _exceeded(f"{MAX_HEAD_BYTES} bytes")
                 judged = judged or self._judge_begin(searched)
-                await self._more()  # takes off what is used
+                await self._more()  # drops the input that has been used
                 searched = max(0, size - 2)
                 continue
             searched, judged = 0, False
@@ -124,7 +128,7 @@ class Http1Answer(Answer):
             return
 
     def _judge_begin(self, searched: int) -> bool:
-        """Refuses what does not begin as an answer before its head is complete; whether it could. Raises BadAnswer."""
+        """Check the status line before the head is complete; return True once it has been checked. Raises BadAnswer."""
         end = self._input.find(b"\n", max(searched, self._at))
         if end < 0:
             return False
@@ -135,7 +139,9 @@ class Http1Answer(Answer):
         return True
 
     async def _more(self) -> None:
-        """Reads on. Raises BadAnswer at the end of the connection, for what has come if that is wrong already."""
+        """Read more input. Raises BadAnswer at the end of the connection; a fault of the incomplete head takes
+        precedence.
+        """
         data = await self._connection.read()
         if not data:
             if not self._input:
@@ -158,7 +164,9 @@ class Http1Answer(Answer):
         self._at = 0
 
     def _read_status_line(self, raw: bytes) -> str:
-        """Takes status and fields; tells the version. Raises MalformedFields, BadAnswer."""
+        """Parse the status line and the fields of a head and return the version. Raises MalformedFields and
+        BadAnswer.
+        """
         end = raw.index(b"\n")
         code, protocol = _status_of(raw[:end].removesuffix(b"\r"))
         try:
@@ -170,7 +178,7 @@ class Http1Answer(Answer):
         return protocol
 
     def _frame_body(self, version: str) -> None:
-        """Finds out where the body ends. Raises MalformedFields."""
+        """Determine the framing of the body. Raises MalformedFields."""
         codings = [value for name, value in self.headers if name == "transfer-encoding"]
         chunked = bool(codings) and version >= "HTTP/1.1"
         if chunked and len(codings) > 1:
@@ -180,7 +188,8 @@ class Http1Answer(Answer):
         length = self._length()
         if chunked:
             _check_trailer([value for name, value in self.headers if name == "trailer"])
-        if codings:  # they say nothing to who is told of this answer; a length beside chunks counts nowhere
+        # Go's transport removes these fields from the answer: the framing is done, and chunks override a length
+        if codings:
             gone = ("transfer-encoding", "content-length" if chunked else "")
             self.headers = [field for field in self.headers if field[0] not in gone]
         self.length = None if chunked else length
@@ -195,7 +204,7 @@ class Http1Answer(Answer):
             self._complete = not length
 
     def _length(self) -> int | None:
-        """What Content-Length says, in several fields only if they say the same. Raises MalformedFields."""
+        """Return the length from Content-Length; several fields must agree. Raises MalformedFields."""
         lengths = [value.strip(" \t") for name, value in self.headers if name == "content-length"]
         if not lengths:
             return None
@@ -212,7 +221,9 @@ class Http1Answer(Answer):
             raise MalformedFields(f"{what} Content-Length {quoted(lengths[0].encode())}") from None
 
     def whole(self) -> bytes | None:
-        """The body, if all of it has come with the head and its length is known; it is read then."""
+        """Return and consume the body if all of it has arrived with the head and its length is known; otherwise
+        None.
+        """
         length = self.length
         if length is None or self._body is None or self._complete or len(self._input) - self._at < length:
             return None
@@ -220,7 +231,7 @@ class Http1Answer(Answer):
         return piece
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        """The body in pieces, as they come. Raises BodyAborted."""
+        """Yield the pieces of the body as they arrive. Raises BodyAborted."""
         steps = 0
         while not self._complete:
             piece, self._complete = self._take()
@@ -228,7 +239,7 @@ class Http1Answer(Answer):
                 yield piece
                 steps += 1
                 if not steps % _STEPS_IN_SLICE:
-                    await next_slice(_SLICES)  # pieces that are there already would be taken without a wait
+                    await next_slice(_SLICES)  # buffered pieces would otherwise be yielded without a wait
             if piece or self._complete:
                 continue
             data = await self._connection.read()
@@ -239,7 +250,7 @@ class Http1Answer(Answer):
             self._append(data)
 
     def _take(self) -> tuple[bytes, bool]:
-        """A piece of the body out of what has come, and whether it is the last. Raises BodyAborted."""
+        """Return the next piece of the body from the input, and True if the body is complete. Raises BodyAborted."""
         reader, data, at = self._body, self._input, self._at
         if reader is None:
             self._input, self._at = b"", 0
@@ -251,13 +262,13 @@ class Http1Answer(Answer):
         return piece, reader.complete
 
     def cut_off(self) -> None:
-        """Closes the connection: who reads the body is told that it ended too early."""
+        """Close the connection: the reader of the body gets BodyAborted."""
         self._cut = True
         if not self._is_over:
             self._connection.hang_up()
 
     async def close(self) -> None:
-        """Closes the connection, unless it is to be kept and can be, and ends what is still being sent."""
+        """Close the connection, or give it back if it can be reused; cancel sending of the request's body."""
         if self._is_over:
             return
         self._is_over = True
@@ -271,7 +282,7 @@ class Http1Answer(Answer):
 
     def _end_connection(self) -> None:
         if self.status == 101:
-            self._connection.close()  # what was sent since still leaves
+            self._connection.close()  # bytes written since the upgrade are still flushed
         else:
             self._connection.hang_up()
 
@@ -281,7 +292,7 @@ def _exceeded(bound: str) -> BadAnswer:
 
 
 def _judge_rest(rest: bytes) -> None:
-    """Raises MalformedFields for the beginning of a head, its last line taken for whole, that could not go on well."""
+    """Raise MalformedFields if this incomplete head is malformed; its last line is treated as complete."""
     line, ended, fields = rest.partition(b"\n")
     if not line:
         return
@@ -294,7 +305,7 @@ def _judge_rest(rest: bytes) -> None:
 
 
 def _check_trailer(values: Iterable[str]) -> None:
-    """Raises MalformedFields if what frames a body is to follow it."""
+    """Raise MalformedFields if a trailer announces a field that frames the body."""
     for value in values:
         for each in value.split(","):
             name = lower(each.strip(" \t"))
@@ -308,7 +319,7 @@ def _all_quoted(texts: Iterable[str]) -> str:
 
 
 def _status_of(line: bytes) -> tuple[int, str]:
-    """Code and version of a status line. Raises MalformedFields."""
+    """Return code and version of a status line. Raises MalformedFields."""
     protocol, space, rest = line.partition(b" ")
     if not space:
         raise MalformedFields(f"malformed HTTP response {quoted(line[:_SHOWN])}")
@@ -321,7 +332,7 @@ def _status_of(line: bytes) -> tuple[int, str]:
 
 
 def request_head(method: str, target: str, headers: Iterable[tuple[str, str]]) -> bytes:
-    """A request's head. `target` is percent-encoded; raises ValueError for what cannot stand in a head."""
+    """Return the encoded head of a request. `target` is percent-encoded. Raises ValueError for line breaks and NUL."""
     lines = [f"{method} {target} HTTP/1.1", *(f"{name}: {value}" for name, value in headers)]
     text = "\r\n".join(lines)
     if text.count("\n") != len(lines) - 1 or text.count("\r") != len(lines) - 1 or "\0" in text:
@@ -339,11 +350,12 @@ async def send(
     chunked: bool = False,
     whole: bytes = b"",
 ) -> Http1Answer:
-    """Sends a request and reads the head of its answer; the body is sent meanwhile, or, if it is short, with the head.
+    """Send a request, read the head of its answer and return the answer.
 
-    The fields that frame the body (content-length or transfer-encoding) are among `headers` already; with `chunked` its
-    pieces are sent as chunks. Raises BadAnswer, ValueError, and UnaskedUpgrade for a 101 if no field asks for an
-    upgrade; then the connection is closed.
+    A short `whole` body is sent with the head, any other body concurrently with the reading. `headers` must already
+    contain the field that frames the body (content-length or transfer-encoding); with `chunked`, the pieces of `body`
+    are sent as chunks. Raises BadAnswer, ValueError, and UnaskedUpgrade for a 101 to a request without an Upgrade
+    field; the connection is then closed.
     """
     sending: asyncio.Task[None] | None = None
     headers = list(headers)
@@ -371,7 +383,7 @@ async def send(
 
 
 async def _pieces(whole: bytes) -> AsyncIterator[bytes]:
-    for at in range(0, len(whole), _SHORT):  # TLS encrypts at once what it is given
+    for at in range(0, len(whole), _SHORT):  # TLS encrypts each write at once
         yield whole[at : at + _SHORT]
 
 
@@ -383,6 +395,6 @@ async def _send_body(connection: UpgradedConnection, body: AsyncIterator[bytes],
         if chunked:
             await connection.write(b"0\r\n\r\n")
     except BodyAborted:
-        connection.close()  # the other side must not take what has come for the whole
+        connection.close()  # the other side must not take the incomplete body for a complete one
     except ConnectionResetError:
-        return  # the answer, if there was one, tells more
+        return  # the answer, if there was one, explains more

@@ -1,6 +1,6 @@
-"""Connections by way of a proxy that leads into another network: HTTP CONNECT over TLS or over a Unix socket.
+"""Connections to another network through a proxy: HTTP CONNECT over TLS or over a Unix socket.
 
-Follows k8s.io/apiserver `pkg/server/egressselector`, with its words.
+Follows k8s.io/apiserver `pkg/server/egressselector`, error texts included.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from steersman.net.message import Upgraded
 from steersman.net.upgrade import UpgradedConnection
 
 _OWN_HOST: Final = "127.0.0.1"
-"""What upstream says to any proxy in the field Host."""
+"""Value of the Host field that upstream sends to every proxy."""
 
 
 @dataclass(frozen=True, slots=True)
 class TLSProxy:
-    """A proxy that is spoken to over TCP and TLS. `address` is as its URL has it, for messages."""
+    """A proxy reached over TCP and TLS. `address` is the address from its URL, for messages."""
 
     host: str
     port: int
@@ -39,25 +39,25 @@ class SocketProxy:
 
 
 class TunnelEvents(Protocol):
-    """Is told what becomes of tunnels."""
+    """Observer of dialling through a proxy, for metrics."""
 
     def started(self) -> None:
-        """One is being made."""
+        """Count the start of an attempt."""
 
     def failed(self, stage: str) -> None:
-        """It cannot be: at "connect" the proxy was not reached, at "proxy" it did not lead on."""
+        """Count a failure, at stage "connect" (proxy not reached) or "proxy" (proxy did not connect to the target)."""
 
     def made(self, seconds: float) -> None:
-        """It took so long."""
+        """Record the seconds that a successful attempt took."""
 
 
 async def direct(host: str, port: int, tls: ssl.SSLContext | None, server_name: str) -> UpgradedConnection:
-    """See Dial."""
+    """Dial without a proxy. Implements Dial."""
     return await dial(host, port, tls, server_name=server_name)
 
 
 class HTTPConnect:
-    """Dials by way of a proxy, a new connection to it each time; see Dial."""
+    """Dialer through a proxy, with a new connection to the proxy for each call. Implements Dial."""
 
     def __init__(self, proxy: TLSProxy | SocketProxy, events: TunnelEvents) -> None:
         self._proxy = proxy
@@ -86,7 +86,7 @@ class HTTPConnect:
         return dialed.connection
 
     async def _connected(self) -> Dialed:
-        """A connection to the proxy. Raises DialError."""
+        """Connect to the proxy. Raises DialError."""
         proxy = self._proxy
         if isinstance(proxy, SocketProxy):
             return await dial_unix(proxy.address)
@@ -109,7 +109,7 @@ class HTTPConnect:
         raise failure or DialError(f"dial tcp: lookup {proxy.host}: no such host")
 
     async def _ask(self, connection: Upgraded, target: str) -> None:
-        """Asks for a way to `target`. Raises DialError."""
+        """Ask the proxy to connect to `target`. Raises DialError."""
         via = self._proxy.address
         try:
             status = await ask_connect(connection, target, [("Host", _OWN_HOST)])

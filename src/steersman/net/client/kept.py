@@ -1,4 +1,4 @@
-"""Connections to one server that are kept for the next request, as Go's transport keeps them."""
+"""Connection pool of one server, as Go's transport keeps idle connections."""
 
 from __future__ import annotations
 
@@ -18,38 +18,40 @@ Connection = UpgradedConnection | Http2Connection
 
 
 class KeptConnections:
-    """Gives connections, old ones first; `dial` makes new ones. Those that nobody has used for a while are closed.
+    """Pool of connections to one server; `dial` makes new ones. Connections that stay idle for long are closed.
 
-    One of HTTP/2 is given to as many requests at once as it takes. Where HTTP/2 is offered (`multiplexes`) only one is
-    made at a time, which the others wait for, until the other side turns out to speak HTTP/1.1 only.
+    An HTTP/2 connection serves as many concurrent requests as it accepts. If HTTP/2 is offered (`multiplexes`), all
+    callers share one dialling attempt until the other side turns out to speak only HTTP/1.1.
     """
 
     def __init__(self, dial: Callable[[], Awaitable[UpgradedConnection]], *, multiplexes: bool = False) -> None:
         self._dial = dial
         self._multiplexes = multiplexes
         self._idle: list[tuple[UpgradedConnection, float]] = []
-        """Each with the time of the loop when it was given back, the last one last."""
+        """Idle HTTP/1.1 connections, each with its time of return on the event loop's clock, the latest last."""
         self._with_room: dict[Http2Connection, None] = {}
         self._multiplexed: set[Http2Connection] = set()
-        """All of HTTP/2 that take requests."""
+        """All HTTP/2 connections that accept requests."""
         self._dialing: SingleFlight[str, None] = SingleFlight()
         self._waiting = 0
-        """Requests that wait for what is being dialled."""
+        """Number of requests that wait for the shared dialling attempt."""
         self._new: UpgradedConnection | None = None
-        """What has been dialled for the first of them."""
+        """A dialled HTTP/1.1 connection for the first waiting request."""
         self._timer: asyncio.TimerHandle | None = None
         self._is_closed = False
 
     async def take(self) -> tuple[Connection, bool]:
-        """A connection, and whether it has carried requests before: the other side may be about to close it. Raises
-        what `dial` raises, and BadAnswer."""
+        """Return a connection, and True if it has carried requests before: the other side may be about to close it.
+
+        Raises the exceptions of `dial`, and BadAnswer.
+        """
         while True:
             while self._with_room:
                 shared = next(iter(self._with_room))
                 if shared.can_take:
                     return shared, shared.next_id > 1
                 del self._with_room[shared]
-                if shared.takes_none:  # it would be of no use, and there would be one more for each request
+                if shared.takes_none:  # it would be useless, and another one would be opened for each request
                     shared.shut_down()
                 shared.filled()
             while self._idle:
@@ -65,7 +67,7 @@ class KeptConnections:
                 return new, False
 
     async def _shared_dial(self) -> UpgradedConnection | None:
-        """A connection of HTTP/1.1 for this request alone; None if there is another way now."""
+        """Return a new HTTP/1.1 connection for this request alone, or None if the pool has to be searched again."""
         self._waiting += 1
         try:
             await self._dialing.do("dial", self._dial_for_all)
@@ -83,13 +85,13 @@ class KeptConnections:
         self._keep_new()
 
     def _keep_new(self) -> None:
-        """Nobody may wait any more for what has been dialled."""
+        """Return the dialled connection to the pool if no request waits for it any more."""
         if self._new is not None and not self._waiting:
             new, self._new = self._new, None
             self.give_back(new)
 
     def _adopted(self, connection: UpgradedConnection) -> bool:
-        """Whether a new connection is one of HTTP/2, which is shared then. Raises BadAnswer if it has ended."""
+        """Return True if a new connection speaks HTTP/2; it is then shared. Raises BadAnswer if it has ended."""
         if connection.protocol != "h2":
             return False
         self._multiplexes = True
@@ -113,7 +115,7 @@ class KeptConnections:
         self._with_room.pop(shared, None)
 
     def give_back(self, connection: UpgradedConnection) -> None:
-        """Keeps a connection that can carry another request."""
+        """Keep a connection for the next request; close it if it cannot carry one or the pool is full."""
         if self._is_closed or len(self._idle) >= MOST_IDLE or not connection.is_idle:
             connection.hang_up()
             return
@@ -123,7 +125,7 @@ class KeptConnections:
             self._timer = loop.call_later(IDLE_SECONDS, self._sweep)
 
     def _sweep(self) -> None:
-        """Closes what has been idle for long."""
+        """Close connections that have been idle for long."""
         self._timer = None
         loop = asyncio.get_running_loop()
         long_ago = loop.time() - IDLE_SECONDS
@@ -133,7 +135,7 @@ class KeptConnections:
             self._timer = loop.call_at(self._idle[0][1] + IDLE_SECONDS, self._sweep)
 
     def close(self) -> None:
-        """Closes those that are idle, and from now on every one that is given back or has nothing more to carry."""
+        """Close idle connections, and the others as soon as they have no request."""
         self._is_closed = True
         if self._timer is not None:
             self._timer.cancel()

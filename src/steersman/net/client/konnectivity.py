@@ -1,7 +1,7 @@
-"""Connections by way of a proxy that leads into another network and is spoken to by gRPC over a Unix socket.
+"""Connections to another network through a Konnectivity proxy: gRPC over a Unix socket.
 
-Follows sigs.k8s.io/apiserver-network-proxy `konnectivity-client/pkg/client`, with its words: a stream for each
-connection, on which packets say to whom it leads, carry its bytes and end it.
+Follows sigs.k8s.io/apiserver-network-proxy `konnectivity-client/pkg/client`, error texts included. Each connection has
+a gRPC stream, whose packets name the target, carry bytes and close the connection.
 """
 
 from __future__ import annotations
@@ -24,34 +24,34 @@ from steersman.net.upgrade import UpgradedConnection
 
 METHOD: Final = "/ProxyService/Proxy"
 CONNECT_TIMEOUT: Final = 30.0
-"""Seconds that the proxy has to be there."""
+"""Seconds allowed for reaching the proxy."""
 DIAL_TIMEOUT: Final = 30.0
-"""Seconds that it has to reach where a connection leads."""
+"""Seconds allowed to the proxy for reaching the target."""
 CLOSE_TIMEOUT: Final = 10.0
-"""Seconds that it has to say that a connection has ended."""
+"""Seconds allowed to the proxy for confirming the end of a connection."""
 
 DIAL_REQUEST, DIAL_RESPONSE, CLOSE_REQUEST, CLOSE_RESPONSE, DATA, DIAL_CLOSE = range(6)
-"""What a packet is (PacketType); its content is the field of the next but one higher number."""
+"""Types of packets (PacketType); the protobuf fields of their contents are in `_CONTENT`."""
 _CONTENT: Final = {DIAL_REQUEST: 2, DIAL_RESPONSE: 3, DATA: 4, CLOSE_REQUEST: 5, CLOSE_RESPONSE: 6, DIAL_CLOSE: 7}
 
 Fields = Mapping[int, list[proto.Value]]
 
 
 def packet(kind: int, *fields: tuple[int, proto.Value | str]) -> bytes:
-    """A Packet of this type and content."""
+    """Return an encoded Packet of this type and content."""
     content = proto.encode(fields)
     return proto.encode([(1, kind)]) + proto.varint(_CONTENT[kind] << 3 | 2) + proto.varint(len(content)) + content
 
 
 def read_packet(data: bytes) -> tuple[int, Fields]:
-    """The type and the content of a Packet, which is empty for one that is not known. Raises FieldsError."""
+    """Return the type and the content of a Packet; the content of an unknown type is empty. Raises FieldsError."""
     fields = proto.decode(data)
     kind = proto.number_of(fields, 1)
     return kind, proto.decode(proto.bytes_of(fields, _CONTENT[kind])) if kind in _CONTENT else {}
 
 
 class Konnectivity:
-    """Dials by way of the proxy at a Unix socket, with a new connection to it each time; see Dial."""
+    """Dialer through a proxy at a Unix socket, with a new connection to the proxy for each call. Implements Dial."""
 
     def __init__(self, path: str, events: TunnelEvents) -> None:
         self._path = path
@@ -89,7 +89,7 @@ class Konnectivity:
 
 
 class _Tunnel:
-    """One stream to the proxy, for one connection."""
+    """A stream to the proxy that carries one connection."""
 
     def __init__(self, path: str) -> None:
         self._channel = UnixChannel(path)
@@ -97,7 +97,7 @@ class _Tunnel:
         self._id = 0
 
     async def connect(self) -> None:
-        """Wait for the proxy, and begin the stream. Raises DialError."""
+        """Wait for the proxy and begin the stream. Raises DialError."""
         try:
             async with asyncio.timeout(CONNECT_TIMEOUT):
                 connection = await self._channel.connected()
@@ -112,7 +112,7 @@ class _Tunnel:
             raise DialError("tunnel closed") from None
 
     async def dial(self, target: str) -> None:
-        """Has the proxy connect to `target`. Raises DialError."""
+        """Have the proxy connect to `target`. Raises DialError."""
         number = random.getrandbits(63)
         try:
             async with asyncio.timeout(DIAL_TIMEOUT):
@@ -139,12 +139,12 @@ class _Tunnel:
             raise DialError("tunnel closed") from None
 
     async def carry(self, far: UpgradedConnection) -> None:
-        """Passes bytes on both ways, until either side has ended."""
+        """Copy bytes in both directions until either side has ended."""
         outward = asyncio.get_running_loop().create_task(self._outward(far))
         inward = asyncio.get_running_loop().create_task(self._inward(far))
         try:
             await asyncio.wait((outward, inward), return_when=asyncio.FIRST_COMPLETED)
-            if not inward.done():  # this side has ended
+            if not inward.done():  # this side has ended first
                 await self._last(packet(CLOSE_REQUEST, (1, self._id)))
                 await asyncio.wait((inward,), timeout=CLOSE_TIMEOUT)
         finally:
@@ -170,10 +170,10 @@ class _Tunnel:
                 if kind == DATA and proto.number_of(content, 1) == self._id:
                     await far.write(proto.bytes_of(content, 3))
         except (CallError, proto.FieldsError, ConnectionResetError):
-            return  # one of both sides has gone
+            return  # one of the two sides has gone
 
     async def _last(self, data: bytes) -> None:
-        """Sends what nobody has to have come."""
+        """Try to send a last packet; failures are ignored."""
         try:
             async with asyncio.timeout(1):
                 await self._stream.write(data)
@@ -185,7 +185,7 @@ class _Tunnel:
 
 
 async def _pair() -> tuple[Dialed, UpgradedConnection]:
-    """Two ends of one connection within this process: TLS can be spoken on a socket only."""
+    """Return the two ends of a socket pair: TLS needs a real socket."""
     loop = asyncio.get_running_loop()
     near, far = socket.socketpair()
     _, dialed = await loop.create_connection(lambda: Dialed(loop), sock=near)

@@ -1,4 +1,4 @@
-"""Requests of a server to itself: its handler is asked, with no connection in between."""
+"""Requests of a server to itself: passed to its handler in memory, without a connection."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from steersman.net.client.answer import Answer, BadAnswer
 from steersman.net.in_process import ClientResponse, InProcessClient
 from steersman.net.message import BodyAborted, Handler
 
-if TYPE_CHECKING:  # a server that sends nothing does without
+if TYPE_CHECKING:  # spares servers that send no such requests the import
     from steersman.net.client.transport import Address, Sender
 
 
 class OwnServer:
-    """Sends requests as `Transport` does, whatever the address."""
+    """A `Sender` that passes every request to a handler in this process, regardless of the address."""
 
     def __init__(self, handler: Handler) -> None:
         self._client = InProcessClient(handler)
 
     def close(self) -> None:
-        """There is nothing to close."""
+        """Do nothing: there are no connections."""
 
     async def send(
         self,
@@ -37,7 +37,7 @@ class OwnServer:
         whole: bytes = b"",
         again: bool | None = None,
     ) -> Answer:
-        """The answer. Raises BadAnswer if there is none."""
+        """Return the handler's answer. Raises BadAnswer if the answer is cut off."""
         fields = [(lower(name), value) for name, value in headers if lower(name) != "host"]
         try:
             return _OwnAnswer(await self._client.request(method, target, fields, whole if body is None else body))
@@ -60,15 +60,16 @@ class _OwnAnswer(Answer):
             yield piece
 
     def cut_off(self) -> None:
-        """Nothing: it is not passed on to anybody."""
+        """Do nothing: the answer is not passed on to a client."""
 
     async def close(self) -> None:
         await self._response.aclose()
 
 
 class ThisServer(Struct, frozen=True):
-    """How a server asks itself, and by which token it knows itself (apiserver `util/webhook`
-    NewDefaultAuthenticationInfoResolverWrapper)."""
+    """A server's access to itself: a sender, and the token by which the server authenticates its own requests
+    (apiserver `util/webhook` NewDefaultAuthenticationInfoResolverWrapper).
+    """
 
     sender: Callable[[], Sender]
     token: Callable[[], str]

@@ -1,4 +1,4 @@
-"""Which proxy a request goes through, by the variables of the environment, as Go's httpproxy reads them."""
+"""Selection of an HTTP proxy by environment variables, as Go's httpproxy does it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _PORTS: Final = {"http": 80, "https": 443}
 
 
 class Proxy(Struct, frozen=True):
-    """A proxy that tunnels are made through: by HTTP, or HTTPS if it is `secure`."""
+    """A proxy for tunnels; `secure` if it is reached by HTTPS."""
 
     host: str
     port: int
@@ -26,19 +26,19 @@ class Proxy(Struct, frozen=True):
 
 
 class ProxyEnvironment:
-    """HTTP_PROXY, HTTPS_PROXY and NO_PROXY, or their names in lower case, as they are when this is made."""
+    """Proxy settings from HTTP_PROXY, HTTPS_PROXY and NO_PROXY or their lower-case names, read once at construction."""
 
     def __init__(self, variables: Mapping[str, str] = os.environ) -> None:
         self._of_scheme = {
             "http": _proxy(_either(variables, "HTTP_PROXY")),
             "https": _proxy(_either(variables, "HTTPS_PROXY")),
         }
-        if variables.get("REQUEST_METHOD"):  # what a client of a CGI program sends as the field Proxy
+        if variables.get("REQUEST_METHOD"):  # in a CGI program, HTTP_PROXY is set by the client's header field Proxy
             self._of_scheme["http"] = None
         self._direct = [] if not any(self._of_scheme.values()) else list(_exceptions(_either(variables, "NO_PROXY")))
 
     def of(self, scheme: str, host: str, port: int) -> Proxy | None:
-        """The proxy for a server; None for one that is to be reached directly."""
+        """Return the proxy for a server, or None for a direct connection."""
         proxy = self._of_scheme.get(scheme)
         if proxy is None or host == "localhost":
             return None
@@ -53,7 +53,7 @@ def _either(variables: Mapping[str, str], name: str) -> str:
 
 
 def _proxy(text: str) -> Proxy | None:
-    """None for no proxy, and for one that cannot be used: only HTTP and HTTPS are spoken to proxies."""
+    """Return None without a proxy and for an unusable one: only HTTP and HTTPS proxies are supported."""
     if not text:
         return None
     url = _split(text)
@@ -75,7 +75,7 @@ def _split(text: str) -> SplitResult | None:
 
 
 class _Exception(Struct, frozen=True):
-    """What is reached directly: everything, a network, an address, or a domain with or without what is below it."""
+    """An entry of NO_PROXY: everything, a network, an address, or a domain with or without the domain itself."""
 
     network: IPv4Network | IPv6Network | None = None
     below: str = ""

@@ -1,7 +1,7 @@
-"""Why a certificate is not trusted, as crypto/x509 tells it: its authority, its names, its time.
+"""Reasons why a certificate is not trusted, as crypto/x509 words them: authority, names, dates.
 
-Python's ssl does not show a certificate that it has refused. A second handshake shows it, with this server's own
-certificate left out, and nothing is sent after it: what is found is for a text only.
+Python's ssl does not expose a certificate that it has refused. A second handshake, without a client certificate and
+without verification, obtains it. Nothing is sent afterwards: the certificate serves only the error text.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from steersman.net.ascii import lower
 from steersman.net.http1.head import quoted
 
 _MOST_NAMES: Final = 100
-"""Names of a certificate from which on only their number is told."""
+"""Number of names in a certificate from which on the text gives only their number."""
 _RFC_3339: Final = "%Y-%m-%dT%H:%M:%SZ"
 _CONSTRAINT = "x509: invalid signature: parent certificate cannot sign this kind of certificate"
 _FAILURES = (
@@ -31,7 +31,7 @@ _FAILURES = (
 
 
 def seeing_context() -> ssl.SSLContext:
-    """Takes any certificate, and shows none."""
+    """Return a context that accepts any server certificate and sends no client certificate."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
@@ -39,15 +39,15 @@ def seeing_context() -> ssl.SSLContext:
 
 
 def why_unknown(certificate: bytes, authorities: Sequence[bytes]) -> str:
-    """Return why a certificate leads to none of the authorities; all are DER.
+    """Return the reason why a certificate leads to none of the authorities; all are DER.
 
-    If an authority of its issuer's name is among them, the text says what is wrong with that one.
+    If one of the authorities has the name of the certificate's issuer, the text says why the signature check fails.
     """
     return f"certificate signed by unknown authority{_candidate(certificate, authorities)}"
 
 
 def why_not_for(certificate: bytes, host: str) -> str:
-    """Return why a certificate is not valid for a host, "" if it cannot be read."""
+    """Return the reason why a certificate is not valid for a host, or "" if it cannot be read."""
     try:
         leaf = x509.load_der_x509_certificate(certificate)
         names = leaf.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
@@ -73,7 +73,7 @@ def why_not_for(certificate: bytes, host: str) -> str:
 
 
 def why_out_of_date(certificate: bytes) -> str:
-    """Return when the time of a certificate is over or begins, "" if it is neither, or cannot be read."""
+    """Return the text for an expired or not yet valid certificate, or "" if it is valid now or cannot be read."""
     try:
         leaf = x509.load_der_x509_certificate(certificate)
         first, last = leaf.not_valid_before_utc, leaf.not_valid_after_utc
@@ -92,7 +92,7 @@ def _common_name(certificate: x509.Certificate) -> str:
 
 
 def _matches(pattern: str, host: str) -> bool:
-    """Return True if a name, which may begin with `*.`, is that of a host."""
+    """Return True if `pattern`, which may begin with `*.`, matches `host`."""
     wanted, labels = lower(pattern).split("."), lower(host.removesuffix(".")).split(".")
     if not pattern or not host or len(wanted) != len(labels):
         return False
@@ -105,14 +105,14 @@ def _candidate(certificate: bytes, authorities: Sequence[bytes]) -> str:
         issuer = leaf.issuer.public_bytes()
         for each in authorities:
             if issuer not in each:
-                continue  # most of a system's authorities need not be read
+                continue  # saves the parsing of most of a system's authorities
             authority = x509.load_der_x509_certificate(each)
             if authority.subject == leaf.issuer and (why := _failure(leaf, authority)):
                 return (
                     f" (possibly because of {quoted(why.encode())} while trying to verify candidate authority "
                     f"certificate {quoted(_name(authority).encode())})"
                 )
-    except ValueError:  # what cannot be read explains nothing
+    except ValueError:  # an unreadable certificate explains nothing
         return ""
     return ""
 

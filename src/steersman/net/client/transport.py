@@ -1,7 +1,7 @@
-"""Requests to servers with one configuration of TLS, as Go's http.Transport makes them: connections are kept by
-address, old ones are found out, and a proxy is gone through where the environment says so.
+"""Requests to other servers with one TLS configuration, as Go's http.Transport makes them.
 
-Every request of this server to another one goes out here. An upgraded connection is dialled here, too.
+Connections are pooled by address, stale ones are detected, and the proxies of the environment are used. Every outgoing
+request of this server passes through here; connections for upgrades are dialled here too.
 """
 
 from __future__ import annotations
@@ -26,23 +26,27 @@ from steersman.net.upgrade import UpgradedConnection
 from steersman.work.backoff import Backoff
 
 MOST_ADDRESSES: Final = 256
-"""Addresses that connections are kept to; the one that was used least recently is let go."""
+"""Limit of addresses with pooled connections; the least recently used one is evicted."""
 _HUNG_UP: Final = frozenset({"EOF", "write: broken pipe", "unexpected EOF"})
-"""What a request finds that is sent on a connection that the other side has closed."""
+"""Errors of a request on a connection that the other side had closed."""
 _MOST_ATTEMPTS: Final = 7
 _BACKOFF: Final = Backoff(1.0, jitter=0.1)
 _REPLAYED: Final = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
-"""Methods of requests that may be sent twice."""
+"""Methods whose requests may be sent twice."""
 
 
 Way = Callable[[ssl.SSLContext | None, str], Awaitable[UpgradedConnection]]
-"""Makes a connection, with TLS to whom the name says where a context is given and the other side is outside. Raises
-DialError."""
+"""(TLS context, server name) -> a connection, with TLS if a context is given and the other side is a different process.
+Raises DialError.
+"""
 
 
 class Address(NamedTuple):
-    """Where requests go. `addresses` are those that `host` has been found to have, if they had to be judged before;
-    without `secure` there is no TLS. `way` is how it is reached, where it is no address of the network."""
+    """The destination of requests; without `secure` there is no TLS.
+
+    `addresses` are addresses of `host` that were resolved and checked before. `way` makes the connection if the
+    destination is not an address of the network.
+    """
 
     host: str
     port: int
@@ -52,10 +56,10 @@ class Address(NamedTuple):
 
 
 class Sender(Protocol):
-    """What requests are sent with."""
+    """Interface for sending requests."""
 
     def close(self) -> None:
-        """Lets go of what is kept for further requests."""
+        """Close pooled connections."""
 
     async def send(
         self,
@@ -69,25 +73,25 @@ class Sender(Protocol):
         whole: bytes = b"",
         again: bool | None = None,
     ) -> Answer:
-        """See Transport."""
+        """Send a request and return its answer. See Transport.send."""
         ...
 
 
 Locate = Callable[[Address], Awaitable[Address]]
-"""Finds out where a connection is made to that is not made to the address itself. Raises DialError."""
+"""Function that resolves a nominal address to the address to connect to. Raises DialError."""
 
 
 Nearby = Callable[[Address], Way | None]
-"""How an address is reached that is not one of the network; None for those that are."""
+"""Function that returns the way to an address outside the network, or None for an address of the network."""
 
 
 class Transport:
-    """Sends requests to any address.
+    """Sender of requests to any address.
 
-    `tls` gives the context of new connections; when it gives another one, those that are kept are closed.
-    `server_name` is whom TLS is spoken with, if that is not the host of the address. `protocols` are those that are
-    offered to servers for requests. What is `nearby` is reached past any proxy. `leave` makes connections in place of
-    `dial`, past the proxies of the environment.
+    `tls` returns the context for new connections; when it returns a different one, pooled connections are closed.
+    `server_name` is the name for TLS if it differs from the host of the address. `protocols` are offered for requests
+    (ALPN). An address with a way from `nearby` is reached without a proxy. `leave`, if given, makes all connections
+    instead of `dial`, without the proxies of the environment.
     """
 
     def __init__(
@@ -113,7 +117,7 @@ class Transport:
         self._is_closed = False
 
     def close(self) -> None:
-        """Closes the connections that are kept; those that are given back later too, and those of later requests."""
+        """Close pooled connections; connections of running and later requests are not pooled."""
         self._is_closed = True
         self._let_go()
 
@@ -134,15 +138,15 @@ class Transport:
         whole: bytes = b"",
         again: bool | None = None,
     ) -> Answer:
-        """The answer, its head read. Closing it gives the connection back, if it can carry another request.
+        """Send a request and return the answer after its head. Closing the answer returns the connection to the pool.
 
-        A body is given in pieces, or as a `whole`. `again` says whether the request may be sent twice, which happens
-        where a kept connection turns out to be closed; by default its method says so.
-        Raises DialError, BadAnswer, and ValueError for what cannot stand in a head.
+        The body is an iterator `body` or bytes `whole`. `again` is True if the request may be repeated when a pooled
+        connection turns out to be closed; by default the method decides. Raises DialError, BadAnswer, and ValueError
+        for text that must not stand in a head.
         """
         goes_on = address.secure or self._leave is not None or self._way(address)
         proxy = None if goes_on else self._proxies.of("http", address.host, address.port)
-        if proxy is not None:  # it is told all of the URL
+        if proxy is not None:  # a proxy needs the full URL
             target = f"http://{host_port(address.host, address.port)}{target}"
             headers = [*headers, *authorization(proxy)]
         if again is None:
@@ -161,13 +165,14 @@ class Transport:
             except BadAnswer as error:
                 if not (is_old and again and body is None and str(error) in _HUNG_UP):
                     raise
-                again = not isinstance(connection, Http2Connection)  # which others use, too: it is soon an old one
+                # a shared connection may be stale once more: other requests use it too
+                again = not isinstance(connection, Http2Connection)
             else:
                 answer.keep(partial(connections.give_back, connection))
                 return answer
 
     async def dial(self, address: Address) -> UpgradedConnection:
-        """A connection of its own for HTTP/1.1, past any proxy. Raises DialError."""
+        """Return a new HTTP/1.1 connection, without a proxy of the environment. Raises DialError."""
         return await self._dial(address, HTTP1)
 
     def _connections(self, address: Address) -> KeptConnections:
@@ -217,7 +222,10 @@ class Transport:
 
 
 async def _before_another_attempt(attempts: int, error: NotProcessed) -> None:
-    """Waits before what nothing was done for is sent again; not the first time. Raises BadAnswer if it cannot be."""
+    """Wait before another attempt of an unprocessed request; the first retry is immediate.
+
+    Raises BadAnswer if the request cannot be retried.
+    """
     if attempts >= _MOST_ATTEMPTS:
         raise error
     if error.begun:
@@ -230,9 +238,9 @@ async def _before_another_attempt(attempts: int, error: NotProcessed) -> None:
 
 
 async def bounded(answer: Answer, limit: int, seconds: float) -> bytes | None:
-    """The body of an answer, None if it is longer than `limit` bytes; closes the answer.
+    """Return the body of an answer, or None if it is longer than `limit` bytes; close the answer.
 
-    Raises BodyAborted, and TimeoutError if it takes longer.
+    Raises BodyAborted, and TimeoutError after `seconds`.
     """
     try:
         async with asyncio.timeout(seconds):

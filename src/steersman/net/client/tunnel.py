@@ -1,4 +1,4 @@
-"""Connections to an HTTP proxy, and through it (CONNECT, RFC 9110 9.3.6), as Go's transport makes them."""
+"""Connections to an HTTP proxy, and tunnels through it (CONNECT, RFC 9110 9.3.6), as Go's transport makes them."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from steersman.net.message import Upgraded
 from steersman.net.upgrade import UpgradedConnection
 
 CONNECT_TIMEOUT: Final = 60.0
-"""Seconds that a proxy has to answer."""
+"""Seconds allowed to a proxy for its answer."""
 _MOST_HEAD_BYTES: Final = 16 << 10
 
 
 async def dial_through(
     proxy: Proxy, address: tuple[str, int], tls: ssl.SSLContext, server_name: str
 ) -> UpgradedConnection:
-    """Connects to `address` by way of the proxy, with TLS to the server there. Raises DialError."""
+    """Connect to `address` through the proxy, with TLS to the server. Raises DialError."""
     return await _dial(proxy, tls, server_name, partial(_connect, proxy, address))
 
 
 async def dial_proxy(proxy: Proxy) -> UpgradedConnection:
-    """Connects to the proxy itself, for requests that name their URL. Raises DialError."""
+    """Connect to the proxy itself, for requests with a full URL. Raises DialError."""
     return await _dial(proxy)
 
 
@@ -44,7 +44,7 @@ async def _dial(
 
 
 def authorization(proxy: Proxy) -> list[tuple[str, str]]:
-    """The field that tells a proxy who this server is, if it is to be told."""
+    """Return the Proxy-Authorization field in a list, or [] for a proxy without a user."""
     if proxy.user is None:
         return []
     pair = base64.b64encode(f"{proxy.user}:{proxy.password}".encode()).decode()
@@ -52,7 +52,7 @@ def authorization(proxy: Proxy) -> list[tuple[str, str]]:
 
 
 async def _connect(proxy: Proxy, address: tuple[str, int], connection: Upgraded) -> None:
-    """Asks the proxy for a way to `address`. Raises DialError."""
+    """Ask the proxy to connect to `address`. Raises DialError."""
     target = host_port(*address)
     headers = [("Host", target), *authorization(proxy)]
     try:
@@ -68,9 +68,9 @@ async def _connect(proxy: Proxy, address: tuple[str, int], connection: Upgraded)
 
 
 async def ask_connect(connection: Upgraded, target: str, headers: list[tuple[str, str]]) -> str:
-    """Ask a proxy for a way to `target`; return the code and reason of its answer.
+    """Ask a proxy to connect to `target`; return the code and reason of its answer.
 
-    Raises DialError for an answer that is none, or that something follows, and ConnectionResetError.
+    Raises DialError for a malformed answer or bytes after it, and ConnectionResetError.
     """
     await connection.write(request_head("CONNECT", target, headers))
     head = b""

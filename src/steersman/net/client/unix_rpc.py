@@ -1,4 +1,4 @@
-"""Calls of gRPC to the server behind a Unix socket, as grpc-go makes them with `WaitForReady`."""
+"""gRPC calls to a server behind a Unix socket, as grpc-go makes them with `WaitForReady`."""
 
 from __future__ import annotations
 
@@ -20,13 +20,14 @@ from steersman.work.backoff import Backoff, Retries
 from steersman.work.single_flight import SingleFlight
 
 LARGEST_MESSAGE: Final = 4 << 20
-"""Bytes of an answer, as in grpc-go."""
+"""Limit of an answer in bytes, as in grpc-go."""
 _AUTHORITY: Final = "localhost"
 _CONNECT_TIMEOUT: Final = 20.0
 _BACKOFF: Final = Backoff(0.2, longest=3.0, factor=1.6, jitter=0.2)
 _HEALTH: Final = Health(read_idle=0.0, confirms_resets=False)
-"""The other side is never asked whether it is there: an end of the socket is told of, and servers of gRPC hang up on
-who asks them often."""
+"""No health checks: the end of a Unix socket is reported at once, and gRPC servers close connections that send many
+PINGs.
+"""
 
 _OF_RESETS: Final[dict[int, Code]] = {
     ErrorCode.CANCEL: Code.CANCELED,
@@ -34,35 +35,35 @@ _OF_RESETS: Final[dict[int, Code]] = {
     ErrorCode.ENHANCE_YOUR_CALM: Code.RESOURCE_EXHAUSTED,
     ErrorCode.INADEQUATE_SECURITY: Code.PERMISSION_DENIED,
 }
-"""Codes that grpc-go gives to streams which the other side has reset, by error code; others are `Internal`."""
+"""grpc-go's status codes for streams that the other side has reset, by HTTP/2 error code; others are `Internal`."""
 _EXCEEDED: Final = "context deadline exceeded"
 
 Observe = Callable[[str, str, float], None]
-"""Callback for the end of each call: its method, its code (`OK`, `DeadlineExceeded`), and the seconds it took."""
+"""Callback at the end of each call: method, code (`OK`, `DeadlineExceeded`), seconds."""
 
 
 def _ignore(_method: str, _code: str, _seconds: float) -> None:
-    """Observe nothing."""
+    """Ignore the call."""
 
 
 class UnixChannel:
-    """A connection to the server behind a socket, made when it is needed, and again after it was lost.
+    """A connection to the server behind a socket, opened when needed and reopened after a loss.
 
-    `path` that begins with `@` is a name in Linux' abstract namespace. To be made on the loop.
+    A `path` that begins with `@` is a name in Linux' abstract namespace. The constructor needs a running event loop.
     """
 
     def __init__(self, path: str, observe: Observe = _ignore) -> None:
         self._path = path
         self._observe = observe
         self._connection: Http2Connection | None = None
-        self._dialing: SingleFlight[str, Http2Connection] = SingleFlight(outlives_askers=False)
+        self._dialing: SingleFlight[str, Http2Connection] = SingleFlight(outlives_callers=False)
         self.failure: Exception | None = None
-        """Error of the last attempt to reach the server, None if that succeeded or there was none."""
+        """Error of the last attempt to connect; None after success or before the first attempt."""
 
     async def call(self, method: str, message: bytes, *, timeout: float) -> bytes:
-        """Return the answer of a method (`/v2.KeyManagementService/Status`).
+        """Call a method (`/v2.KeyManagementService/Status`) and return its answer.
 
-        A server that is not there yet is waited for too, `timeout` seconds at most. Raises CallError.
+        The call waits for a server that is not there yet, at most `timeout` seconds in all. Raises CallError.
         """
         started = perf_counter()
         code = Code.OK
@@ -82,7 +83,7 @@ class UnixChannel:
             self._observe(method, code.text, perf_counter() - started)
 
     def _why_late(self) -> str:
-        """Return why a call has not been answered in time."""
+        """Return grpc-go's text for a call that was not answered in time."""
         if self._connection is not None and not self._connection.is_over:
             return _EXCEEDED
         match self.failure:
@@ -109,7 +110,7 @@ class UnixChannel:
                 await retries.pause()
 
     async def connected(self) -> Http2Connection:
-        """Wait for a connection that takes calls, for as long as it takes."""
+        """Wait for a connection that accepts calls, without a time limit, and return it."""
         while (connection := self._connection) is not None and not (connection.is_over or connection.is_leaving):
             if connection.can_take:
                 return connection
@@ -130,7 +131,7 @@ class UnixChannel:
                 return connection
 
     async def _greeted(self, dialed: UpgradedConnection) -> Http2Connection:
-        """Return a connection whose other side speaks HTTP/2. Raises BadAnswer, ConnectionResetError."""
+        """Return a connection after the other side's HTTP/2 preface. Raises BadAnswer and ConnectionResetError."""
         connection = Http2Connection(dialed, health=_HEALTH)
         try:
             await connection.greeted()
@@ -140,7 +141,7 @@ class UnixChannel:
         return connection
 
     async def close(self) -> None:
-        """End the connection, and what is under way on it."""
+        """Close the connection; running calls fail."""
         await self._dialing.stop()
         connection, self._connection = self._connection, None
         if connection is not None:
@@ -148,9 +149,9 @@ class UnixChannel:
 
 
 def _as_go(error: CallError) -> CallError:
-    """Return an error as grpc-go tells it."""
+    """Convert an error to grpc-go's code and text."""
     if error.code is Code.DEADLINE_EXCEEDED and error.details == "Deadline Exceeded":
-        return CallError(error.code, _EXCEEDED)  # a server of gRPC's C core says so
+        return CallError(error.code, _EXCEEDED)  # text of servers based on gRPC's C core
     match error.lost:
         case None:
             return error

@@ -1,1 +1,1 @@
-"""HTTP/1.1 (RFC 9112)."""
+"""HTTP/1.1 server side and shared parsing (RFC 9112)."""

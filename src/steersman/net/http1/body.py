@@ -1,4 +1,4 @@
-"""Bodies of HTTP/1 messages: of a known length, and in chunks (RFC 9112 section 7.1) as Go's net/http reads them."""
+"""Bodies of HTTP/1 messages: of known length, and chunked (RFC 9112 section 7.1) as Go's net/http parses them."""
 
 from __future__ import annotations
 
@@ -11,18 +11,20 @@ _LONGEST_TRAILER: Final = 4096
 _MOST_TRAILERS: Final = _LONGEST_TRAILER
 _CHUNKS_AT_ONCE: Final = 256
 _FREE_OVERHEAD: Final = 16
-"""Bytes that a chunk may have besides its data, and twice that data, before they count."""
+"""Bytes besides its data that a chunk may have without counting as overhead, in addition to twice the size of the
+data.
+"""
 _MOST_OVERHEAD: Final = 16 << 10
 _HEX: Final = frozenset(b"0123456789abcdefABCDEF")
 _MOST_DIGITS: Final = 16
 
 
 class MalformedChunks(Exception):
-    """The body cannot be read on; the text is Go's."""
+    """The body is malformed; the text is Go's."""
 
 
 class KnownLength:
-    """The rest of a body whose length was announced."""
+    """Reader of a body of known length."""
 
     __slots__ = ("_left", "complete")
 
@@ -31,7 +33,7 @@ class KnownLength:
         self.complete = False
 
     def read(self, data: bytes | bytearray, at: int) -> tuple[bytes, int]:
-        """A piece of the body from `at` on, and where it ends."""
+        """Return a piece of the body from `at` on, and its end."""
         stop = min(len(data), at + self._left)
         self._left -= stop - at
         self.complete = not self._left
@@ -39,7 +41,7 @@ class KnownLength:
 
 
 class ChunkReader:
-    """Takes the data out of chunks. What does not end yet (a line, the trailer) is left to be offered again."""
+    """Reader of a chunked body. Incomplete input (a line, the trailer) stays unread and must be passed again."""
 
     __slots__ = ("_at_end_of_chunk", "_in_trailer", "_left", "_overhead", "complete")
 
@@ -51,7 +53,7 @@ class ChunkReader:
         self._overhead = 0
 
     def read(self, data: bytes | bytearray, at: int) -> tuple[bytes, int]:
-        """The data of some chunks from `at` on, and where it stopped: at least one step, or as far as it can go.
+        """Return the data of some chunks from `at` on, and the end of the input used: at least one step if possible.
 
         Raises MalformedChunks.
         """
@@ -99,7 +101,7 @@ class ChunkReader:
         return line[:-1]
 
     def _begin(self, line: bytes) -> None:
-        """Reads the line that begins a chunk."""
+        """Parse the line that begins a chunk."""
         digits = line.rstrip(b" \t").partition(b";")[0]
         if not digits:
             raise MalformedChunks("empty hex number for chunk length")
@@ -115,10 +117,10 @@ class ChunkReader:
         self._in_trailer = not size
 
     def _trailer(self, data: bytes | bytearray, at: int) -> int:
-        """Passes over the fields after the last chunk, which nobody uses.
+        """Skip the trailer fields, which no caller uses, and return the end of the input used.
 
-        As in Go an empty line that ends in CRLF has to be in sight, but it need not be theirs: they end with the first
-        empty line, however that ends. What is behind it is the next request.
+        As in Go, an empty line with CRLF must be in the buffer, but it need not belong to the trailer: the trailer ends
+        at the first empty line, with CRLF or LF. The bytes after that line belong to the next request.
         """
         if data[at : at + 2] == b"\r\n":
             self.complete = True

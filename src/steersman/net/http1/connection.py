@@ -1,4 +1,4 @@
-"""HTTP/1.1 connections (RFC 9112): requests one after the other, as in Go each answered before the next is read."""
+"""HTTP/1.1 server connections (RFC 9112): as in Go, each request is answered before the next one is parsed."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from steersman.net.connection import BATCH, LONGEST_AT_THE_END, Core, Receiver
 from steersman.net.http1.body import ChunkReader, KnownLength, MalformedChunks
 from steersman.net.http1.exchange import Http1Exchange
 from steersman.net.http1.head import END_OF_HEAD, Fault, HeadReader, RequestHead, request_line, too_large
-from steersman.net.message import Headers, Request, Response
+from steersman.net.message import Request, Response
 from steersman.net.upgrade import UpgradedConnection
 
 _MAX_HELD: Final = 64 << 10
-"""Bytes that may wait while a request is answered; then no more are read."""
+"""Bytes that may wait while a request is answered; then reading stops."""
 _MAX_EMPTY_LINES: Final = 4
-"""Bytes of line ends that are passed over after a POST, as some old clients send them."""
+"""Bytes of line ends that are skipped after a POST, as some old clients send them."""
 _LONGEST_GOODBYE: Final = 0.1
-"""Seconds that a connection without a request has for TLS's goodbye when the server ends."""
+"""Seconds allowed for TLS's close_notify on an idle connection at shutdown."""
 
 
 class Http1Connection(Receiver):
-    """One connection."""
+    """An HTTP/1.1 connection of a client."""
 
-    # with more than 30 attributes a dict would make each access slower
+    # with more than 30 attributes an instance dict would make each access slower
     __slots__ = (
         "_after_post",
         "_at",
@@ -50,27 +50,27 @@ class Http1Connection(Receiver):
         super().__init__(core)
         self._heads = HeadReader(core.limits.max_header_count)
         self._input: bytes | bytearray = b""
-        """What has come; up to `_at` it has been used."""
+        """Received bytes; those before `_at` have been used."""
         self._at = 0
         self._searched = 0
-        """Up to where there is no end of a head."""
+        """Position up to which there is no end of a head."""
         self._line_checked = False
         self._after_post = False
         self._reading: Http1Exchange | None = None
-        """The exchange whose body is read."""
+        """The exchange whose body is being read."""
         self._body: KnownLength | ChunkReader | None = None
         self._current: Http1Exchange | None = None
-        """The exchange being answered."""
+        """The exchange that is being answered."""
         self._waiting: Http1Exchange | None = None
-        """The same, before its handler has been started."""
+        """The exchange that is being answered, until its handler is started."""
         self._upgraded: UpgradedConnection | None = None
         self._working = False
         self._paused = False
         self._discarded = 0
         self._leaving_since: float | None = None
-        """Since when the answer is complete, as far as has been seen, but has not left."""
+        """Time at which the answer was first seen complete but not fully written."""
         self._waiting_since = core.loop.time()
-        """Since when there is no request: the head of the next one, or its first byte, is awaited."""
+        """Time since which the connection waits for the head of the next request, or its first byte."""
         self._served = False
 
     # asyncio.Protocol
@@ -82,7 +82,7 @@ class Http1Connection(Receiver):
         self._forget_input()
 
     def dropped(self) -> None:
-        """Cuts off what is in flight, as nobody is there any more."""
+        """Cut off what is in flight, as the client is gone."""
         if self._upgraded is not None:
             self._upgraded.lost()
             self._current = None
@@ -90,7 +90,7 @@ class Http1Connection(Receiver):
             self._drop("the client has gone")
 
     def eof_received(self) -> bool:
-        """The client will send no more: as in Go, it is taken to have gone. A taken-over connection may go on."""
+        """Treat the end of input as the client's departure, as Go does. A taken-over connection may go on."""
         if self._upgraded is not None:
             self._upgraded.eof()
             return not self._peer.tls
@@ -98,13 +98,13 @@ class Http1Connection(Receiver):
         return False
 
     def pause_writing(self) -> None:
-        """The transport has enough."""
+        """Stop writing: the transport's buffer is full."""
         self.blocked = True
         if self._upgraded is not None:
             self._upgraded.pause()
 
     def resume_writing(self) -> None:
-        """The transport takes more."""
+        """Resume writing: the transport's buffer has drained."""
         self.blocked = False
         if self._upgraded is not None:
             self._upgraded.resume()
@@ -113,7 +113,7 @@ class Http1Connection(Receiver):
         self.schedule()
 
     def data_received(self, data: bytes) -> None:
-        """Works on what has come, and writes what came of it."""
+        """Process received bytes, and write the resulting output."""
         if self._upgraded is not None:
             self._upgraded.feed(data)
             return
@@ -135,7 +135,7 @@ class Http1Connection(Receiver):
             self._run()
 
     def take_up(self) -> None:
-        """Works on what was put off, unless that has been done."""
+        """Process postponed input, unless that has happened already."""
         if self._put_off:
             self._later = self._put_off = False
             if not self._lost and self._upgraded is None and not self._deaf:
@@ -155,22 +155,22 @@ class Http1Connection(Receiver):
         if self._served:
             self._waiting_since = self.core.loop.time()
 
-    # Working on what has come
+    # Processing of input
 
     def go_on(self) -> None:
-        """Works on what was left over."""
+        """Process the input that was left over."""
         self._later = False
         if not self._lost and self._upgraded is None and (not self._deaf or self._waiting is not None):
             self._run(begun=True)
 
     def _resume(self) -> None:
-        """Has what was left over worked on in a turn to come, as something has made room for it."""
+        """Schedule processing of the rest of the input for a later time slice, as something no longer blocks it."""
         if not self._working and not self._later and (not self._deaf or self._waiting is not None):
             self._later = True
             self.core.turns.later(self)
 
     def _run(self, *, begun: bool = False) -> None:
-        """Works on what has come step by step, as long as this connection may in this turn of the loop."""
+        """Process the input step by step, for at most one time slice."""
         turns = self.core.turns
         self._working = self.scheduled = True
         while self._step():
@@ -191,7 +191,7 @@ class Http1Connection(Receiver):
         self._throttle()
 
     def _step(self) -> bool:
-        """Reads a part of a body, starts a handler or reads a head; whether there was anything to do."""
+        """Read a part of a body, start a handler or read a head; return False if there was nothing to do."""
         if self._deaf or self._closing_since is not None:
             return self._start()
         if self._reading is not None and self._at < len(self._input) and self._read_body():
@@ -231,19 +231,17 @@ class Http1Connection(Receiver):
         return True
 
     def _check_first_line(self, data: bytes | bytearray, at: int) -> None:
-        """Refuses what cannot be a request before its head is complete. Raises Fault."""
+        """Refuse a malformed request line before the head is complete. Raises Fault."""
         if not self._line_checked and (end := data.find(b"\n", max(at, self._searched))) >= 0:
             self._line_checked = True
             request_line(bytes(data[at:end]).removesuffix(b"\r"))
 
     def _new_exchange(self, head: RequestHead) -> None:
         fields = head.fields
-        headers = Headers(fields.headers)
-        headers.sent = fields.headers.sent
         scheme = "https" if self._peer.tls else "http"
         body: IncomingBody | EmptyBody = EMPTY_BODY
         request = Request(
-            head.method, head.path, head.query, headers, body, self._peer, head.version, scheme, head.host
+            head.method, head.path, head.query, head.headers, body, self._peer, head.version, scheme, head.host
         )
         exchange = Http1Exchange(self, request, body)
         if fields.length != 0:
@@ -261,17 +259,18 @@ class Http1Connection(Receiver):
             self._answer_at_once(Response(200))
 
     def _answer_at_once(self, response: Response) -> None:
-        """Answers a request that no handler sees."""
+        """Answer a request without its handler."""
         exchange, self._waiting = self._waiting, None
         assert exchange is not None
         exchange.respond(response)
 
     def _read_body(self) -> bool:
-        """Reads a part of the body; whether there was room for it."""
+        """Read a part of the body; return False if its buffer is full or more input is needed."""
         exchange, reader = self._reading, self._body
         assert exchange is not None
         assert reader is not None
-        body = cast(IncomingBody, exchange.body)
+        body = exchange.body
+        assert isinstance(body, IncomingBody)
         if body.buffered >= self.core.limits.stream_window:
             return False
         before = self._at
@@ -302,7 +301,7 @@ class Http1Connection(Receiver):
             self._begins_head()
 
     def _break_off(self, exchange: Http1Exchange, reason: str) -> None:
-        """The body cannot be read on: there is one answer at most, and then the connection closes."""
+        """End reading of a malformed body: at most one answer follows, then the connection closes."""
         self._deaf = True
         self._end_of_body()
         exchange.keep_alive = False
@@ -312,7 +311,7 @@ class Http1Connection(Receiver):
             cast(IncomingBody, exchange.body).fail(reason)
 
     def hold(self, exchange: Http1Exchange) -> None:
-        """Holds an answer back until what is left of a body in chunks has come, or too much, or for a moment.
+        """Hold an answer back until the rest of a chunked body has arrived, is too long, or takes too long.
 
         As in Go, only then is it known whether the connection is kept, which the answer has to say.
         """
@@ -325,7 +324,9 @@ class Http1Connection(Receiver):
             self._resume()
 
     def _close_after(self, exchange: Http1Exchange) -> None:
-        """The rest of a body is not worth reading: an answer that was held back says so, and the connection closes."""
+        """Give up reading a body: an answer that was held back is sent with `Connection: close`, and the connection
+        closes.
+        """
         if exchange.held is not None:
             exchange.release(keep=False)
         else:
@@ -338,7 +339,7 @@ class Http1Connection(Receiver):
             self._resume()
 
     def _throttle(self) -> None:
-        """Stops or resumes reading by what waits to be worked on."""
+        """Pause or resume reading by the amount of unprocessed input."""
         if self._lost or self._upgraded is not None or self._closing_since is not None:
             return
         left = len(self._input) - self._at
@@ -351,7 +352,7 @@ class Http1Connection(Receiver):
                 self._transport.resume_reading()
 
     def _awaits_more(self) -> bool:
-        """Whether what is left over is of no use without what follows it: a line of a body, a part of a head."""
+        """Return True if the unprocessed input is incomplete: a line of a body, a part of a head."""
         if self._later:
             return False
         if self._reading is not None:
@@ -361,7 +362,7 @@ class Http1Connection(Receiver):
     # Answering
 
     def _start(self) -> bool:
-        """Starts the handler of the request that waits for it, if the client takes its answer."""
+        """Start the handler of the waiting request, if the client reads its answers; return True if one was started."""
         exchange = self._waiting
         if exchange is None or self.blocked or self._lost or self._closing_since is not None:
             return False
@@ -380,7 +381,7 @@ class Http1Connection(Receiver):
         self._close_soon()
 
     def finish(self, exchange: Http1Exchange) -> None:
-        """Called when all of a response has been handed over."""
+        """Finish the exchange after its whole response has been passed to the transport."""
         if exchange.closed:
             return
         exchange.close(None)
@@ -414,7 +415,7 @@ class Http1Connection(Receiver):
                 self.finish(exchange)
 
     def hand_over(self) -> UpgradedConnection:
-        """Gives the connection to what takes it over, with what the client has sent already."""
+        """Hand the connection over for an upgrade, together with the received bytes."""
         held = bytes(self._input[self._at :])
         self._forget_input()
         self._reading = self._body = None
@@ -444,11 +445,11 @@ class Http1Connection(Receiver):
 
     @property
     def _in_head(self) -> bool:
-        """Whether a part of a head has come."""
+        """True if a part of a head has arrived."""
         return self._current is None and self._reading is None and self._at < len(self._input)
 
     def cut_off(self) -> None:
-        """Ends the connection where it is; what has been written still leaves."""
+        """Close the connection without finishing the response; bytes written so far are still sent."""
         if not self._lost:
             self.flush()
             self._deaf = True
@@ -457,10 +458,10 @@ class Http1Connection(Receiver):
         self._drop("the response was aborted")
 
     def send_elsewhere(self) -> None:
-        """See Connection: the next answer has `Connection: close`, as the server is draining."""
+        """Do nothing, see Connection: the next answer has `Connection: close`, as the server is draining."""
 
     def shut_down(self) -> None:
-        """Closes once the request in flight is answered; with none, at once."""
+        """Close once the request in flight is answered; without one, at once."""
         if self._upgraded is not None:
             return
         if self._current is None and self._reading is None and not self._in_head:
@@ -468,19 +469,19 @@ class Http1Connection(Receiver):
             self.core.loop.call_later(_LONGEST_GOODBYE, self._leave)
 
     def _leave(self) -> None:
-        """Closes without the client's close_notify, which one that keeps the connection for later may never send."""
+        """Close without the client's close_notify, which a client with a connection pool may never send."""
         if not self._lost and not self._transport.get_write_buffer_size():
             self._transport.abort()
 
     def _close_soon(self) -> None:
-        """Closes once what is written has left; if the client is still sending, after it had time to read."""
+        """Close once all output is sent; if the client is still sending, after it had time to read."""
         if self._closing_since is not None or self._lost:
             return
         self.flush()
         self._closing_since = self.core.loop.time()
         sending = self._deaf or self._reading is not None or self._in_head
         self._deaf = True
-        if self._paused:  # what is on its way is read: closing on unread input would lose the last answer
+        if self._paused:  # reads the input on its way: closing on unread input would lose the last answer
             self._paused = False
             self._transport.resume_reading()
         self._drop("the connection is closing")

@@ -1,4 +1,4 @@
-"""One HTTP/1.1 request and its response on the way out."""
+"""One HTTP/1.1 request and its outgoing response."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from steersman.net.connection import is_pushed, notify_closed
 from steersman.net.message import Request, Response, Stream, Upgraded
 from steersman.net.outgoing import LITTLE, MANY_PIECES, OutgoingAnswer
 from steersman.net.upgrade import UpgradedConnection
+from steersman.work.bounded_cache import BoundedCache
 
 PHRASES: Final = {
     100: "Continue",
@@ -76,35 +77,47 @@ PHRASES: Final = {
     510: "Not Extended",
     511: "Network Authentication Required",
 }
-"""As Go's http.StatusText has them."""
+"""Reason phrases of Go's http.StatusText."""
 STATUS_LINES: Final = {
     code: f"HTTP/1.1 {code} {PHRASES.get(code, f'status code {code}')}\r\n".encode() for code in range(100, 1000)
 }
+_LONGEST_KEPT: Final = 64
+"""Characters of a field name whose form is remembered."""
 _OLD: Final = slice(len(b"HTTP/1.1"), None)
 
 
 def field(name: str, value: str) -> bytes:
-    """A header line; the name is written as Go writes it (Content-Type)."""
-    return f"{'-'.join(word.capitalize() for word in name.split('-'))}: {value}\r\n".encode()
+    """Return a header line; the name is capitalised as in Go (Content-Type)."""
+    return f"{_shown_names[name] or _shown(name)}: {value}\r\n".encode()
+
+
+_shown_names: Final[BoundedCache[str, str]] = BoundedCache(256)
+
+
+def _shown(name: str) -> str:
+    shown = "-".join(word.capitalize() for word in name.split("-"))
+    if len(name) <= _LONGEST_KEPT:
+        _shown_names.keep(name, shown)
+    return shown
 
 
 class Carrier(outgoing.Carrier, Protocol):
-    """The connection of an exchange, as the exchange uses it."""
+    """The connection, as its exchange uses it."""
 
     def hold(self, exchange: Http1Exchange) -> None:
-        """Holds an answer back until what is left of a body in chunks has come, or too much, or for a moment."""
+        """Hold an answer back until the rest of a chunked body has arrived, is too long, or takes too long."""
         ...
 
     def finish(self, exchange: Http1Exchange) -> None:
-        """Called when all of a response has been handed over."""
+        """Finish the exchange after its whole response has been passed to the transport."""
         ...
 
     def hand_over(self) -> UpgradedConnection:
-        """Gives the connection to what takes it over, with what the client has sent already."""
+        """Hand the connection over for an upgrade, together with the received bytes."""
         ...
 
     def cut_off(self) -> None:
-        """Ends the connection where it is; what has been written still leaves."""
+        """Close the connection without finishing the response; bytes written so far are still sent."""
         ...
 
 
@@ -119,17 +132,17 @@ class Http1Exchange(OutgoingAnswer):
         self.request = request
         self.keep_alive = True
         self.old = False
-        """HTTP/1.0: no chunks, and connections are kept only if asked for."""
+        """True for HTTP/1.0: no chunks, and connections are kept only on request."""
         self.upgradable = False
         self.held: Response | None = None
-        """An answer that waits until it is known whether the connection is kept."""
+        """A response that waits until it is known whether the connection is kept."""
         self._chunked = False
         self._no_body = request.method == "HEAD"
 
     # The response
 
     def respond(self, response: Response) -> None:
-        """Queues the head, and the body unless it is an async iterator. Raises ValueError if it cannot be sent."""
+        """Queue the head, and the body unless it is an async iterator. Raises ValueError for an invalid status."""
         body, status = response.body, response.status
         if self.closed or self.responded or self.held is not None:
             if is_pushed(body):
@@ -200,7 +213,7 @@ class Http1Exchange(OutgoingAnswer):
             pushed.start(self)
 
     def _too_much_unread(self) -> bool:
-        """Whether what is left of the request's body is not worth reading just to keep the connection."""
+        """Return True if the rest of the request's body is too long to be read only for keeping the connection."""
         body = self.body
         if not isinstance(body, IncomingBody) or body.complete:
             return False
@@ -210,7 +223,7 @@ class Http1Exchange(OutgoingAnswer):
         return body.expected is not None and body.expected > limit
 
     def _unread_in_chunks(self) -> bool:
-        """Whether chunks may follow of which nobody knows how much they are, on a connection that would be kept."""
+        """Return True if an unknown number of chunks may follow on a connection that would be kept."""
         body = self.body
         return (
             isinstance(body, IncomingBody)
@@ -222,7 +235,9 @@ class Http1Exchange(OutgoingAnswer):
         )
 
     def release(self, *, keep: bool) -> None:
-        """Sends the answer that was held back, if the client is still there: the connection is kept or closed."""
+        """Send the response that was held back, if the client is still there; `keep` says whether the connection is
+        kept.
+        """
         response, self.held = self.held, None
         if response is not None and not self.closed:
             self.keep_alive = keep
@@ -238,10 +253,11 @@ class Http1Exchange(OutgoingAnswer):
         self.responded = True
 
     async def upgrade(self, take_over: Callable[[Upgraded], Awaitable[None]]) -> None:
-        """Runs what takes over the connection, and closes it afterwards."""
+        """Run the upgraded protocol, and close the connection afterwards."""
         upgraded = self.connection.hand_over()
         if not self.responded:
-            upgraded.lost()  # the client had gone before; who takes over is told in the same way as later
+            # the client had gone before; the upgraded protocol sees a lost connection, as it would later
+            upgraded.lost()
         try:
             await take_over(upgraded)
         finally:
@@ -249,7 +265,7 @@ class Http1Exchange(OutgoingAnswer):
             upgraded.close()
 
     def send_continue(self) -> None:
-        """100 Continue, when the handler waits for a body that the client holds back."""
+        """Send 100 Continue, as the handler waits for a body that the client holds back."""
         if self.wants_continue and not self.responded and not self.closed:
             self.wants_continue = False
             self.connection.out.append(b"HTTP/1.1 100 Continue\r\n\r\n")
@@ -258,7 +274,7 @@ class Http1Exchange(OutgoingAnswer):
     # BodyWriter
 
     def write(self, data: bytes) -> None:
-        """Queues a piece of the body."""
+        """Queue a piece of the body."""
         size = len(data)
         if self.ended or self.closed or not size:
             return
@@ -280,7 +296,7 @@ class Http1Exchange(OutgoingAnswer):
             connection.flush()
 
     def end(self) -> None:
-        """Ends the body."""
+        """End the body."""
         if self.ended or self.closed:
             return
         self.ended = True
@@ -288,7 +304,7 @@ class Http1Exchange(OutgoingAnswer):
         if last and (self.pending or self.connection.blocked):
             self._hold(last)
         if self.pending:
-            return  # flush() finishes
+            return  # flush() finishes the exchange
         if last:
             self.connection.out.append(last)
             self.connection.schedule()
@@ -299,6 +315,6 @@ class Http1Exchange(OutgoingAnswer):
         self.connection.schedule()
 
     def abort(self) -> None:
-        """Closes the connection without a proper end, so that the client sees the response was cut off."""
+        """Close the connection without a proper end, so that the client sees that the response was cut off."""
         if not self.closed:
             self.connection.cut_off()

@@ -1,13 +1,12 @@
-"""The head of an HTTP/1 message (RFC 9112), read as Go's net/http and net/textproto read it.
+"""The head of an HTTP/1 message (RFC 9112), parsed as Go's net/http and net/textproto parse it.
 
-What Go takes is taken (lines that end in LF alone, folded values, absolute targets, HTTP/1.2), what it refuses is
-refused with the same status line and text.
+Everything that Go accepts is accepted (lines that end in LF alone, folded values, absolute targets, HTTP/1.2).
+Everything that Go refuses is refused with the same status line and text.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import lru_cache
 from ipaddress import IPv6Address
 from typing import Final
@@ -20,7 +19,7 @@ from steersman.net.http2.request import LONGEST_KNOWN_NAME, is_well_escaped, tex
 from steersman.net.message import Headers
 
 END_OF_HEAD: Final = re.compile(rb"\n\r?\n")
-"""What a head ends with, unless it begins with an empty line."""
+"""The end of a head that does not begin with an empty line."""
 _FOLDED: Final = re.compile(rb"\n[ \t]")
 _BAD_IN_VALUE: Final = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 _NAME: Final = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z -]+")
@@ -34,9 +33,12 @@ _PORT: Final = re.compile(r"(:[0-9]*)?")
 _PLAIN_HOST: Final = re.compile(r"[A-Za-z0-9.:\-\[\]]*")
 _AUTHORITY_HOST: Final = re.compile(r"(?:[!\"$&'()*+,\-.0-9:;<=>A-Z\[\]_a-z~]|%25|%[89A-Fa-f][0-9A-Fa-f])*")
 _USERINFO: Final = re.compile(r"[A-Za-z0-9\-._:~!$&'()*+,;=%@]*")
-_LENGTH_LINE: Final = re.compile(rb"\nContent-Length: ([0-9]{1,18})\r\n(?![ \t])", re.IGNORECASE)
+_LENGTH_LINE: Final = re.compile(
+    rb"\n[Cc][Oo][Nn][Tt][Ee][Nn][Tt]-[Ll][Ee][Nn][Gg][Tt][Hh]: ([0-9]{1,18})\r\n(?![ \t])"
+)
+"""Without IGNORECASE, so that only ends of lines are looked at."""
 _LONGEST_KEPT: Final = 4096
-"""Bytes of the fields that a connection remembers from one request to the next."""
+"""Limit of a block of fields, in bytes, that a connection caches from one request to the next."""
 _LONGEST_LIST: Final = 8192
 _LONGEST_LENGTH: Final = 1 << 63
 _LONGEST_INITIAL_LINE: Final = 80
@@ -44,9 +46,10 @@ _NOT_IN_TRAILERS: Final = frozenset({"transfer-encoding", "trailer", "content-le
 
 
 class MalformedFields(Exception):
-    """Header fields that cannot be read; the text is Go's.
+    """Malformed header fields; the text is Go's.
 
-    `line` is quoted in it when the text is asked for: it may be long, and no client is told what is wrong in a request.
+    The text quotes `line` only when it is formatted: the line may be long, and clients never see the text for a
+    request.
     """
 
     def __init__(self, why: str, line: bytes | None = None) -> None:
@@ -59,7 +62,7 @@ class MalformedFields(Exception):
 
 
 class Fault(Exception):
-    """A request that is not served: the `status` line's code and words, and the text of the answer."""
+    """A request that is refused: code and words of the `status` line, and the text of the body."""
 
     def __init__(self, status: str, text: str = "") -> None:
         super().__init__(text or status)
@@ -68,17 +71,17 @@ class Fault(Exception):
 
 
 def bad_request() -> Fault:
-    """400 as Go says it of nearly everything."""
+    """Return Go's answer to most malformed requests: 400."""
     return Fault("400 Bad Request")
 
 
 def too_large() -> Fault:
-    """431 for a head over a bound."""
+    """Return the refusal of a head over a limit: 431."""
     return Fault("431 Request Header Fields Too Large")
 
 
 class RequestFields(Struct, frozen=True):
-    """What the header fields of a request say. `length` is the body's, None for one in chunks."""
+    """The parsed header fields of a request. `length` is the body's length, None for a chunked body."""
 
     headers: Headers
     length: int | None
@@ -88,12 +91,11 @@ class RequestFields(Struct, frozen=True):
     expects_other: bool
     host: str | None
     fault: Fault | None
-    """What is told only after the version has been judged."""
+    """A refusal that applies only after the version has been checked."""
 
 
-@dataclass(slots=True)
-class RequestHead:
-    """The head of a request. `path` is percent-encoded; `target` is "*" where that is what was asked for."""
+class RequestHead(Struct):
+    """The head of a request. `path` is percent-encoded; `target` is as sent, for example "*"."""
 
     method: str
     target: str
@@ -102,10 +104,12 @@ class RequestHead:
     host: str
     version: str
     fields: RequestFields
+    headers: Headers
+    """The request's own, which may be changed."""
 
 
 class HeadReader:
-    """Reads the heads of one connection, whose requests mostly differ in nothing but their first line."""
+    """Parser of the heads of one connection, with a cache: most requests differ only in their first line."""
 
     __slots__ = ("_block", "_fields", "_max_count", "_version")
 
@@ -116,7 +120,7 @@ class HeadReader:
         self._fields: RequestFields | None = None
 
     def read(self, raw: bytes) -> RequestHead:
-        """The head in `raw`, which includes the empty line at its end. Raises Fault."""
+        """Parse the head in `raw`, which includes the empty line at its end. Raises Fault."""
         end = raw.find(b"\n")
         first = raw[:end].removesuffix(b"\r")
         method, target, major, version = request_line(first)
@@ -128,10 +132,14 @@ class HeadReader:
             raise _with_words("400 Bad Request", "missing required Host header")
         if fields.fault is not None:
             raise fields.fault
-        return RequestHead(method, target, path, query, host or fields.host or "", version, fields)
+        headers = fields.headers
+        if fields is self._fields:
+            headers = Headers(headers)
+            headers.sent = fields.headers.sent
+        return RequestHead(method, target, path, query, host or fields.host or "", version, fields, headers)
 
     def _fields_of(self, block: bytes, version: str) -> RequestFields:
-        """What the fields say; the length of the body, which differs most, is taken off before they are looked up."""
+        """Return the parsed fields. Content-Length, which varies most, is removed before the cache lookup."""
         found = _LENGTH_LINE.search(block)
         if found is None or len(block) > _LONGEST_KEPT:
             return self._known_fields(block, version)
@@ -159,7 +167,7 @@ def _with_words(status: str, words: str) -> Fault:
 
 
 def request_line(line: bytes) -> tuple[str, str, int, str]:
-    """Method, target, major version, and "1.0" or "1.1" as the version to answer in. Raises Fault."""
+    """Return method, target, major version, and "1.0" or "1.1" as the version of the answer. Raises Fault."""
     parts = line.split(b" ", 2)
     if len(parts) != 3:
         raise bad_request()
@@ -183,17 +191,18 @@ _AFTER_ESCAPES: Final = bytes.maketrans(b"\\\0", b"%x")
 
 
 def _with_escapes(raw: bytes) -> bytes:
-    """Return a target with a percent escape, which means the same, for each backslash and each byte that is not ASCII.
+    r"""Return a target with percent escapes for backslashes and for bytes that are not ASCII; the meaning is the same.
 
-    The codec writes `\\xff` much faster than anything writes `%ff`. Control characters stand for each x and each
-    backslash of the target meanwhile; no target may have any, and those that are there become another one.
+    The codec `backslashreplace` writes `\xff` much faster than other code writes `%ff`. Control characters temporarily
+    replace each x and each backslash of the target. Control characters in the target itself, which are not allowed,
+    become another control character.
     """
     marked = raw.translate(_BEFORE_ESCAPES).decode("latin-1").encode("ascii", "backslashreplace")
     return marked.translate(_AFTER_ESCAPES, b"x").replace(b"\1", b"%5C")
 
 
 def split_target(target: str, method: str) -> tuple[str, str, str]:
-    """Host, path and query of a request target, as Go's url.ParseRequestURI; "" for what it does not have.
+    """Return host, path and query of a request target, as Go's url.ParseRequestURI parses it; "" for a missing part.
 
     Raises Fault.
     """
@@ -224,7 +233,7 @@ def split_target(target: str, method: str) -> tuple[str, str, str]:
 
 
 def _host_of(authority: str, scheme: str) -> str:
-    """The host and port of a URL's authority. Raises Fault."""
+    """Return the host and port of a URL's authority. Raises Fault."""
     user, _, host = authority.rpartition("@")
     if not _USERINFO.fullmatch(user) or not is_well_escaped(user):
         raise bad_request()
@@ -256,7 +265,7 @@ def _is_ipv6(text: str) -> bool:
 
 
 def _lower_name(raw: bytes) -> str:
-    """A field name in lower case, "" for one that Go's reader refuses; spaces are judged later."""
+    """Return a field name in lower case, or "" for a name that Go's reader refuses; spaces are checked later."""
     return raw.lower().decode("ascii") if _NAME.fullmatch(raw) else ""
 
 
@@ -264,9 +273,9 @@ _field_name = lru_cache(maxsize=1024)(_lower_name)
 
 
 def read_fields(block: bytes, max_count: int) -> list[tuple[str, str]]:
-    """The fields in `block`, which ends with an empty line: names in lower case, values trimmed, in order.
+    """Return the fields in `block`, which ends with an empty line, in order: names in lower case, values trimmed.
 
-    Raises MalformedFields, and Fault 431 for more than `max_count`.
+    Raises MalformedFields, and Fault 431 for more than `max_count` fields.
     """
     count = block.count(b"\n")
     if count > max_count + 1:
@@ -295,10 +304,10 @@ def read_fields(block: bytes, max_count: int) -> list[tuple[str, str]]:
 
 
 def _unfolded(block: bytes) -> list[bytes]:
-    """The lines of a block that has some which end in LF alone, or go on with the one before.
+    """Return the lines of a block that has lines ending in LF alone or continuation lines.
 
-    A line without a colon stays alone: what would go on with it must not give it one. Each is trimmed before it is put
-    together, so that one that goes on with nothing ends in a space, as in Go.
+    A line without a colon gets no continuation, which must not provide the colon. Each part is trimmed before the parts
+    are joined, so that an empty continuation leaves a space at the end, as in Go.
     """
     lines: list[list[bytes]] = []
     for line in block.split(b"\n"):
@@ -314,7 +323,9 @@ def _unfolded(block: bytes) -> list[bytes]:
 
 
 def end_of_fields(data: bytes | bytearray, at: int) -> int:
-    """Where the fields that begin at `at` end: behind their empty line, of which `data` is known to have one."""
+    """Return the end of the fields that begin at `at`: the position after their empty line, which `data` must
+    contain.
+    """
     if data[at : at + 1] == b"\n":
         return at + 1
     if data[at : at + 2] == b"\r\n":
@@ -328,17 +339,17 @@ _FEW: Final = 16
 
 
 _NO_UTF8: Final = range(0xDC80, 0xDD00)
-"""Characters that stand for bytes from 0x80 on which are no UTF-8 (PEP 383); the codec for it is fast."""
+"""Characters for bytes from 0x80 on that are not UTF-8 (PEP 383); this codec is fast."""
 
 
 def quoted(raw: bytes) -> str:
-    """As Go's %q."""
+    """Return `raw` as Go's %q prints it."""
     shown = raw.replace(b"\\", b"\\\\").replace(b'"', b'\\"').decode("utf-8", "surrogateescape")
     if not shown.isprintable():
         special = [char for char in set(shown) if not char.isprintable()]
         if len(special) > _FEW:
             shown = shown.translate({ord(char): _escaped(ord(char)) for char in special})
-        else:  # a pass over the text for each is cheaper than a look at each character
+        else:  # one pass over the text per special character is cheaper than a check of each character
             for char in special:
                 shown = shown.replace(char, _escaped(ord(char)))
     return f'"{shown}"'
@@ -353,12 +364,12 @@ def _escaped(code: int) -> str:
 
 
 def tokens(values: list[str]) -> set[str]:
-    """The elements of a field that is a list, in lower case; of a very long one, those that it begins with."""
+    """Return the elements of a list field, in lower case; of a very long value, only the first ones."""
     return {lower(each.strip(" \t")) for value in values for each in value[:_LONGEST_LIST].split(",")}
 
 
 def request_fields(block: bytes, version: str, max_count: int) -> RequestFields:
-    """What the fields of a request say. Raises Fault."""
+    """Parse the fields of a request. Raises Fault."""
     try:
         pairs = read_fields(block, max_count)
     except MalformedFields:
@@ -394,7 +405,7 @@ def _late_fault(headers: Headers, host: str | None) -> Fault | None:
 
 
 def _body_length(headers: Headers, version: str) -> int | None:
-    """The length of a request's body, None for one in chunks. Takes off fields that do not count. Raises Fault."""
+    """Return the length of a request's body, None for a chunked one; remove fields without effect. Raises Fault."""
     chunked = False
     if "transfer-encoding" in headers:
         codings = headers.get_all("transfer-encoding")
@@ -420,7 +431,7 @@ def _body_length(headers: Headers, version: str) -> int | None:
 
 
 def content_length(values: list[str]) -> int:
-    """What Content-Length fields say. Raises Fault for what is no number, or several numbers."""
+    """Return the value of Content-Length fields. Raises Fault for a malformed number and for different numbers."""
     text = values[0].strip(" \t")
     if any(each.strip(" \t") != text for each in values) or not is_digits(text):
         raise bad_request()

@@ -1,1 +1,1 @@
-"""HTTP/2 (RFC 9113)."""
+"""HTTP/2 server side and shared framing (RFC 9113)."""

@@ -1,4 +1,4 @@
-"""From header blocks to fields, and to the heads of requests: decoding within bounds, for one HTTP/2 connection."""
+"""Decoding of HTTP/2 header blocks into fields and request heads, within bounds, for one connection."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from steersman.net.limits import Limits
 
 _MAX_KNOWN: Final = 256
 _LONGEST_KEPT: Final = 4096
-"""Bytes of the fields of a block that is remembered: a byte of one may stand for all that the table has room for."""
+"""Limit of a cached block's fields in bytes: a block of one byte may stand for a whole table of fields."""
 _FIELD_OVERHEAD: Final = 32
-"""What a field counts for besides its name and value (RFC 9113 section 6.5.2)."""
+"""Size that a field counts for in addition to its name and value (RFC 9113 section 6.5.2)."""
 
 
 class TooLarge(Exception):
-    """A block so far over a bound that it was not decoded: the table is lost, and the connection with it."""
+    """A block so far over a limit that it was not decoded: the table is out of sync, and the connection must end."""
 
 
 class FieldDecoder:
-    """Decodes blocks in the order in which they came, all of them: each may change the table for the next."""
+    """Decoder of header blocks. It needs every block of a connection in order, as each may change the table."""
 
     __slots__ = ("_decoder", "_fields", "_max_bytes", "_max_count", "_repeatable")
 
@@ -32,18 +32,18 @@ class FieldDecoder:
         self._max_count = max_count
         self._decoder = Decoder(max_bytes)
         self._fields: dict[bytes, Fields] = {}
-        """Those of blocks that mean the same if they come again."""
+        """Cache of fields by block, for blocks that mean the same when they come again."""
         self._repeatable = False
 
     def decode(self, block: bytes) -> Fields:
-        """The fields of a block, which are not to be changed. Raises ConnectionFault, and TooLarge."""
+        """Return the fields of a block; callers must not change them. Raises ConnectionFault and TooLarge."""
         known = self._fields.get(block)
         if known is not None:
             self._repeatable = True
             return known
         fields = self._decoded(block)
-        # Only a block of nothing but references to one-byte indexes (RFC 7541 section 6.1) leaves the table as it is,
-        # and means the same as long as no other block has changed the table.
+        # Only a block that consists of one-byte indexes (RFC 7541 section 6.1) leaves the table unchanged. It means the
+        # same as long as no other block has changed the table.
         self._repeatable = bool(block) and min(block) > 0x80 and 0xFF not in block
         if not self._repeatable:
             self._fields.clear()
@@ -69,7 +69,7 @@ class FieldDecoder:
         return fields
 
     def is_over(self, fields: Fields) -> bool:
-        """Whether a list of fields is longer than the settings allow."""
+        """Return True if a list of fields exceeds the limit of the settings."""
         return _size(fields) + _FIELD_OVERHEAD * len(fields) > self._max_bytes
 
 
@@ -78,13 +78,13 @@ def _size(fields: Fields) -> int:
 
 
 def _text(fields: Fields, code: hpack.Coded) -> bytes:
-    """What a string in Huffman code stands for."""
+    """Return the decoded text of a Huffman coded string."""
     name, value, _ = fields[code.field]
     return value if code.part else name
 
 
 class BlockReader(FieldDecoder):
-    """The same for requests, whose blocks and heads are often those of one before."""
+    """Decoder of request blocks, with a cache of heads: many blocks repeat an earlier one."""
 
     __slots__ = ("_heads", "_known")
 
@@ -94,7 +94,7 @@ class BlockReader(FieldDecoder):
         self._known: dict[bytes, Head] = {}
 
     def known(self, block: bytes) -> Head | None:
-        """The head that the same block had before, if it means the same now."""
+        """Return the cached head of the same block, or None if there is none or the table has changed since."""
         return self._known.get(block)
 
     def decode(self, block: bytes) -> Fields:
@@ -104,7 +104,7 @@ class BlockReader(FieldDecoder):
         return fields
 
     def head(self, stream_id: int, block: bytes, fields: Fields) -> Head:
-        """The head that the fields of the block decoded last are. Raises StreamFault."""
+        """Return the request head of the block decoded last. Raises StreamFault."""
         head = self._heads.parse(stream_id, fields)
         if self._repeatable and len(self._known) < _MAX_KNOWN and _size(fields) <= _LONGEST_KEPT:
             self._known[block] = head

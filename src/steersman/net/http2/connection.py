@@ -1,4 +1,4 @@
-"""HTTP/2 connections (RFC 9113) of a server: requests, their handlers, and the end of a connection."""
+"""HTTP/2 server connections (RFC 9113): requests, their handlers, and the end of a connection."""
 
 from __future__ import annotations
 
@@ -25,14 +25,16 @@ log = logging.getLogger("steersman.net")
 
 _MAX_REMEMBERED_RESETS: Final = 1000
 _REST_OF_BODY: Final = 0.02
-"""Seconds that a client has for the rest of a body after the whole response, before its stream is reset."""
+"""Seconds allowed for the rest of a request's body after the whole response, before the stream is reset."""
 _LAST_PING: Final = b"last one"
-"""Payload of a PING whose acknowledgement tells that the client has read all that was sent before, GOAWAY too."""
+"""Payload of a PING whose acknowledgement shows that the client has read everything sent before, GOAWAY included."""
 _TOO_LARGE: Final = b"<h1>HTTP Error 431</h1><p>Request Header Field(s) Too Large</p>"
 
 
 class Http2Connection(Http2Output):
-    """One connection, which starts handlers in the turns that it has, keeps streams, and ends in an orderly way."""
+    """An HTTP/2 connection of a client: starts handlers in its time slices, manages streams, and shuts down
+    gracefully.
+    """
 
     __slots__ = (
         "_answered_early",
@@ -59,7 +61,7 @@ class Http2Connection(Http2Output):
         """Streams whose handlers are to be started."""
         self._reset_by_us: dict[int, None] = {}
         self._answered_early: dict[int, None] = {}
-        """Streams that have their whole response and get a reset unless the rest of their request's body comes soon."""
+        """Ids of streams with a complete response that are reset unless the rest of the request's body arrives soon."""
         self._blocks = BlockReader(core.limits)
         self._draining = False
         self._handlers = 0
@@ -69,7 +71,7 @@ class Http2Connection(Http2Output):
     # asyncio.Protocol
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Sends the server's preface."""
+        """Send the server's preface."""
         super().connection_made(transport)
         self.out.append(
             frames.settings(
@@ -87,7 +89,7 @@ class Http2Connection(Http2Output):
             self.shut_down()
 
     def dropped(self) -> None:
-        """Cuts off what is in flight, as nobody is there any more."""
+        """Cut off what is in flight, as the client is gone."""
         self._drop_streams("the client has gone")
         self.out.clear()
         self._unsent.clear()
@@ -95,12 +97,12 @@ class Http2Connection(Http2Output):
         self._stalled.clear()
 
     def eof_received(self) -> bool:
-        """The client will send no more: nothing can be acknowledged either, so the connection ends."""
+        """End the connection: the client sends no more, so it cannot acknowledge frames either."""
         self.take_up()
         return False
 
     def data_received(self, data: bytes) -> None:
-        """Takes frames, starts the handlers of complete heads, and writes what came of it."""
+        """Process frames, start the handlers of complete heads, and write the resulting output."""
         if self._deaf:
             return
         if self._later:
@@ -116,24 +118,24 @@ class Http2Connection(Http2Output):
         self._run(self._partial + data if self._partial else data)
 
     def take_up(self) -> None:
-        """Works on what was put off, unless that has been done."""
+        """Process postponed input, unless that has happened already."""
         if self._put_off:
             self._put_off = False
             self.core.turns.begin()
             self.go_on()
 
     def go_on(self) -> None:
-        """Works on what was left over."""
+        """Process the input that was left over."""
         self._later = False
         if not self._lost and not self._deaf:
             self._start_new()
             self._run(self._partial)
         if not self._later and not self._lost and not self._transport.is_closing():
-            self._transport.resume_reading()  # at the end too: closing on unread input would lose the last answer
+            self._transport.resume_reading()  # also after shutdown: closing on unread input would lose the last answer
 
     def _run(self, data: bytes) -> None:
-        """Works on frames as long as this connection may in this turn of the loop."""
-        self.scheduled = True  # what is written in here leaves with the flush below
+        """Process frames for at most one time slice."""
+        self.scheduled = True  # defers output of this method to the flush() at its end
         try:
             if self._preface_seen:
                 self._parse(data)
@@ -146,11 +148,11 @@ class Http2Connection(Http2Output):
         self.flush()
 
     def _start_new(self) -> None:
-        """Starts handlers as long as this connection may in this turn of the loop."""
+        """Start handlers for at most one time slice."""
         new, turns = self._new, self.core.turns
         while new:
             if self.leaving and self._keeps_enough():
-                return  # goes on when one of these has left
+                return  # continues when one of the waiting answers has been sent
             stream = new.popleft()
             if not stream.closed:
                 self._start(stream)
@@ -159,7 +161,7 @@ class Http2Connection(Http2Output):
                     return
 
     def _keeps_enough(self) -> bool:
-        """Return True if as much of complete answers as may waits for the client to read it."""
+        """Return True if the limit of complete answers that wait for the client to read them is reached."""
         kept = free = 0
         for stream in self.leaving:
             kept += stream.buffered
@@ -178,7 +180,7 @@ class Http2Connection(Http2Output):
 
     def _start(self, stream: Http2Stream) -> None:
         if stream.request.path == "*" and stream.request.method == "OPTIONS":
-            stream.respond(Response(200))  # of the server as a whole, as Go answers it
+            stream.respond(Response(200))  # a request to the server as a whole, answered as in Go
             return
         self._handlers += 1
         task = self.core.start(stream)
@@ -194,9 +196,10 @@ class Http2Connection(Http2Output):
         self._handlers -= 1
 
     def half_closed(self, stream: Http2Stream) -> None:
-        """Called when END_STREAM has been queued: the stream ends, with a reset if its request's body does not soon.
+        """End a stream whose END_STREAM has been queued; reset it if the rest of its request's body does not arrive
+        soon.
 
-        A body that has been sent meanwhile needs none, and curl drops a response that a reset overtakes.
+        A body that is complete by then needs no reset; curl drops a response that a reset overtakes.
         """
         if not stream.remote_closed:
             self._remember_reset(stream.id)
@@ -206,14 +209,14 @@ class Http2Connection(Http2Output):
         self._forget(stream, None)
 
     def _reset_answered(self) -> None:
-        """Tells clients that still send bodies of requests with a whole response to stop."""
+        """Reset streams with a complete response whose clients are still sending bodies."""
         if not self._lost and not self._deaf:
             self.out.extend(frames.rst_stream(stream_id, ErrorCode.NO_ERROR) for stream_id in self._answered_early)
             self.schedule()
         self._answered_early.clear()
 
     def reset(self, stream: Http2Stream, code: int) -> None:
-        """Ends a stream from this side."""
+        """Reset a stream."""
         if stream.closed:
             return
         self.out.append(frames.rst_stream(stream.id, code))
@@ -222,7 +225,7 @@ class Http2Connection(Http2Output):
         self._forget(stream, "the response was aborted")
 
     def _remember_reset(self, stream_id: int) -> None:
-        """Frames of a stream that we have reset may still be on their way and are no error."""
+        """Remember a stream reset by this side: its frames may still be on their way and are no error."""
         self._reset_by_us[stream_id] = None
         if len(self._reset_by_us) > _MAX_REMEMBERED_RESETS:
             del self._reset_by_us[next(iter(self._reset_by_us))]
@@ -253,7 +256,7 @@ class Http2Connection(Http2Output):
     # Receive windows
 
     def _consumed(self, stream: Http2Stream, size: int) -> None:
-        """The handler has read `size` bytes of its body."""
+        """Return flow control credit for `size` bytes that the handler has read from its body."""
         if self._lost:
             return
         self.give_back(size)
@@ -261,7 +264,7 @@ class Http2Connection(Http2Output):
             self.give_back_on(stream, size)
 
     def _wanted(self, stream: Http2Stream) -> None:
-        """The handler waits for more of a body: the client may send as much as it may at most."""
+        """Open the full stream window, as the handler waits for more of a body."""
         self._continue(stream)
         more = self._limits.stream_window - self._limits.first_window
         if more > 0 and not stream.remote_closed and not stream.closed:
@@ -270,14 +273,14 @@ class Http2Connection(Http2Output):
             self.schedule()
 
     def _continue(self, stream: Http2Stream) -> None:
-        """Sends 100 Continue, if the client holds its body back."""
+        """Send 100 Continue if the client holds its body back."""
         if stream.wants_continue and not stream.responded and not stream.closed and not stream.received:
             stream.wants_continue = False
             block = self.prefix(hpack.STATUSES[100])
             self.out.append(frames.headers(stream.id, block, 0, self.max_frame))
             self.schedule()
 
-    # Contents of frames
+    # Handlers of frames
 
     def _read_preface(self, data: bytes) -> None:
         preface = frames.PREFACE
@@ -363,7 +366,7 @@ class Http2Connection(Http2Output):
         body.finish()
 
     def _open(self, stream_id: int, head: Head, ends: bool) -> None:
-        """Makes the stream of a new request; its handler starts when all frames at hand have been taken."""
+        """Open the stream of a new request; its handler starts when all received frames have been processed."""
         if self._draining:
             return
         self._last_id = stream_id
@@ -388,16 +391,16 @@ class Http2Connection(Http2Output):
         self._new.append(stream)
 
     def _check_room(self, stream_id: int) -> None:
-        """Raise StreamFault if no more requests may be open.
+        """Raise StreamFault if the limit of open requests is reached.
 
-        This is asked before the head of a request is read, but after the table has its fields.
+        The check comes before the parsing of the head, but after the decoding of its block, which updates the table.
         """
         most = self._limits.max_streams
         if len(self.streams) >= most or self._handlers >= 2 * most:
             raise StreamFault(stream_id, ErrorCode.REFUSED_STREAM, "too many streams")
 
     def _refuse_head(self, stream_id: int, *, ends: bool) -> None:
-        """431 for a head over the limit, as Go answers it."""
+        """Answer a head over the limit with 431, as Go does."""
         self._last_id = stream_id
         stream = Http2Stream(self, stream_id, self.peer_window, remote_closed=ends)
         stream.request = Request("GET", "", "", Headers.of(()), EMPTY_BODY, self._peer, "2")
@@ -411,7 +414,7 @@ class Http2Connection(Http2Output):
         if stream is not None:
             self._forget(stream, "the client has reset the stream")
         self._answered_early.pop(stream_id, None)
-        self._reset_by_us.pop(stream_id, None)  # what comes now was sent after both resets
+        self._reset_by_us.pop(stream_id, None)  # frames that arrive now were sent after both resets
 
     def take_ping(self, payload: bytes, *, is_answer: bool) -> None:
         if not is_answer:
@@ -425,7 +428,7 @@ class Http2Connection(Http2Output):
     # The end
 
     def fail_stream(self, fault: StreamFault) -> None:
-        self._resets.spend()  # provoking too many is an attack as sending them is
+        self._resets.spend()  # a client that provokes resets is bounded like one that sends them
         stream = self.streams.get(fault.stream_id)
         if stream is not None:
             self.reset(stream, fault.code)
@@ -434,7 +437,7 @@ class Http2Connection(Http2Output):
             self._remember_reset(fault.stream_id)
 
     def _fail(self, code: ErrorCode, reason: str) -> None:
-        """GOAWAY for a broken rule: nothing more is read, everything in flight is cut off."""
+        """Send GOAWAY for a protocol violation, ignore further input and cut off everything in flight."""
         if log.isEnabledFor(logging.DEBUG):
             log.debug("closing HTTP/2 connection of %s: %s (%s)", self._peer.host, reason, code.name)
         self._deaf = True
@@ -446,11 +449,11 @@ class Http2Connection(Http2Output):
         self._close_soon()
 
     def send_elsewhere(self) -> None:
-        """See Connection: GOAWAY says which requests are answered."""
+        """Send GOAWAY, which says which requests are answered. See Connection."""
         self.shut_down()
 
     def shut_down(self) -> None:
-        """GOAWAY without error: streams up to the last one finish, newer ones are for another connection."""
+        """Send GOAWAY without an error: streams up to the last one finish, newer ones need another connection."""
         if self._draining or self._lost:
             return
         self._draining = True
@@ -460,14 +463,16 @@ class Http2Connection(Http2Output):
             self._close_when_read()
 
     def _close_when_read(self) -> None:
-        """Closes when the client has read all of it, which its answer to a PING tells; in any case after a while."""
+        """Close when the client has read everything, which its answer to a PING shows; in any case after a while."""
         if self._closing_since is None:
             self.out.append(frames.frame(frames.PING, 0, 0, _LAST_PING))
             self.schedule()
             self._close_soon()
 
     def _close_soon(self) -> None:
-        """Closes after a while in which the client can read what is on its way: closing on unread input resets."""
+        """Close after some time for the client to read the last frames: closing on unread input resets the
+        connection.
+        """
         if self._closing_since is None:
             self._closing_since = self.core.loop.time()
             self.core.loop.call_later(self._limits.linger, self._close)

@@ -1,4 +1,4 @@
-"""Bounds on frames that cost the peer little and this side something: resets, pings, settings, empty frames."""
+"""Limits of frames that cost the sender little and the receiver work: resets, pings, settings, empty frames."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Final
 from steersman.net.http2.frames import ConnectionFault, ErrorCode
 
 FEW: Final = (2000, 200)
-"""Frames at once, and frames a second after that: control frames, and resets."""
+"""Burst, and rate in frames per second, of control frames and of resets."""
 MANY: Final = (50_000, 20_000)
-"""WINDOW_UPDATE frames at once, and a second after that: a server may send two for each piece that it reads."""
+"""Burst, and rate per second, of WINDOW_UPDATE frames: a server may send two for each piece that it reads."""
 
 
 class FrameBudget:
-    """Token bucket of one sort of frame; `bound` is the number at once and the number a second after that."""
+    """Token bucket for one sort of frame; `bound` is (burst, frames per second)."""
 
     __slots__ = ("_burst", "_clock", "_rate", "_seen", "_sort", "_tokens")
 
@@ -26,7 +26,7 @@ class FrameBudget:
         self._seen = clock()
 
     def spend(self) -> None:
-        """Count one frame. Raises ConnectionFault if there have been too many."""
+        """Count one frame. Raises ConnectionFault if the budget is exhausted."""
         now = self._clock()
         self._tokens = min(self._burst, self._tokens + (now - self._seen) * self._rate)
         self._seen = now

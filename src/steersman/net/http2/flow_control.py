@@ -1,4 +1,4 @@
-"""Flow control of what the other side of an HTTP/2 connection sends (RFC 9113 section 5.2)."""
+"""Flow control of received bytes on an HTTP/2 connection (RFC 9113 section 5.2)."""
 
 from __future__ import annotations
 
@@ -6,22 +6,22 @@ from typing import Final
 
 
 class ReceiveWindow:
-    """Window of a stream, or of a connection as a whole.
+    """The receive window of a stream, or of a connection as a whole.
 
-    Bytes that have been read are announced together, once there are `step` of them.
+    Read bytes are announced in WINDOW_UPDATE frames of at least `step` bytes.
     """
 
     __slots__ = ("_step", "left", "unannounced")
 
     def __init__(self, size: int, step: int) -> None:
         self.left = size
-        """Bytes that the other side may still send: who takes some counts them off."""
+        """Bytes that the other side may still send. The receiver of bytes subtracts them."""
         self.unannounced = 0
-        """Bytes that have been read and that no WINDOW_UPDATE has announced."""
+        """Bytes that have been read but not announced by WINDOW_UPDATE."""
         self._step = step
 
     def give_back(self, size: int) -> int:
-        """Count `size` bytes that have been read; return the increment to announce now, 0 for none."""
+        """Count `size` bytes that have been read; return the increment to announce now, or 0."""
         self.unannounced += size
         if self.unannounced < self._step:
             return 0
@@ -31,4 +31,4 @@ class ReceiveWindow:
 
 
 CLOSED_WINDOW: Final = ReceiveWindow(0, 1)
-"""Window of every stream that carries no body."""
+"""The window of all streams without a body."""

@@ -1,4 +1,4 @@
-"""HTTP/2 frames (RFC 9113): numbers, the frames a server writes, and the errors that end a stream or a connection."""
+"""HTTP/2 frames (RFC 9113): numbers, encoding, and the errors that end a stream or a connection."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ HAS_PRIORITY: Final = 0x20
 
 
 class ErrorCode(IntEnum):
-    """RFC 9113 section 7."""
+    """Error codes (RFC 9113 section 7)."""
 
     NO_ERROR = 0
     PROTOCOL_ERROR = 1
@@ -50,7 +50,7 @@ class ErrorCode(IntEnum):
 
 
 def error_name(code: int) -> str:
-    """Return the name of an error code as Go writes it."""
+    """Return the name of an error code as Go prints it."""
     try:
         return ErrorCode(code).name
     except ValueError:
@@ -58,7 +58,7 @@ def error_name(code: int) -> str:
 
 
 class Setting(IntEnum):
-    """RFC 9113 section 6.5.2."""
+    """Identifiers of settings (RFC 9113 section 6.5.2)."""
 
     HEADER_TABLE_SIZE = 1
     ENABLE_PUSH = 2
@@ -69,7 +69,7 @@ class Setting(IntEnum):
 
 
 class ConnectionFault(Exception):
-    """The peer broke the protocol: the connection ends with GOAWAY and this code."""
+    """A protocol violation that ends the connection with GOAWAY and this code."""
 
     def __init__(self, code: ErrorCode, reason: str) -> None:
         super().__init__(reason)
@@ -78,7 +78,7 @@ class ConnectionFault(Exception):
 
 
 class StreamFault(Exception):
-    """The peer broke the rules of one stream: it ends with RST_STREAM and this code."""
+    """A protocol violation that ends one stream with RST_STREAM and this code."""
 
     def __init__(self, stream_id: int, code: ErrorCode, reason: str) -> None:
         super().__init__(reason)
@@ -89,7 +89,7 @@ class StreamFault(Exception):
 
 _HEAD: Final = Struct(">IBI")
 pack_head: Final = _HEAD.pack
-"""The nine bytes before a payload: `pack_head(length << 8 | type, flags, stream_id)`."""
+"""Encoder of a frame's nine-byte header: `pack_head(length << 8 | type, flags, stream_id)`."""
 unpack_head: Final = _HEAD.unpack_from
 _WINDOW_UPDATE: Final = Struct(">IBII").pack
 _SETTING: Final = Struct(">HI")
@@ -98,37 +98,37 @@ UINT32: Final = Struct(">I")
 
 
 def frame(kind: int, flags: int, stream_id: int, payload: bytes = b"") -> bytes:
-    """Any frame."""
+    """Return a frame of any type."""
     return pack_head(len(payload) << 8 | kind, flags, stream_id) + payload
 
 
 def window_update(stream_id: int, increment: int) -> bytes:
-    """WINDOW_UPDATE; stream 0 is the connection."""
+    """Return a WINDOW_UPDATE frame; stream 0 is the connection."""
     return _WINDOW_UPDATE(4 << 8 | WINDOW_UPDATE, 0, stream_id, increment)
 
 
 def rst_stream(stream_id: int, code: int) -> bytes:
-    """RST_STREAM."""
+    """Return an RST_STREAM frame."""
     return _WINDOW_UPDATE(4 << 8 | RST_STREAM, 0, stream_id, code)
 
 
 def goaway(last_stream_id: int, code: int, reason: str = "") -> bytes:
-    """GOAWAY, with a reason for people."""
+    """Return a GOAWAY frame, with `reason` (up to 256 bytes) as debug data."""
     return frame(GOAWAY, 0, 0, _GOAWAY(last_stream_id, code) + reason.encode()[:256])
 
 
 def settings(values: dict[Setting, int]) -> bytes:
-    """SETTINGS."""
+    """Return a SETTINGS frame."""
     return frame(SETTINGS, 0, 0, b"".join(_SETTING.pack(key, value) for key, value in values.items()))
 
 
 def parse_settings(payload: bytes) -> list[tuple[int, int]]:
-    """The settings of a payload whose length is a multiple of six."""
+    """Return the (identifier, value) pairs of a payload whose length is a multiple of six."""
     return list(_SETTING.iter_unpack(payload))
 
 
 def headers(stream_id: int, block: bytes, flags: int, max_frame: int) -> bytes:
-    """HEADERS, followed by CONTINUATION frames if the block is longer than a frame may be."""
+    """Return a HEADERS frame, followed by CONTINUATION frames if the block is longer than `max_frame`."""
     if len(block) <= max_frame:
         return pack_head(len(block) << 8 | HEADERS, flags | END_HEADERS, stream_id) + block
     pieces = [block[start : start + max_frame] for start in range(0, len(block), max_frame)]
@@ -139,7 +139,7 @@ def headers(stream_id: int, block: bytes, flags: int, max_frame: int) -> bytes:
 
 
 def unpadded(flags: int, payload: bytes) -> bytes:
-    """The payload of DATA or HEADERS without its padding. Raises ConnectionFault."""
+    """Return the payload of DATA or HEADERS without its padding. Raises ConnectionFault."""
     if not flags & PADDED:
         return payload
     if not payload or payload[0] >= len(payload):

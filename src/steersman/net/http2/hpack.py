@@ -1,14 +1,14 @@
-"""HPACK (RFC 7541) for responses: no dynamic table, so that encoded fields can be shared. Decoding is jh2's.
+"""HPACK (RFC 7541) encoding without a dynamic table, so that encoded fields can be shared. jh2 does the decoding.
 
-A literal that is never indexed costs some bytes on the wire and saves the encoder's state: the same bytes are right on
-every connection, in any order.
+Literals without indexing cost some bytes on the wire, but need no encoder state: the same bytes are valid on every
+connection, in any order.
 """
 
 from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-# RFC 7541 appendix A: the names of the static table that a response may have, by index.
+# RFC 7541 appendix A: names of the static table that a response may have, by index.
 _STATIC_NAMES: Final = {
     "accept-charset": 15,
     "accept-encoding": 16,
@@ -66,7 +66,7 @@ EMPTY_THE_TABLE: Final = b"\x20"
 
 
 def integer(value: int, prefix_bits: int, first: int = 0) -> bytes:
-    """An integer (section 5.1) whose first byte has `first` above the prefix."""
+    """Return an encoded integer (section 5.1); `first` holds the bits above the prefix in the first byte."""
     limit = (1 << prefix_bits) - 1
     if value < limit:
         return bytes((first | value,))
@@ -80,20 +80,20 @@ def integer(value: int, prefix_bits: int, first: int = 0) -> bytes:
 
 
 def string(text: str) -> bytes:
-    """A string literal (section 5.2), not Huffman coded."""
+    """Return a string literal (section 5.2) without Huffman coding."""
     raw = text.encode()
     return integer(len(raw), 7) + raw
 
 
 def field(name: str, value: str) -> bytes:
-    """A literal field without indexing (section 6.2.2)."""
+    """Return a literal field without indexing (section 6.2.2)."""
     if (index := _STATIC_NAMES.get(name)) is not None:
         return integer(index, 4) + string(value)
     return b"\x00" + string(name) + string(value)
 
 
 def status(code: int) -> bytes:
-    """The :status field of a response."""
+    """Return the :status field of a response."""
     if (index := _STATIC_STATUS.get(code)) is not None:
         return bytes((0x80 | index,))
     return integer(_STATUS_NAME_INDEX, 4) + string(str(code))
@@ -104,37 +104,39 @@ _CONTENT_LENGTHS: Final = tuple(_CONTENT_LENGTH + bytes((digits,)) for digits in
 
 
 def content_length(length: int) -> bytes:
-    """The content-length field."""
+    """Return the content-length field."""
     digits = b"%d" % length
     return _CONTENT_LENGTHS[len(digits)] + digits
 
 
 STATUSES: Final = {code: status(code) for code in range(100, 1000)}
-"""Encoded :status fields of all codes there can be."""
+"""Encoded :status fields by code, for all codes."""
 
 
 class Coded(NamedTuple):
-    """A string in Huffman code whose last byte may be wrong: what it should be depends on the text."""
+    """A Huffman coded string whose padding cannot be checked before decoding: it depends on the length of the text."""
 
     field: int
-    """Which field of the block it is in, from 0 on."""
+    """Index of the field in the block."""
     part: int
-    """0 for its name, 1 for its value."""
+    """Part of the field: 0 for its name, 1 for its value."""
     length: int
-    """Bytes of the code."""
+    """Length of the code in bytes."""
     last: int
 
 
 def count_fields(block: bytes, limit: int, coded: list[Coded] | None = None) -> int | None:
-    """How many fields a header block has (section 6), at most `limit` and one; None if it is cut off in one of them, or
-    changes the size of the table after one (section 4.2). Strings whose padding is to be looked at once they are
-    decoded are added to `coded`.
+    """Return the number of fields in a header block (section 6), counting to at most `limit` + 1.
 
-    Ask this before decoding: jh2's decoder panics, which is no Exception, on a block that ends where a string should
-    begin, and takes seconds for a block of a million fields, whatever it may decode to.
+    Returns None for a block that is cut off or that changes the size of the table after a field (section 4.2). More
+    than `limit` changes of the size count as too many fields: an encoder makes two at most. Strings whose padding must
+    be checked after decoding are added to `coded`.
+
+    Call this before decoding. jh2's decoder panics, which is no Exception, on a block that ends where a string should
+    begin, and takes seconds for a block of a million fields or changes of the size, whatever its output limit.
     """
     at, end = 0, len(block)
-    count = 0
+    count = sizes = 0
     while at < end:
         first = block[at]
         at += 1
@@ -142,7 +144,7 @@ def count_fields(block: bytes, limit: int, coded: list[Coded] | None = None) -> 
             count += 1
             if count > limit:
                 return count
-        if first >= 0x80:  # indexed
+        if first >= 0x80:  # indexed field
             if first == 0xFF:
                 at = _after_integer(block, at)
             continue
@@ -150,8 +152,11 @@ def count_fields(block: bytes, limit: int, coded: list[Coded] | None = None) -> 
         if first & mask == mask:
             at = _after_integer(block, at)
         if 0x20 <= first < 0x40:  # table size update
+            sizes += 1
             if count:
                 return None
+            if sizes > limit:
+                return limit + 1
             continue
         for part in (1,) if first & mask else (0, 1):
             begin, at = at, _after_string(block, at)
@@ -161,7 +166,7 @@ def count_fields(block: bytes, limit: int, coded: list[Coded] | None = None) -> 
 
 
 def is_padded_well(text: bytes, code: Coded) -> bool:
-    """Whether what follows the last symbol of a string in Huffman code are ones, as section 5.2 wants it."""
+    """Return True if the padding of a Huffman coded string consists of ones, as section 5.2 demands."""
     left = 8 * code.length - sum(text.translate(_CODE_BITS))
     ones = (1 << left) - 1
     return code.last & ones == ones
@@ -177,11 +182,13 @@ _CODE_BITS: Final = bytes.fromhex("""
     1a 1a 14 13 16 17 16 19 1a 1a 1a 1b 1b 1a 18 19 13 15 1a 1b 1b 1a 1b 18 15 15 1a 1a 1c 1b 1b 1b
     14 18 14 15 16 15 15 17 16 16 19 19 18 18 1a 17 1a 1b 1a 1a 1b 1b 1b 1b 1b 1c 1b 1b 1b 1b 1b 1a
 """)
-"""The lengths of the Huffman code, in bits, by byte (appendix B), in hexadecimal digits."""
+"""Lengths of the Huffman codes in bits, by byte (appendix B), in hexadecimal digits."""
 
 
 def _after_integer(block: bytes, at: int) -> int:
-    """Where an integer ends whose continuation bytes begin at `at`; beyond the block if it does not end."""
+    """Return the end of an integer whose continuation bytes begin at `at`; a position beyond the block if it is cut
+    off.
+    """
     for place in range(at, min(len(block), at + 6)):
         if block[place] < 0x80:
             return place + 1
@@ -189,7 +196,7 @@ def _after_integer(block: bytes, at: int) -> int:
 
 
 def _after_string(block: bytes, at: int) -> int:
-    """Where a string literal ends that begins at `at`; beyond the block if it does not end."""
+    """Return the end of a string literal that begins at `at`; a position beyond the block if it is cut off."""
     if at >= len(block):
         return len(block) + 1
     length = block[at] & 0x7F
@@ -200,7 +207,7 @@ def _after_string(block: bytes, at: int) -> int:
 
 
 def _length(block: bytes, at: int) -> int:
-    """The bytes of the string literal that begins at `at`, without those that say how many they are."""
+    """Return the length in bytes of the string literal that begins at `at`, without its length prefix."""
     length = block[at] & 0x7F
     if length < 0x7F:
         return length

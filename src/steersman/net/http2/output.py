@@ -1,4 +1,6 @@
-"""The sending half of an HTTP/2 connection: one joined write for each turn of the loop, streams taking turns."""
+"""The sending half of an HTTP/2 server connection: one joined write per event loop iteration, streams in round
+robin.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,7 @@ _MAX_CONTROL_WHILE_BLOCKED: Final = 1 << 20
 
 
 class Http2Output(Receiver, Receiving[Http2Stream]):
-    """Writer of frames: what streams send is collected in `out`, and what cannot leave yet waits in the streams."""
+    """Writer of frames: `out` collects the output, and bytes that cannot be sent yet wait in their streams."""
 
     __slots__ = ("_blocked_bytes", "_stalled", "leaving", "ready")
 
@@ -30,19 +32,19 @@ class Http2Output(Receiver, Receiving[Http2Stream]):
         self._stalled: list[Http2Stream] = []
         """Streams that wait for the connection's window."""
         self.leaving: dict[Http2Stream, float] = {}
-        """Streams whose answers are complete but have not left, and since when."""
+        """Streams with a complete response that has not been sent completely, with the time since when."""
         self._blocked_bytes = 0
 
     def half_closed(self, stream: Http2Stream) -> None:
-        """Called when END_STREAM has been queued."""
+        """End a stream whose END_STREAM has been queued."""
         raise NotImplementedError
 
     def pause_writing(self) -> None:
-        """The transport has enough."""
+        """Stop writing: the transport's buffer is full."""
         self.blocked = True
 
     def resume_writing(self) -> None:
-        """The transport takes more."""
+        """Resume writing: the transport's buffer has drained."""
         self.blocked = False
         self._blocked_bytes = 0
         if self.ready or self._unsent:
@@ -64,7 +66,7 @@ class Http2Output(Receiver, Receiving[Http2Stream]):
             self.schedule()
 
     def _fill(self, out: list[bytes]) -> None:
-        """One frame of each ready stream in turn, up to a batch."""
+        """Append one frame of each ready stream in turn, up to a batch in all."""
         ready = self.ready
         budget = BATCH
         while ready and budget > 0:
@@ -88,7 +90,9 @@ class Http2Output(Receiver, Receiving[Http2Stream]):
             stream.wake_writers()
 
     def widened(self, stream: Http2Stream | None) -> None:
-        """Take a stream back into the round, as its window has opened, or all that wait for the connection's."""
+        """Return a stream to the round, as its window has opened; with None, all that wait for the connection's
+        window.
+        """
         if stream is None:
             if self._stalled:
                 stalled, self._stalled = self._stalled, []

@@ -1,7 +1,7 @@
-"""The receiving half of an HTTP/2 connection (RFC 9113), of a server or a client: frames, windows, and bounds on both.
+"""The receiving half of an HTTP/2 connection (RFC 9113), for servers and clients: frames, windows, and their limits.
 
-A frame, a header block, the frames that carry nothing and the bytes that nobody reads are bounded. A server and a
-client implement the methods that raise NotImplementedError here.
+Frame sizes, header blocks, frames without effect and unread bytes are bounded. A server and a client implement the
+methods that raise NotImplementedError here.
 """
 
 from __future__ import annotations
@@ -17,25 +17,25 @@ from steersman.net.http2.frames import ConnectionFault, ErrorCode, Setting, Stre
 _DEFAULT_TABLE: Final = 4096
 _MOST_SETTINGS: Final = 100
 _SHORT_CONTINUATION: Final = 256
-"""Bytes of a CONTINUATION below which it counts as a frame that carries nothing."""
+"""Bytes of a CONTINUATION below which it counts as a control frame."""
 
 
 class ReceivingStream(Protocol):
-    """A stream, as far as its connection's receiving half uses it."""
+    """A stream, as the receiving half of its connection uses it."""
 
     id: int
     window: int
-    """Bytes that may be sent on it."""
+    """Bytes that may be sent on the stream."""
     recv: ReceiveWindow
     remote_closed: bool
-    """True once END_STREAM has come."""
+    """True once END_STREAM has been received."""
 
 
 S = TypeVar("S", bound=ReceivingStream)
 
 
 class _OpenBlock(NamedTuple):
-    """A header block whose CONTINUATION frames are yet to come."""
+    """A header block whose CONTINUATION frames are incomplete."""
 
     stream_id: int
     flags: int
@@ -44,12 +44,12 @@ class _OpenBlock(NamedTuple):
 
 
 class Receiving(Generic[S]):
-    """Reader of frames, which keeps account of both windows; see the module."""
+    """Reader of frames, which keeps account of the windows of both directions."""
 
     header_too_large: ClassVar[str]
-    """Text of the error of a header block over the limit."""
+    """Error text for a header block over the limit."""
     largest_frame: ClassVar[int] = frames.DEFAULT_FRAME_SIZE
-    """Bytes of payload of a frame that is sent to who takes larger ones."""
+    """Limit of the payload of sent frames, in bytes, even if the other side accepts larger ones."""
 
     out: list[bytes]
     """Pieces for the next write."""
@@ -57,38 +57,38 @@ class Receiving(Generic[S]):
     def __init__(self, clock: Callable[[], float], recv: ReceiveWindow, max_block_bytes: int) -> None:
         self.streams: dict[int, S] = {}
         self.window = frames.DEFAULT_WINDOW
-        """Bytes that may be sent on all streams."""
+        """Bytes that may be sent on all streams together."""
         self.peer_window = frames.DEFAULT_WINDOW
         """Bytes that may be sent on a new stream."""
         self.recv = recv
         self.max_frame = frames.DEFAULT_FRAME_SIZE
-        """Bytes of payload of a frame that is sent."""
+        """Limit of the payload of sent frames, in bytes, from the other side's settings."""
         self._clock = clock
         self._max_block_bytes = max_block_bytes
         self._partial = b""
-        """The beginning of a frame whose rest is yet to come, and what is left for a later turn."""
+        """The beginning of an incomplete frame, or input left for a later time slice."""
         self._settings_seen = False
         self._table_update_due = False
         self._block: _OpenBlock | None = None
         self._control = FrameBudget("control frames", FEW, clock)
         self._updates: FrameBudget | None = None
-        """Bound on WINDOW_UPDATE, where no slices of turns bound what is worked on."""
+        """Limit of WINDOW_UPDATE frames; None if time slices bound the work on input."""
 
     def prefix(self, block: bytes) -> bytes:
-        """Return a header block that is to be sent, with the table size update if one is due."""
+        """Return a header block for sending, preceded by the table size update if one is due."""
         if self._table_update_due:
             self._table_update_due = False
             return hpack.EMPTY_THE_TABLE + block
         return block
 
     def give_back(self, size: int) -> None:
-        """Let the other side send as many bytes more on the connection, once enough have come together."""
+        """Return flow control credit for the connection; it is announced once enough has accumulated."""
         if increment := self.recv.give_back(size):
             self.out.append(frames.window_update(0, increment))
             self.schedule()
 
     def give_back_on(self, stream: S, size: int) -> None:
-        """Let the other side send as many bytes more on a stream, once enough have come together."""
+        """Return flow control credit for a stream; it is announced once enough has accumulated."""
         if increment := stream.recv.give_back(size):
             self.out.append(frames.window_update(stream.id, increment))
             self.schedule()
@@ -96,59 +96,59 @@ class Receiving(Generic[S]):
     # Hooks of a server or a client
 
     def schedule(self) -> None:
-        """Have what is in `out` written soon."""
+        """Schedule the writing of `out`."""
         raise NotImplementedError
 
     def stops(self) -> bool:
-        """Return True if the frames that are left are not for now; asked between two frames."""
+        """Return True if the remaining frames have to wait for a later time slice. Called between two frames."""
         raise NotImplementedError
 
     def is_idle(self, stream_id: int) -> bool:
-        """Return True for a stream that nobody has opened, of which no frame but HEADERS may come."""
+        """Return True for a stream that has not been opened; only HEADERS may arrive on it."""
         raise NotImplementedError
 
     def take_data(self, stream: S, data: bytes, size: int, *, ends: bool) -> None:
-        """Take a piece of a body that counts for `size` bytes with its padding. Raises StreamFault."""
+        """Process a piece of a body that counts for `size` bytes, padding included. Raises StreamFault."""
         raise NotImplementedError
 
     def ignores_data(self, stream_id: int, *, ends: bool) -> bool:
-        """Return True if DATA of a stream that is over may still have been on its way."""
+        """Return True if DATA of a closed stream may have been on its way before the end of the stream."""
         raise NotImplementedError
 
     def take_block(self, stream_id: int, block: bytes, *, ends: bool) -> None:
-        """Take a complete header block, which must be decoded whatever becomes of it, for the sake of the table.
+        """Process a complete header block. It must be decoded in every case, as it may change the table.
 
-        Raises StreamFault, ConnectionFault.
+        Raises StreamFault and ConnectionFault.
         """
         raise NotImplementedError
 
     def take_reset(self, stream_id: int, code: int) -> None:
-        """End a stream, if it is there still, that the other side has reset."""
+        """End a stream, if it still exists, that the other side has reset."""
         raise NotImplementedError
 
     def take_settings(self, settings: dict[int, int]) -> None:
-        """Take settings that are about the other side as a whole; the first ones come before `_settings_seen` is set."""
+        """Process settings about the connection as a whole; for the first ones, `_settings_seen` is still False."""
 
     def take_ping(self, payload: bytes, *, is_answer: bool) -> None:
-        """Take a PING: one that is no answer is to be answered."""
+        """Process a PING: answer it unless it is an answer."""
         raise NotImplementedError
 
     def take_goaway(self, payload: bytes) -> None:
-        """Take the GOAWAY frame with this payload, of 8 bytes at least."""
+        """Process a GOAWAY frame with this payload of at least 8 bytes."""
         raise NotImplementedError
 
     def widened(self, stream: S | None) -> None:
-        """Go on sending: there is more room on a stream, or on the connection."""
+        """Resume sending: the window of a stream, or of the connection (None), has grown."""
         raise NotImplementedError
 
     def fail_stream(self, fault: StreamFault) -> None:
-        """Reset a stream that breaks a rule. Raises ConnectionFault if there have been too many."""
+        """Reset a stream after a protocol violation. Raises ConnectionFault if there have been too many."""
         raise NotImplementedError
 
     # Frames
 
     def _parse(self, data: bytes, at: int = 0) -> None:
-        """Take the frames in `data` from `at` on; what is left is kept. Raises ConnectionFault."""
+        """Process the frames in `data` from `at` on; incomplete input is stored. Raises ConnectionFault."""
         end = len(data)
         handlers = self._ON_FRAME
         while end - at >= frames.HEADER_LENGTH:
@@ -261,7 +261,7 @@ class Receiving(Generic[S]):
         found = frames.parse_settings(payload)
         for key, value in found:
             _check_setting(key, value)
-        settings = dict(found)  # the last one of a kind counts
+        settings = dict(found)  # the last value of each setting counts
         self.take_settings(settings)
         self._settings_seen = True
         if (window := settings.get(Setting.INITIAL_WINDOW_SIZE)) is not None:
@@ -336,7 +336,7 @@ class Receiving(Generic[S]):
         _on_window_update,
         _on_continuation,
     )
-    """By type."""
+    """Handlers by frame type."""
 
     def _widen(self, stream: S, increment: int, too_wide: Exception) -> None:
         before = stream.window
@@ -348,12 +348,12 @@ class Receiving(Generic[S]):
 
 
 def _depends_on(block: bytes) -> int:
-    """Return the stream that a priority names."""
+    """Return the id of the stream that a priority depends on."""
     return int.from_bytes(block[:4]) & frames.MAX_WINDOW
 
 
 def _check_setting(key: int, value: int) -> None:
-    """Raise ConnectionFault for a value that a setting may not have."""
+    """Raise ConnectionFault for an invalid value of a setting."""
     if key == Setting.INITIAL_WINDOW_SIZE and value > frames.MAX_WINDOW:
         raise ConnectionFault(ErrorCode.FLOW_CONTROL_ERROR, "initial window too large")
     if key == Setting.MAX_FRAME_SIZE and not frames.DEFAULT_FRAME_SIZE <= value < 1 << 24:

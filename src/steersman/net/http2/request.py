@@ -1,38 +1,38 @@
-"""From decoded HTTP/2 header fields to the head of a request (RFC 9113 section 8)."""
+"""Parsing of decoded HTTP/2 header fields into the head of a request (RFC 9113 section 8)."""
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
+
+from msgspec import Struct
 
 from steersman.net.ascii import is_digits
 from steersman.net.http2.frames import ErrorCode, StreamFault
 from steersman.net.message import Headers
 
 NAME: Final = re.compile(rb"[a-z0-9!#$%&'*+.^_`|~-]+")
-"""Of a field."""
+"""Valid field names."""
 _METHOD: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 _HEX_DIGITS: Final = bytes.maketrans(b"h0123456789abcdefABCDEF", b"." + b"h" * 22)
 CONTROL: Final = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
-"""What no field's value has."""
+"""Control characters that no field value may contain."""
 _OF_ONE_CONNECTION: Final = frozenset(
     {b"connection", b"proxy-connection", b"keep-alive", b"transfer-encoding", b"upgrade"}
 )
 _MAX_KNOWN: Final = 16
 LONGEST_KNOWN_NAME: Final = 64
-"""Bytes of a field name that is remembered over all connections."""
+"""Limit of field names, in bytes, that are cached across connections."""
 _PSEUDO: Final = frozenset({":method", ":scheme", ":authority", ":path"})
 _METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT"})
 
 Fields = list[tuple[bytes, bytes, bool]]
-"""Decoded fields: name, value, and whether it must never be indexed."""
+"""Decoded fields: (name, value, True if the field must never be indexed)."""
 
 
-@dataclass(slots=True)
-class Head:
-    """The head of a request, shared by requests that are alike; `content_length` is None if it was not sent."""
+class Head(Struct):
+    """The head of a request, shared by equal requests; `content_length` is None if it was not sent."""
 
     method: str
     scheme: str
@@ -44,7 +44,7 @@ class Head:
 
 
 def _checked_name(raw: bytes) -> str:
-    """A field name as text. Raises ValueError for one that may not be sent."""
+    """Return a field name as text. Raises ValueError for a name that is not allowed."""
     if raw.startswith(b":"):
         name = raw.decode("latin-1")
         if name not in _PSEUDO:
@@ -61,7 +61,7 @@ _field_name = lru_cache(maxsize=1024)(_checked_name)
 
 
 def text_of(raw: bytes) -> str:
-    """A field value as text: UTF-8 if it can be, else one character for each byte."""
+    """Return a field value as text: decoded as UTF-8 if valid, else as Latin-1."""
     try:
         return raw.decode()
     except UnicodeDecodeError:
@@ -69,13 +69,15 @@ def text_of(raw: bytes) -> str:
 
 
 def is_well_escaped(path: str) -> bool:
-    """Whether two hexadecimal digits follow each percent sign. (A regular expression takes 50 times as long.)"""
+    """Return True if two hexadecimal digits follow each percent sign. A regular expression would take 50 times as
+    long.
+    """
     raw = path.encode()
     return raw.translate(_HEX_DIGITS).count(b"%hh") == raw.count(b"%")
 
 
 class HeadParser:
-    """Parses the heads of one connection, whose requests mostly differ in nothing but their path."""
+    """Parser of the heads of one connection, with a cache: most requests differ only in their path."""
 
     __slots__ = ("_known",)
 
@@ -83,7 +85,7 @@ class HeadParser:
         self._known: dict[tuple[object, ...], Head] = {}
 
     def parse(self, stream_id: int, fields: Fields) -> Head:
-        """The head of a request. Raises StreamFault if it is malformed."""
+        """Return the head of a request. Raises StreamFault if it is malformed."""
         at = 0
         for at, field in enumerate(fields):  # noqa: B007
             if field[0] == b":path":
@@ -110,7 +112,7 @@ class HeadParser:
 
 
 def parse_head(stream_id: int, fields: Fields) -> Head:
-    """The head of a request. Raises StreamFault if it is malformed."""
+    """Return the head of a request. Raises StreamFault if it is malformed."""
     pairs: list[tuple[str, str]] = []
     try:
         for raw, raw_value, _ in fields:
@@ -128,13 +130,13 @@ def parse_head(stream_id: int, fields: Fields) -> Head:
 
 
 def _head(headers: Headers, pairs: list[tuple[str, str]]) -> Head:
-    """Takes the pseudo-header fields out of `headers`. Raises ValueError."""
+    """Remove the pseudo-header fields from `headers` and return the head. Raises ValueError."""
     count = len(headers)
     take = headers.pop
     method, scheme = take(":method", ""), take(":scheme", None)
     host, target = take(":authority", ""), take(":path", None)
     count -= len(headers)
-    # There are `count` of them, each once: they come first if none of the first `count` fields is a regular one.
+    # If each of these `count` fields occurs once and comes first, the first `count` pairs are all pseudo-header fields.
     for name, _ in pairs[:count]:
         if name[0] != ":":
             raise ValueError("pseudo-header field after a regular one")
@@ -165,7 +167,7 @@ def _head(headers: Headers, pairs: list[tuple[str, str]]) -> Head:
 
 
 def _split(target: str) -> tuple[str, str]:
-    """Path and query of :path. Raises ValueError."""
+    """Return path and query of :path. Raises ValueError."""
     if not target.startswith("/") and target != "*":
         raise ValueError("invalid :path")
     path, _, query = target.partition("?")

@@ -1,4 +1,4 @@
-"""One HTTP/2 stream: a request, the body it sends, and the response's body on its way out."""
+"""One HTTP/2 stream of a server: a request, its body, and the outgoing response."""
 
 from __future__ import annotations
 
@@ -19,38 +19,39 @@ _END: Final = END_STREAM
 
 
 class Carrier(outgoing.Carrier, Protocol):
-    """The connection of a stream, as the stream uses it; see `output` for what has no words here."""
+    """The connection, as its stream uses it; see `output` for attributes without a description."""
 
     window: int
-    """Bytes that the peer will still take on all streams."""
+    """Bytes that may be sent on all streams together."""
     max_frame: int
-    """Bytes of payload."""
+    """Limit of a frame's payload, in bytes."""
     ready: deque[Http2Stream]
-    """The streams that take turns to send."""
+    """Streams that wait for their turn to send."""
     leaving: dict[Http2Stream, float]
 
     def prefix(self, block: bytes) -> bytes:
-        """A header block, with the table size update if one is due."""
+        """Return a header block for sending, preceded by the table size update if one is due."""
         ...
 
     def half_closed(self, stream: Http2Stream) -> None:
-        """Called when END_STREAM has been queued."""
+        """End a stream whose END_STREAM has been queued."""
         ...
 
     def reset(self, stream: Http2Stream, code: int) -> None:
-        """Ends a stream from this side."""
+        """Reset a stream."""
         ...
 
     def shut_down(self) -> None:
-        """Takes no new streams; those that are open finish."""
+        """Accept no new streams; the open ones finish."""
         ...
 
 
 class Http2Stream(OutgoingAnswer):
     """A stream and its response's `BodyWriter`.
 
-    What can leave at once goes straight to the connection's list of pieces for the next write; what cannot (flow
-    control, a slow reader, more than a frame) waits in `pending`, in the connection's round of ready streams.
+    Output that can be sent at once goes straight to the connection's list of pieces for the next write. Other output
+    (flow control, a slow reader, more than a frame) waits in `pending`, and the stream in the connection's round of
+    ready streams.
     """
 
     __slots__ = (
@@ -71,22 +72,22 @@ class Http2Stream(OutgoingAnswer):
         self.connection = connection
         self.id = stream_id
         self.window = window
-        """Bytes the peer will still take on this stream."""
+        """Bytes that may be sent on the stream."""
         self.recv = CLOSED_WINDOW
         self.received = 0
-        """Bytes of the request's body that have come."""
+        """Bytes of the request's body received so far."""
         self.remote_closed = remote_closed
         self.queued = False
-        """In the connection's round of ready streams, or parked: what is written must queue."""
+        """True while the stream is in the connection's round of ready streams, or parked: further output must queue."""
         self.parked = False
-        """Out of the round until a window opens."""
+        """True while the stream is outside the round until a window opens."""
         self._head = b""
         self._head_ends = False
 
     # The response
 
     def respond(self, response: Response) -> None:
-        """Queues the head, and the body unless it is an async iterator. Raises ValueError if it cannot be sent."""
+        """Queue the head, and the body unless it is an async iterator. Raises ValueError for an invalid status."""
         if self.closed or self.responded:
             if is_pushed(response.body):
                 notify_closed(cast(Stream, response.body))
@@ -128,7 +129,7 @@ class Http2Stream(OutgoingAnswer):
             connection.shut_down()
 
     def _fits(self, size: int) -> bool:
-        """Return True if a body of this size can leave at once, in one frame."""
+        """Return True if a body of this size can be sent at once, in one frame."""
         connection = self.connection
         return (
             0 < size <= self.window
@@ -138,7 +139,7 @@ class Http2Stream(OutgoingAnswer):
         )
 
     def _send_small(self, block: bytes, body: bytes) -> None:
-        """The whole response at once: what nearly every response takes."""
+        """Queue a whole response in two frames: the path of nearly every response."""
         connection = self.connection
         size = len(body)
         self.responded = self.ended = True
@@ -153,7 +154,7 @@ class Http2Stream(OutgoingAnswer):
         connection.half_closed(self)
 
     def _begin(self, block: bytes, pushed: object) -> None:
-        """Sends the head of a body whose length is not known."""
+        """Queue the head of a body of unknown length."""
         sink = cast(Stream, pushed)
         if self._no_body:
             self._send_head(block, END_STREAM)
@@ -201,12 +202,12 @@ class Http2Stream(OutgoingAnswer):
             self._queue()
 
     async def upgrade(self, take_over: Callable[[Upgraded], Awaitable[None]]) -> None:
-        """HTTP/2 has no upgrades: respond() has refused the 101 already."""
+        """Do nothing: HTTP/2 has no upgrades, and respond() has refused the 101 already."""
 
     # BodyWriter
 
     def write(self, data: bytes) -> None:
-        """Queues a piece of the body."""
+        """Queue a piece of the body."""
         size = len(data)
         if self.ended or self.closed or not size:
             return
@@ -233,7 +234,7 @@ class Http2Stream(OutgoingAnswer):
             connection.flush()
 
     def end(self) -> None:
-        """Ends the body."""
+        """End the body."""
         if self.ended or self.closed:
             return
         self.ended = True
@@ -248,7 +249,7 @@ class Http2Stream(OutgoingAnswer):
         self.connection.half_closed(self)
 
     def abort(self) -> None:
-        """Ends the response with RST_STREAM, so that the client sees it was cut off."""
+        """End the response with RST_STREAM, so that the client sees that it was cut off."""
         if not self.closed:
             self.connection.reset(self, ErrorCode.INTERNAL_ERROR)
 
@@ -258,16 +259,16 @@ class Http2Stream(OutgoingAnswer):
         self.connection.schedule()
 
     def _leaves(self) -> None:
-        """From now on what is left of the answer has only to leave."""
+        """Mark the answer as complete: what is left of it only has to be sent."""
         connection = self.connection
         connection.leaving[self] = connection.core.loop.time()
 
     # Sending in turn
 
     def take(self, out: list[bytes], room: int, max_frame: int) -> int:
-        """Appends the next frame of at most `room` bytes of body to `out`; tells how many bytes of body it has.
+        """Append the next frame, of at most `room` bytes of body, to `out`; return the number of bytes of body in it.
 
-        The caller has seen that `sendable` holds. END_STREAM goes with the last byte.
+        The caller has checked `sendable`. END_STREAM goes with the last byte.
         """
         if self._head:
             out.append(self._head)
@@ -289,5 +290,5 @@ class Http2Stream(OutgoingAnswer):
         return not self.pending and not self._head
 
     def sendable(self, connection_window: int) -> bool:
-        """Return True if a frame of this stream can leave now, as far as flow control goes."""
+        """Return True if flow control permits sending a frame of this stream now."""
         return bool(self._head) or not self.pending or (self.window > 0 and connection_window > 0)

@@ -1,6 +1,6 @@
 """WebSockets (RFC 6455) as messages both ways, on connections taken over from HTTP/1.1.
 
-Frames are the `websockets` package's.
+The `websockets` package encodes and decodes frames.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
     from websockets.protocol import Protocol
 
 MAX_MESSAGE_BYTES: Final = 32 << 20
-"""As golang.org/x/net/websocket, which kube-apiserver uses."""
+"""Limit of a message, as in golang.org/x/net/websocket, which kube-apiserver uses."""
 _CONTINUATION: Final = 0
 _TEXT: Final = 1
 _BINARY: Final = 2
 
 
 class MessageConnection:
-    """The server's side. Made by `open_messages`."""
+    """The server's side of a WebSocket. Created by `open_messages`."""
 
     def __init__(self, connection: Upgraded, protocol: Protocol) -> None:
         self._connection = connection
@@ -33,18 +33,18 @@ class MessageConnection:
         self._over = False
 
     async def receive(self) -> bytes | None:
-        """The next message, text as its bytes; None when the client has closed or gone."""
-        message = bytearray()  # may come in parts of a byte
+        """Return the next message, text as its bytes; None when the client has closed or gone."""
+        message = bytearray()  # a message may arrive in parts of one byte
         while (frame := await self.receive_frame()) is not None:
             if frame[1] and not message:
-                return frame[0]  # as most are: a large one is not copied
+                return frame[0]  # most messages have one part; a large one is not copied
             message += frame[0]
             if frame[1]:
                 return bytes(message)
         return None
 
     async def receive_frame(self) -> tuple[bytes, bool] | None:
-        """The next part of a message, and whether it is the last; None when the client has closed or gone."""
+        """Return the next part of a message, and True if it is the last; None when the client has closed or gone."""
         while not self._frames:
             if self._over:
                 return None
@@ -67,7 +67,7 @@ class MessageConnection:
         return self._frames.popleft()
 
     async def send(self, data: bytes | str) -> None:
-        """Sends a message, waiting while the client is slow. Raises ConnectionResetError when it has gone."""
+        """Send a message, waiting while the client is slow. Raises ConnectionResetError when it is gone."""
         if self._over or self._protocol.close_expected():
             raise ConnectionResetError("the WebSocket is closed")
         if isinstance(data, str):
@@ -77,13 +77,13 @@ class MessageConnection:
         await self._flush()
 
     async def close(self) -> None:
-        """Says goodbye (1000), if that can still be said, and closes the connection."""
+        """Send a close frame (1000) if still possible, and close the connection."""
         try:
             if not self._over and not self._protocol.close_expected():
                 self._protocol.send_close(1000)
                 await self._flush()
         except ConnectionResetError:
-            pass  # the client has gone before
+            pass  # the client had gone before
         finally:
             self._over = True
             self._connection.close()
@@ -95,5 +95,8 @@ class MessageConnection:
 
 
 async def open_messages(connection: Upgraded, most: int = MAX_MESSAGE_BYTES) -> MessageConnection:
-    """The connection as messages of `most` bytes, after the handshake (`net.websocket.streams.handshake`)."""
+    """Return a connection that transmits messages of up to `most` bytes.
+
+    The handshake (`net.websocket.streams.handshake`) must be complete.
+    """
     return MessageConnection(connection, await asyncio.to_thread(new_protocol, most))

@@ -1,6 +1,7 @@
 """WebSockets (RFC 6455) on connections taken over from HTTP/1.1: the handshake, and streams sent as messages.
 
-Frames are the `websockets` package's; refusals are those of golang.org/x/net/websocket, which kube-apiserver uses.
+The `websockets` package encodes and decodes frames. Refusals are those of golang.org/x/net/websocket, which
+kube-apiserver uses.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from steersman.net.ascii import SPACE, lower
 from steersman.net.connection import PIECE_OF_STREAM
 from steersman.net.message import BodyAborted, Headers, Response, Stream, Upgraded
 from steersman.net.turns import SLICE
-from steersman.work.yielding import FewAtOnce
+from steersman.work.yielding import IterationGate
 
 if TYPE_CHECKING:
     from websockets.protocol import Protocol
@@ -31,16 +32,16 @@ _ASKS_FOR_UPGRADE: Final = re.compile(r"(^|.*,\s*)upgrade($|\s*,)", re.IGNORECAS
 _ORIGIN: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*:|/)([^%\s]|%[0-9A-Fa-f]{2})*", re.ASCII)
 _TEXT: Final = ("content-type", "text/plain; charset=utf-8")
 _MAX_INCOMING: Final = 1 << 20
-"""Bytes of one message from the client; they are read and thrown away."""
+"""Limit of one message from the client, in bytes; such messages are read and discarded."""
 _RECEIVED_AT_ONCE: Final = 1024
-"""Bytes: less than two hundred frames, which take some 2 ms."""
+"""Bytes passed to the protocol at once: less than two hundred frames, which take some 2 ms."""
 _HIGH_WATER: Final = 1 << 20
 _TEXT_FRAME: Final = 0x81
 _BINARY_FRAME: Final = 0x82
 
 
 def is_websocket_request(headers: Headers) -> bool:
-    """Whether the client asks for a WebSocket instead of a plain answer."""
+    """Return True if the client requests a WebSocket instead of a plain answer."""
     return (
         lower(headers.get("upgrade", "")) == "websocket"
         and _ASKS_FOR_UPGRADE.match(headers.joined("connection")) is not None
@@ -48,12 +49,13 @@ def is_websocket_request(headers: Headers) -> bool:
 
 
 def handshake(headers: Headers, *, protocol: str | None = None) -> Response:
-    """The answer to a client that asks for a WebSocket: 101 without its `upgrade` yet, or a refusal.
+    """Return the answer to a client that requests a WebSocket: 101, to which the caller adds `upgrade`, or a refusal.
 
-    `protocol` is the one chosen of those that the client offers ("" for none of them), and any Origin will do; without
-    it there may be one at most, and an Origin is wanted.
+    `protocol` is the subprotocol chosen from the client's offers ("" for none); any Origin is then accepted. If
+    `protocol` is None, the client may offer at most one subprotocol, and an Origin is required.
     """
-    if "upgrade" not in lower(headers.get("connection", "")):  # of several fields the first, as golang.org/x/net has it
+    # the first of several fields counts, as in golang.org/x/net
+    if "upgrade" not in lower(headers.get("connection", "")):
         return _refusal(400, b"not websocket protocol")
     key = headers.get("sec-websocket-key", "")
     if not key:
@@ -74,7 +76,7 @@ def handshake(headers: Headers, *, protocol: str | None = None) -> Response:
 
 
 def requested_protocols(headers: Headers) -> list[str]:
-    """The subprotocols that a client offers, in order."""
+    """Return the subprotocols that a client offers, in order."""
     return [each.strip(SPACE) for each in headers.get("sec-websocket-protocol", "").split(",") if each.strip(SPACE)]
 
 
@@ -85,10 +87,10 @@ def _refusal(status: int, text: bytes) -> Response:
 async def serve_stream(
     connection: Upgraded, stream: Stream, binary: Callable[[bytes], bytes | memoryview] | None = None
 ) -> None:
-    """Sends what a stream writes, each write as a message of text, or as the `binary` one made of it.
+    """Send each write of a stream as a text message, or as the binary message that `binary` makes of it.
 
-    Ends when the stream does (close code 1000), when the client closes, or breaks the protocol. What the client sends
-    is answered where the protocol wants that, and not used.
+    Returns when the stream ends (close code 1000), when the client closes, or violates the protocol. Messages from the
+    client are answered as the protocol demands, and otherwise ignored.
     """
     protocol = await asyncio.to_thread(new_protocol, _MAX_INCOMING)
     writer = _MessageWriter(connection, protocol, binary)
@@ -97,7 +99,7 @@ async def serve_stream(
         stream.start(writer)
         await writer.send()
     except ConnectionResetError:
-        pass  # the client has gone
+        pass  # the client is gone
     finally:
         writer.over = True
         stream.closed()
@@ -107,30 +109,32 @@ async def serve_stream(
 
 
 _SILENT: Final = logging.Logger("steersman.net.websocket.streams", logging.CRITICAL + 1)
-"""For the package, which logs each frame with what it carries: what is typed into a terminal, what a watch tells."""
+"""Disabled logger for the `websockets` package, which logs the content of each frame: terminal input, watch events."""
 
 
 def new_protocol(max_size: int) -> Protocol:
-    """The server's side of an open WebSocket that takes messages of `max_size` bytes."""
-    module = import_module("websockets.protocol")  # in a thread: it takes some tens of milliseconds, once
+    """Return the server's side of an open WebSocket that accepts messages of `max_size` bytes."""
+    module = import_module("websockets.protocol")  # run in a thread: the first import takes some tens of milliseconds
     protocol: Protocol = module.Protocol(module.Side.SERVER, state=module.State.OPEN, max_size=max_size, logger=_SILENT)
     return protocol
 
 
-_turns: Final[WeakKeyDictionary[asyncio.AbstractEventLoop, FewAtOnce]] = WeakKeyDictionary()
-"""Those who have frames to read work one in a turn of a loop."""
+_turns: Final[WeakKeyDictionary[asyncio.AbstractEventLoop, IterationGate]] = WeakKeyDictionary()
+"""Semaphore of each event loop: one WebSocket at a time parses frames."""
 
 
 class Incoming:
-    """What has come of a WebSocket, given to its protocol piece by piece: one read may have tens of thousands of
-    frames. `receive` has to be called until it says that there is no more, before data is added.
+    """Received bytes of a WebSocket, passed to its protocol in pieces, as one read may hold tens of thousands of
+    frames.
+
+    Call `receive` until it returns False before adding more data.
     """
 
     def __init__(self, protocol: Protocol) -> None:
         loop = asyncio.get_running_loop()
         turns = _turns.get(loop)
         if turns is None:
-            turns = _turns[loop] = FewAtOnce(1)
+            turns = _turns[loop] = IterationGate(1)
         self._turns = turns
         self._protocol = protocol
         self._data = b""
@@ -138,22 +142,25 @@ class Incoming:
         self._is_over = False
 
     def end(self) -> None:
-        """Nothing is received any more. The protocol and its parser know each other, and both would stay until garbage
-        is collected."""
+        """Stop receiving, and break the reference cycle between the protocol and its parser, which would otherwise wait
+        for the garbage collector.
+        """
         self._is_over, self._data, self._at = True, b"", 0
         self._protocol.parser.close()
 
     def add(self, data: bytes) -> None:
-        """Keeps what has come."""
+        """Store received bytes."""
         self._data, self._at = data, 0
 
     async def receive(self) -> bool:
-        """Gives the protocol pieces, when it is its turn, until they make frames; False if there is none left."""
+        """Wait for a permit, then pass pieces to the protocol until they make frames; return False if no input is
+        left.
+        """
         data, protocol = self._data, self._protocol
         if self._at >= len(data):
             self._data = b""
             return False
-        await self._turns.turn()
+        await self._turns.pass_through()
         if self._is_over:
             return False
         end = time.monotonic() + SLICE
@@ -165,14 +172,16 @@ class Incoming:
 
 
 class _MessageWriter:
-    """The BodyWriter of a stream whose pieces are messages. What waits are the pieces themselves, which others share:
-    a server's frames carry them as they are."""
+    """The BodyWriter of a stream whose pieces are messages.
+
+    The waiting pieces are shared with other connections: a server's frames carry them unchanged.
+    """
 
     def __init__(
         self, connection: Upgraded, protocol: Protocol, binary: Callable[[bytes], bytes | memoryview] | None
     ) -> None:
         self.over = False
-        """Nothing more is taken; what is queued still leaves."""
+        """True once nothing more is accepted; queued pieces are still sent."""
         self.incoming = Incoming(protocol)
         self._connection = connection
         self._protocol = protocol
@@ -229,18 +238,18 @@ class _MessageWriter:
         self._changed.set()
 
     async def receive(self) -> None:
-        """Takes what the client sends until it closes."""
+        """Process the client's messages until it closes."""
         incoming = self.incoming
         while not self._protocol.close_expected() and (data := await self._connection.read()):
             incoming.add(data)
             while not self._protocol.close_expected() and await incoming.receive():
                 self._protocol.events_received()
                 self._collect()
-                await self._drained.wait()  # answers to pings that the client does not read are not piled up
+                await self._drained.wait()  # limits the answers to pings that the client does not read
         self._finish()
 
     async def send(self) -> None:
-        """Sends what is queued, many messages in one write, until the end."""
+        """Send queued pieces, many messages in one write, until the end."""
         while True:
             await self._changed.wait()
             self._changed.clear()
@@ -266,7 +275,7 @@ class _MessageWriter:
 
 
 def _head(opcode: int, size: int) -> bytes:
-    """What is before the payload in a server's frame of a whole message."""
+    """Return the header of a server's frame that holds a whole message."""
     if size < 126:
         return bytes((opcode, size))
     if size < 1 << 16:

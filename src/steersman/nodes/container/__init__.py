@@ -1,1 +1,1 @@
-"""The lives of the containers of simulated pods."""
+"""Life cycle of the containers of simulated pods."""

@@ -1,4 +1,4 @@
-"""The end of a container that is told to end: its hook, its grace (pkg/kubelet `kuberuntime`, killContainer)."""
+"""Termination of a container: its preStop hook and its grace period (pkg/kubelet `kuberuntime`, killContainer)."""
 
 from __future__ import annotations
 
@@ -10,74 +10,84 @@ from steersman.api.core.v1 import (
 )
 from steersman.machinery.values import times
 from steersman.nodes.container import hooks
-from steersman.nodes.container.look import ContainerLook, exact, time_of
-from steersman.nodes.place import PRE_STOP, Stop
+from steersman.nodes.container.sync import ContainerSync, fractional, status_time
+from steersman.nodes.context import PRE_STOP, Termination
 
 KILLED: Final = 137
-"""The exit code of what had to be killed."""
+"""Exit code of a container that was killed (128 + SIGKILL)."""
 _GRACE_OF_EVICTED: Final = 1.0
-"""Seconds that a container has to end where its node has to be rid of it."""
+"""Seconds of grace for a container of an evicted pod."""
 _LEAST_GRACE: Final = 2.0
-"""Seconds that a container has to end after its hook at least."""
+"""Seconds of grace that a container has after its hook at least."""
 
 _SECOND: Final = 1.0
-"""Added to the time of a deletion, which comes without its fraction, so that no grace period is cut short."""
+"""Seconds added to a deletion timestamp, which lacks its fraction, so that no grace period is cut short."""
 _COUNTED: Final = 86400.0 * 365
-"""Seconds of grace up to which the time of a deletion is known: later times may be beyond what a timestamp can say."""
+"""Seconds of grace up to which a deletion timestamp is used: later times may exceed what a timestamp can express."""
 
 
-def told_to_stop(one: ContainerLook) -> Stop:
-    """Has a container end as its pod does."""
-    look = one.look
-    metadata = look.pod.metadata
-    at = look.now
+def begin_pod_termination(one: ContainerSync) -> Termination:
+    """Begin the termination of a container because its pod ends, with the grace period of the pod. Return it."""
+    sync = one.sync
+    metadata = sync.pod.metadata
+    at = sync.now
     if metadata.deletion_timestamp is not None:
         grace = float(metadata.deletion_grace_period_seconds or 0)
         if grace < _COUNTED:
             at = min(at, times.unix(metadata.deletion_timestamp) - grace + _SECOND)
-    elif look.place.evicted:
+    elif sync.context.eviction_message:
         grace = _GRACE_OF_EVICTED
     else:
-        grace = float(look.pod.spec.termination_grace_period_seconds or 0)
-    return stopped(one, Stop(one.status.container_id, at, grace), f"Stopping container {one.container.name}")
+        grace = float(sync.pod.spec.termination_grace_period_seconds or 0)
+    return begin_termination(
+        one, Termination(one.status.container_id, at, grace), f"Stopping container {one.container.name}"
+    )
 
 
-def is_hurried(one: ContainerLook, stop: Stop) -> bool:
-    """Return True if the pod is deleted with less time than a container was given to end: it is told once more then."""
-    metadata = one.look.pod.metadata
+def has_shorter_grace(one: ContainerSync, stop: Termination) -> bool:
+    """Return True if the pod is deleted with a shorter grace period than the container's termination began with.
+
+    The termination then begins again with the shorter period.
+    """
+    metadata = one.sync.pod.metadata
     return metadata.deletion_timestamp is not None and (metadata.deletion_grace_period_seconds or 0) < stop.grace
 
 
-def stopped(one: ContainerLook, stop: Stop, text: str) -> Stop:
-    """Has a container end, and tells of it."""
-    one.tell("Normal", "Killing", text)
-    one.remember(stop=stop)
+def begin_termination(one: ContainerSync, stop: Termination, text: str) -> Termination:
+    """Record the termination of a container, with the `Killing` event `text`. Return `stop`."""
+    one.record_event("Normal", "Killing", text)
+    one.update_record(stop=stop)
     return stop
 
 
-def end_of(one: ContainerLook, stop: Stop) -> tuple[float | None, bool]:
-    """When a container that is told to end has ended, and whether it had to be killed; None while its hook is to
-    be run."""
-    look, lifecycle = one.look, one.container.lifecycle
+def end_time_of(one: ContainerSync, stop: Termination) -> tuple[float | None, bool]:
+    """Return the time at which a terminating container ends, and True if it has to be killed then.
+
+    The time is None while the command of its preStop hook still has to be run.
+    """
+    sync, lifecycle = one.sync, one.container.lifecycle
     hook = None if lifecycle is None or stop.grace <= 0 else lifecycle.pre_stop
-    ran = stop.hook or one.ran(PRE_STOP, stop.container_id)
+    ran = stop.hook or one.result_of(PRE_STOP, stop.container_id)
     seconds = hooks.seconds_of(hook, ran)
     if seconds is None:
-        look.again_at(look.now)
+        sync.resync_at(sync.now)
         return None, False
     failed = hook is not None and ran is not None and ran.exit_code != 0 and seconds <= stop.grace
-    if failed and not stop.hook_told and look.has_passed(stop.at + seconds):
-        one.tell("Warning", "FailedPreStopHook", "PreStopHook failed")
+    if failed and not stop.hook_told and sync.is_due(stop.at + seconds):
+        one.record_event("Warning", "FailedPreStopHook", "PreStopHook failed")
         stop = stop._replace(hook_told=True)
-    one.remember(stop=stop._replace(hook=ran))
+    one.update_record(stop=stop._replace(hook=ran))
     taken = min(seconds, stop.grace)
     left = max(stop.grace - taken, _LEAST_GRACE if hook is not None else 0.0)
     stops_after = one.behaves.stops_after
     return stop.at + taken + min(stops_after, left), stops_after > left
 
 
-def terminate(one: ContainerLook, code: int, reason: str, at: float, message: str = "") -> None:
-    """Has a container be one that has ended, and has left a message behind."""
+def terminate(one: ContainerSync, code: int, reason: str, at: float, message: str = "") -> None:
+    """Set the status of a container to terminated, with `code`, `reason` and termination `message`, at the time `at`.
+
+    An empty `reason` becomes `Completed` or `Error`, by the code.
+    """
     status = one.status
     running = status.state.running
     status.state = ContainerState(
@@ -85,12 +95,12 @@ def terminate(one: ContainerLook, code: int, reason: str, at: float, message: st
             exit_code=code,
             reason=reason or ("Error" if code else "Completed"),
             started_at=None if running is None else running.started_at,
-            finished_at=time_of(at),
+            finished_at=status_time(at),
             container_id=status.container_id,
             message=message,
         )
     )
     status.ready = status.started = False
-    one.remember(ended=exact(at))
-    if one.look.place.shared is not None:
-        one.look.place.shared.has_ended(status.container_id, at)
+    one.update_record(ended=fractional(at))
+    if one.sync.context.shared is not None:
+        one.sync.context.shared.end_container(status.container_id, at)

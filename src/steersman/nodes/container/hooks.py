@@ -1,6 +1,6 @@
-"""Hooks of containers: what they do after their start and before their end (pkg/kubelet/lifecycle).
+"""Lifecycle hooks of containers, after their start and before their end (pkg/kubelet/lifecycle).
 
-Commands are run by the shell where that knows their program; others, and requests, count as done well at once.
+A command whose program the simulated shell knows is run. Other commands, and HTTP requests, succeed at once.
 """
 
 from __future__ import annotations
@@ -8,12 +8,12 @@ from __future__ import annotations
 from steersman.api.core.v1 import LifecycleHandler, Pod
 from steersman.machinery.built_in.pod_resources import AnyContainer
 from steersman.machinery.errors.field import quote
-from steersman.nodes.container.look import full_name
-from steersman.nodes.place import Ran
+from steersman.nodes.container.sync import full_name
+from steersman.nodes.context import CommandResult
 
 
-def seconds_of(hook: LifecycleHandler | None, ran: Ran | None) -> float | None:
-    """How long a hook takes; None while its command has not been run."""
+def seconds_of(hook: LifecycleHandler | None, ran: CommandResult | None) -> float | None:
+    """Return the seconds that a hook takes; None while its command has not been run."""
     if hook is None:
         return 0.0
     if hook.sleep is not None:
@@ -23,8 +23,8 @@ def seconds_of(hook: LifecycleHandler | None, ran: Ran | None) -> float | None:
     return None if ran is None else ran.seconds
 
 
-def failed(pod: Pod, container: AnyContainer, hook: LifecycleHandler | None, ran: Ran) -> str:
-    """What a container says whose hook has failed."""
+def failed(pod: Pod, container: AnyContainer, hook: LifecycleHandler | None, ran: CommandResult) -> str:
+    """Return the kubelet's message for a container whose hook has failed."""
     words = hook.exec.command if hook is not None and hook.exec is not None else []
     command = " ".join(words)
     return (

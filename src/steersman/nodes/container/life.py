@@ -1,4 +1,4 @@
-"""The life of a container in a pod: it waits for what it needs, starts, is looked after, ends, starts again."""
+"""Life cycle of one container: it waits for its needs, starts, is probed, ends, and starts again."""
 
 from __future__ import annotations
 
@@ -14,24 +14,27 @@ from steersman.nodes.behaviour import PREFIX, Behaviour, behaviour_of
 from steersman.nodes.container import restarts
 from steersman.nodes.container.ending import (
     KILLED,
-    end_of,
-    is_hurried,
+    begin_pod_termination,
+    end_time_of,
+    has_shorter_grace,
     terminate,
-    told_to_stop,
 )
-from steersman.nodes.container.look import ContainerLook, time_of
-from steersman.nodes.container.probing import looked_after
+from steersman.nodes.container.probing import run_probes
 from steersman.nodes.container.starting import create, is_missing, retry_at, run, try_to_start
+from steersman.nodes.container.sync import ContainerSync, status_time
 from steersman.nodes.container_status import image_name, never_started, wait
-from steersman.nodes.place import moment_of
+from steersman.nodes.context import exact_time
 from steersman.nodes.shell.effects import TERMINATED
 
 
-def advance(one: ContainerLook, *, stopping: bool, may_start: bool) -> None:
-    """Brings one container to where it is now."""
-    look, container, status = one.look, one.container, one.status
-    if (remembered := look.place.memory.get(container.name)) is not None:
-        look.memory[container.name] = remembered
+def advance(one: ContainerSync, *, stopping: bool, may_start: bool) -> None:
+    """Advance one container to its state at the time of this sync.
+
+    With `stopping`, its pod ends, and it does not start again. Without `may_start`, it waits.
+    """
+    sync, container, status = one.sync, one.container, one.status
+    if (remembered := sync.context.records.get(container.name)) is not None:
+        sync.records[container.name] = remembered
     while True:
         one.behaves = _behaviour(one)
         if status.state.running is not None:
@@ -46,60 +49,63 @@ def advance(one: ContainerLook, *, stopping: bool, may_start: bool) -> None:
             if not try_to_start(one):
                 return
             _tell_of_unknown(one)
-        elif stopping or not restarts.is_restarted(look.pod, container, status) or not _start_again(one):
+        elif stopping or not restarts.is_restarted(sync.pod, container, status) or not _start_again(one):
             return
 
 
-def _behaviour(one: ContainerLook) -> Behaviour:
-    """Return what a container does; one whose work was done for it ends with that."""
-    wrong = one.look.place.made.get(one.container.name)
+def _behaviour(one: ContainerSync) -> Behaviour:
+    """Return the behaviour of a container.
+
+    If the kubelet has done its work (`made`), it ends at once with that result.
+    """
+    wrong = one.sync.context.work_errors.get(one.container.name)
     behaves = _by_command(one)
     if wrong is None or behaves.is_said:
         return behaves
     return replace(behaves, runs_for=0.0, exit_code=int(bool(wrong)), message=wrong, reason="", not_simulated="")
 
 
-def _by_command(one: ContainerLook) -> Behaviour:
-    """Return what a container does; one whose command is followed ends when that does."""
-    look, status, shared = one.look, one.status, one.look.place.shared
+def _by_command(one: ContainerSync) -> Behaviour:
+    """Return the behaviour of a container by its annotations and command; a followed command decides when it ends."""
+    sync, status, shared = one.sync, one.status, one.sync.context.shared
     running = status.state.running
     if shared is None or running is None:
-        return behaviour_of(look.pod, one.container, default=look.place.unknown_programs)
+        return behaviour_of(sync.pod, one.container, default=sync.context.unknown_programs)
     start = shared.start_of(one.container, status.container_id)
-    behaves = behaviour_of(look.pod, one.container, start, default=look.place.unknown_programs)
-    progress = None if behaves.is_said else shared.progress(status.container_id, look.now)
+    behaves = behaviour_of(sync.pod, one.container, start, default=sync.context.unknown_programs)
+    progress = None if behaves.is_said else shared.progress(status.container_id, sync.now)
     if progress is None:
         return behaves
-    started = moment_of(running.started_at, one.memory.began)
+    started = exact_time(running.started_at, one.record.began)
     if progress.ended is not None and progress.exit_code is not None:
         message = behaves.message if behaves.exit_code == progress.exit_code else ""
         return replace(behaves, runs_for=progress.ended - started, exit_code=progress.exit_code, message=message)
-    if progress.next is not None and behaves.runs_for is not None and started + behaves.runs_for <= look.now:
-        look.again_at(max(progress.next, look.now))
+    if progress.next is not None and behaves.runs_for is not None and started + behaves.runs_for <= sync.now:
+        sync.resync_at(max(progress.next, sync.now))
         return replace(behaves, runs_for=None)
     return behaves
 
 
-def renew(one: ContainerLook) -> None:
-    """Starts a running container anew, as what it is given cannot be changed while it runs."""
-    look, container, status = one.look, one.container, one.status
+def restart_for_resize(one: ContainerSync) -> None:
+    """Restart a running container, as its new resources cannot be applied while it runs."""
+    sync, container, status = one.sync, one.container, one.status
     running = status.state.running
     assert running is not None
-    one.tell("Normal", "Killing", f"Container {container.name} resize requires restart")
-    if look.place.shared is not None:
-        look.place.shared.has_ended(status.container_id, look.now)
+    one.record_event("Normal", "Killing", f"Container {container.name} resize requires restart")
+    if sync.context.shared is not None:
+        sync.context.shared.end_container(status.container_id, sync.now)
     status.last_state = ContainerState(
         terminated=ContainerStateTerminated(
             exit_code=TERMINATED,
             reason="Error",
             started_at=running.started_at,
-            finished_at=time_of(look.now),
+            finished_at=status_time(sync.now),
             container_id=status.container_id,
         )
     )
     status.restart_count += 1
-    error = images.refused(image_name(container.image), "") if is_missing(one) else ""
-    obtained = images.obtain(
+    error = images.pull_error_text(image_name(container.image), "") if is_missing(one) else ""
+    image = images.ensure_image(
         container.image,
         container.image_pull_policy,
         error=error,
@@ -108,57 +114,61 @@ def renew(one: ContainerLook) -> None:
         before=None,
         since=None,
         reason="",
-        now=look.now,
+        now=sync.now,
     )
-    for each in obtained.happened:
-        one.tell(*each)
+    for each in image.events:
+        one.record_event(*each)
     create(one)
-    run(one, look.now)
+    run(one, sync.now)
     status.ready = False
-    look.again_at(look.now)
+    sync.resync_at(sync.now)
 
 
-def _end(one: ContainerLook, *, stopping: bool) -> bool:
-    """Whether a running container has ended now; else what it says of itself is put right."""
-    look, status, behaves = one.look, one.status, one.behaves
+def _end(one: ContainerSync, *, stopping: bool) -> bool:
+    """Return True if a running container has ended by now, and set its status; otherwise probe it and
+    schedule a sync.
+    """
+    sync, status, behaves = one.sync, one.status, one.behaves
     running = status.state.running
     assert running is not None
-    started = moment_of(running.started_at, one.memory.began)
+    started = exact_time(running.started_at, one.record.began)
     due, code, reason, message = None, behaves.exit_code, behaves.reason, behaves.message
     if behaves.runs_for is not None:
         due = started + behaves.runs_for
-    ended = look.place.ended.get(one.container.name)
+    ended = sync.context.exits.get(one.container.name)
     if ended is not None and ended.container_id == status.container_id and (due is None or ended.at < due):
         due, code, reason, message = ended.at, ended.exit_code, ended.reason, ""
-    stop = one.memory.stop
+    stop = one.record.stop
     if stop is not None and stop.container_id != status.container_id:
         stop = None
-    if stop is not None and stopping and is_hurried(one, stop):
-        stop = told_to_stop(one)
-    if stop is None and (due is None or due > look.now):
-        stop = told_to_stop(one) if stopping else looked_after(one, started)
+    if stop is not None and stopping and has_shorter_grace(one, stop):
+        stop = begin_pod_termination(one)
+    if stop is None and (due is None or due > sync.now):
+        stop = begin_pod_termination(one) if stopping else run_probes(one, started)
     if stop is not None:
-        at, killed = end_of(one, stop)
+        at, killed = end_time_of(one, stop)
         if at is not None and (due is None or at < due):
             due, code, reason, message = at, (KILLED if killed else behaves.stop_code), "", ""
-    if due is None or due > look.now:
+    if due is None or due > sync.now:
         if due is not None:
-            look.again_at(due)
+            sync.resync_at(due)
         return False
     terminate(one, code, reason, max(due, started), message)
     if stop is not None and stop.by_probe:
-        look.ended_for_probes.add(one.container.name)
-    one.remember(stop=None, ticks={})
+        sync.ended_for_probes.add(one.container.name)
+    one.update_record(stop=None, ticks={})
     return True
 
 
-def _tell_of_unknown(one: ContainerLook) -> None:
-    """Tell of the first program of a container that is not simulated, and of what can be done."""
+def _tell_of_unknown(one: ContainerSync) -> None:
+    """Record an event that names the first program of a container that is not simulated, and the
+    annotations that help.
+    """
     behaves = one.behaves
     if not behaves.not_simulated:
         return
     does = "runs until it is stopped" if behaves.runs_for is None else f"ends with {behaves.exit_code}"
-    one.tell(
+    one.record_event(
         "Normal",
         "NotSimulated",
         (
@@ -168,20 +178,20 @@ def _tell_of_unknown(one: ContainerLook) -> None:
     )
 
 
-def _start_again(one: ContainerLook) -> bool:
-    """Starts a container again, or has it wait until it may be."""
-    if one.memory.begun is None and not restarts.is_due(one):
+def _start_again(one: ContainerSync) -> bool:
+    """Restart an ended container, or keep it waiting until its back-off is over. Return True if it has started."""
+    if one.record.begun is None and not restarts.is_backoff_over(one):
         return False
-    tried, waiting = one.memory.tried_at, one.status.state.waiting
+    tried, waiting = one.record.tried_at, one.status.state.waiting
     if tried is not None and waiting is not None and waiting.reason == "PostStartHookError":
-        if not one.look.has_passed(retry_at(one.look, tried)):
+        if not one.sync.is_due(retry_at(one.sync, tried)):
             return False
-        one.remember(tried_at=None)
-    return try_to_start(one, again=True)
+        one.update_record(tried_at=None)
+    return try_to_start(one, is_restart=True)
 
 
-def _is_delayed(one: ContainerLook) -> bool:
-    """Whether it is too early for the container to begin."""
-    look, own = one.look, one.behaves.start_delay
-    delay = look.place.start_delay if own is None else own
-    return bool(delay) and not look.has_passed(times.unix(look.pod_status.start_time or times.now()) + delay)
+def _is_delayed(one: ContainerSync) -> bool:
+    """Return True if the container's start delay is not over yet."""
+    sync, own = one.sync, one.behaves.start_delay
+    delay = sync.context.start_delay if own is None else own
+    return bool(delay) and not sync.is_due(times.unix(sync.pod_status.start_time or times.now()) + delay)

@@ -1,7 +1,7 @@
-"""Probes of containers: when they look, what counts of what they find (pkg/kubelet/prober).
+"""Probes of containers: when they run and how their results count (pkg/kubelet/prober).
 
-A command is run by the shell where that knows its program. Everything else succeeds while the container runs, unless an
-annotation says that it fails.
+A command whose program the simulated shell knows is run. Every other probe succeeds while the container runs, unless an
+annotation makes it fail.
 """
 
 from __future__ import annotations
@@ -14,34 +14,35 @@ from steersman.machinery.built_in.pod_resources import AnyContainer, all_contain
 from steersman.machinery.errors.field import quote
 from steersman.machinery.values.durations import format_duration
 from steersman.nodes.container_status import all_statuses
-from steersman.nodes.place import (
+from steersman.nodes.context import (
+    EMPTY_RECORD,
     LIVENESS,
-    NOTHING,
     POST_START,
     PRE_STOP,
     READINESS,
     STARTUP,
-    Memory,
-    Ran,
-    Ticks,
-    moment_of,
+    CommandResult,
+    ContainerRecord,
+    ProbeState,
+    exact_time,
 )
 from steersman.nodes.shell.built_in import SHELLS
 from steersman.nodes.shell.programs import PROGRAMS
 
 KINDS: Final = (STARTUP, LIVENESS, READINESS)
 _MOST_OUTPUT: Final = 10 << 10
+"""Characters of a command's output that are reported."""
 
 
-class Found(NamedTuple):
-    """What a probe has found, and what it says if that is not good."""
+class ProbeResult(NamedTuple):
+    """Result of one attempt of a probe. `output` says why it failed."""
 
     good: bool
     output: str = ""
 
 
 def probe_of(container: AnyContainer, kind: str) -> Probe | None:
-    """The container's probe of a kind."""
+    """Return the probe of the given kind of a container, or None."""
     match kind:
         case "Startup":
             return container.startup_probe
@@ -50,65 +51,67 @@ def probe_of(container: AnyContainer, kind: str) -> Probe | None:
     return container.readiness_probe
 
 
-def number_at(probe: Probe, started: float, now: float) -> int:
-    """How many looks there have been before the one that falls due; -1 before the first."""
+def attempt_at(probe: Probe, started: float, now: float) -> int:
+    """Return the number of the last attempt that is due at `now`; the first is 0, and -1 means that none is due."""
     passed = now - started - probe.initial_delay_seconds
     return -1 if passed < 0 else int(passed // max(probe.period_seconds, 1))
 
 
 def time_at(probe: Probe, started: float, number: int) -> float:
-    """When a look falls due."""
+    """Return the time at which the attempt `number` is due."""
     return started + probe.initial_delay_seconds + number * max(probe.period_seconds, 1)
 
 
 def first_from(probe: Probe, started: float, at: float) -> float:
-    """When the first look at a time or after it falls due."""
-    number = max(number_at(probe, started, at), 0)
+    """Return the time of the first attempt that is due at `at` or later."""
+    number = max(attempt_at(probe, started, at), 0)
     due = time_at(probe, started, number)
     return due if due >= at else time_at(probe, started, number + 1)
 
 
-def known(ticks: Ticks | None, status: ContainerStatus, kind: str) -> Ticks:
-    """What is known of a probe: without looks, what the status says."""
+def state_in_run(ticks: ProbeState | None, status: ContainerStatus, kind: str) -> ProbeState:
+    """Return the state of a probe in this run of the container: the recorded one, or the one that its
+    status implies.
+    """
     if ticks is not None and ticks.container_id == status.container_id:
         return ticks
     good = {STARTUP: bool(status.started), READINESS: status.ready}.get(kind, True)
-    return Ticks(status.container_id, -1, good, last=good, run=0)
+    return ProbeState(status.container_id, -1, good, last=good, run=0)
 
 
-def looked(probe: Probe, before: Ticks, number: int, *, good: bool) -> Ticks:
-    """What is known after another look."""
+def state_after(probe: Probe, before: ProbeState, number: int, *, good: bool) -> ProbeState:
+    """Return the state of a probe after the attempt `number` with the given result."""
     run = before.run + 1 if before.last == good else 1
     threshold = probe.success_threshold if good else probe.failure_threshold
     counts = good if run >= max(threshold, 1) else before.good
-    return Ticks(before.container_id, number, counts, good, run)
+    return ProbeState(before.container_id, number, counts, good, run)
 
 
-def has_failed(probe: Probe, ticks: Ticks) -> bool:
-    """Whether it has failed as often as its threshold asks for."""
+def has_failed(probe: Probe, ticks: ProbeState) -> bool:
+    """Return True if the last attempts failed in a row, as many as the failure threshold."""
     return not ticks.last and ticks.run >= max(probe.failure_threshold, 1)
 
 
 def is_run(action: ExecAction | None) -> bool:
-    """Whether a command is run by the shell, which knows its program."""
+    """Return True if the simulated shell can run a command, because it knows its program."""
     if action is None or not action.command:
         return False
     name = action.command[0].rpartition("/")[2]
     return name in PROGRAMS or name in SHELLS
 
 
-def found_by_command(probe: Probe, ran: Ran) -> Found:
-    """What a command says of its container."""
+def result_of_command(probe: Probe, ran: CommandResult) -> ProbeResult:
+    """Return the result of a probe whose command was run."""
     timeout = max(probe.timeout_seconds, 1)
     if ran.seconds > timeout:
         command = " ".join(probe.exec.command) if probe.exec is not None else ""
         limit = format_duration(timeout * 10**9)
-        return Found(good=False, output=f"command timed out: {quote(command)} timed out after {limit}")
-    return Found(ran.exit_code == 0, ran.output[:_MOST_OUTPUT])
+        return ProbeResult(good=False, output=f"command timed out: {quote(command)} timed out after {limit}")
+    return ProbeResult(ran.exit_code == 0, ran.output[:_MOST_OUTPUT])
 
 
-def said_to_fail(probe: Probe, address: str) -> str:
-    """What a probe says that fails as an annotation wants it."""
+def simulated_failure(probe: Probe, address: str) -> str:
+    """Return the output of a probe that an annotation makes fail, as a kubelet words it."""
     if probe.http_get is not None:
         return "HTTP probe failed with statuscode: 500"
     if probe.tcp_socket is not None:
@@ -119,8 +122,8 @@ def said_to_fail(probe: Probe, address: str) -> str:
     return ""
 
 
-class Wanted(NamedTuple):
-    """A command that is to be run in a container now."""
+class DueCommand(NamedTuple):
+    """Command of a probe or hook that is due in a container."""
 
     container: AnyContainer
     status: ContainerStatus
@@ -130,39 +133,41 @@ class Wanted(NamedTuple):
     number: int = 0
 
 
-def wanted(pod: Pod, memory: Mapping[str, Memory], now: float) -> Iterator[Wanted]:
-    """The commands of probes and hooks that fall due."""
+def due_commands(pod: Pod, memory: Mapping[str, ContainerRecord], now: float) -> Iterator[DueCommand]:
+    """Yield the commands of probes and hooks of a pod that are due."""
     containers = {each.name: each for each in all_containers(pod.spec)}
     for status in all_statuses(pod.status):
         container = containers.get(status.name)
         if container is not None:
-            remembered = memory.get(status.name, NOTHING)
-            yield from _of_hooks(container, status, remembered)
+            remembered = memory.get(status.name, EMPTY_RECORD)
+            yield from _hook_commands(container, status, remembered)
             if status.state.running is not None and pod.metadata.deletion_timestamp is None:
-                yield from _of_probes(container, status, remembered, now)
+                yield from _probe_commands(container, status, remembered, now)
 
 
-def _of_hooks(container: AnyContainer, status: ContainerStatus, memory: Memory) -> Iterator[Wanted]:
+def _hook_commands(container: AnyContainer, status: ContainerStatus, memory: ContainerRecord) -> Iterator[DueCommand]:
     if container.lifecycle is None:
         return
     begun, stop = memory.begun, memory.stop
     after, before = container.lifecycle.post_start, container.lifecycle.pre_stop
     if begun is not None and begun.hook is None and after is not None and after.exec is not None:
-        yield Wanted(container, status, POST_START, after.exec.command, begun.container_id)
+        yield DueCommand(container, status, POST_START, after.exec.command, begun.container_id)
     if stop is not None and stop.hook is None and before is not None and before.exec is not None:
-        yield Wanted(container, status, PRE_STOP, before.exec.command, stop.container_id)
+        yield DueCommand(container, status, PRE_STOP, before.exec.command, stop.container_id)
 
 
-def _of_probes(container: AnyContainer, status: ContainerStatus, memory: Memory, now: float) -> Iterator[Wanted]:
+def _probe_commands(
+    container: AnyContainer, status: ContainerStatus, memory: ContainerRecord, now: float
+) -> Iterator[DueCommand]:
     running = status.state.running
     assert running is not None
-    started = moment_of(running.started_at, memory.began)
+    started = exact_time(running.started_at, memory.began)
     for kind in KINDS:
         probe = probe_of(container, kind)
         if probe is None or probe.exec is None or not is_run(probe.exec):
             continue
         if (kind == STARTUP) == bool(status.started) or memory.stop is not None:
             continue
-        number = number_at(probe, started, now)
-        if number > known(memory.ticks.get(kind), status, kind).number:
-            yield Wanted(container, status, kind, probe.exec.command, status.container_id, number)
+        number = attempt_at(probe, started, now)
+        if number > state_in_run(memory.ticks.get(kind), status, kind).number:
+            yield DueCommand(container, status, kind, probe.exec.command, status.container_id, number)

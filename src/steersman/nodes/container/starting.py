@@ -1,4 +1,4 @@
-"""The start of a container: its image, what its configuration asks for, its hook.
+"""Start of a container: its image, its configuration and its postStart hook.
 
 Follows pkg/kubelet `kuberuntime` (startContainer).
 """
@@ -19,171 +19,174 @@ from steersman.machinery.errors.field import quote
 from steersman.nodes import images
 from steersman.nodes.container import hooks, restarts
 from steersman.nodes.container.ending import terminate
-from steersman.nodes.container.look import ContainerLook, Look, exact, full_name, time_of
+from steersman.nodes.container.sync import ContainerSync, PodSync, fractional, full_name, status_time
 from steersman.nodes.container_status import digest, image_name, mounted, wait
-from steersman.nodes.place import POST_START, Begun
+from steersman.nodes.context import POST_START, PendingStart
+from steersman.nodes.initial_world import breaks_non_root, user_of
 from steersman.nodes.shell.effects import TERMINATED
-from steersman.nodes.surroundings import breaks_non_root, user_of
 
 _RETRY: Final = 10.0
-"""Seconds after which a start that has failed is tried again, and half of it more at most."""
+"""Seconds before a failed start is tried again, plus up to half as much that depends on the pod."""
 
 
-def try_to_start(one: ContainerLook, *, again: bool = False) -> bool:
-    """Whether a container has started now, with its image, what its configuration asks for, and its hook."""
-    look, container, status, memory = one.look, one.container, one.status, one.memory
+def try_to_start(one: ContainerSync, *, is_restart: bool = False) -> bool:
+    """Start a container if its image and configuration allow it and its hook is done. Return True if it runs now.
+
+    With `is_restart`, it is a restart: its last termination is kept and its restart count rises.
+    """
+    sync, container, status, memory = one.sync, one.container, one.status, one.record
     if memory.begun is not None:
         return _has_begun(one, memory.begun)
     error = ""
     if one.behaves.pull_error or is_missing(one):
-        error = images.refused(image_name(container.image), one.behaves.pull_error)
-    wrong = look.place.wrong_with(container)
-    if not wrong and look.place.shared is not None:
-        wrong = look.place.shared.wrong_with(container)
-    if not wrong and breaks_non_root(look.pod, container):
-        pod = full_name(look.pod)
+        error = images.pull_error_text(image_name(container.image), one.behaves.pull_error)
+    wrong = sync.context.config_error(container)
+    if not wrong and sync.context.shared is not None:
+        wrong = sync.context.shared.config_error(container)
+    if not wrong and breaks_non_root(sync.pod, container):
+        pod = full_name(sync.pod)
         wrong = f"container's runAsUser breaks non-root policy (pod: {quote(pod)}, container: {container.name})"
     if memory.tried_at is not None:
-        never, _, _ = images.never_to_be_had(container.image, container.image_pull_policy, error)
-        if (never or wrong) and not look.has_passed(retry_at(look, memory.tried_at)):
+        never, _, _ = images.permanent_error(container.image, container.image_pull_policy, error)
+        if (never or wrong) and not sync.is_due(retry_at(sync, memory.tried_at)):
             return False
     if not _has_image(one, error):
         return False
     if wrong:
         _fail(one, "CreateContainerConfigError", wrong)
         return False
-    one.remember(tried_at=None, ticks={})
-    if again:
+    one.update_record(tried_at=None, ticks={})
+    if is_restart:
         status.last_state = ContainerState(terminated=one.last_end)
         status.restart_count += 1
     create(one)
     if container.lifecycle is not None and container.lifecycle.post_start is not None:
-        begun = Begun(_id_of(one), look.now)
-        one.remember(begun=begun)
+        begun = PendingStart(_id_of(one), sync.now)
+        one.update_record(begun=begun)
         if status.state.waiting is None:
             put_waiting(status, "ContainerCreating", "")
         return _has_begun(one, begun)
-    run(one, look.now)
+    run(one, sync.now)
     return True
 
 
-def is_missing(one: ContainerLook) -> bool:
-    """Whether nobody has a container's image."""
-    return images.is_missing(one.container.image, one.look.place.missing_images)
+def is_missing(one: ContainerSync) -> bool:
+    """Return True if a container's image is configured as missing from all registries."""
+    return images.is_missing(one.container.image, one.sync.context.missing_images)
 
 
-def retry_at(look: Look, tried: float) -> float:
-    """A while after a try, not the same for all pods."""
-    part = int(digest(look.pod.metadata.uid)[:4], 16) / 0xFFFF
+def retry_at(sync: PodSync, tried: float) -> float:
+    """Return the time to try again after a failed start at `tried`; pods differ, so that they do not retry together."""
+    part = int(digest(sync.pod.metadata.uid)[:4], 16) / 0xFFFF
     return tried + _RETRY * (1 + part / 2)
 
 
-def _has_image(one: ContainerLook, error: str) -> bool:
-    look, container, status, memory = one.look, one.container, one.status, one.memory
+def _has_image(one: ContainerSync, error: str) -> bool:
+    sync, container, status, memory = one.sync, one.container, one.status, one.record
     full_name = image_name(container.image)
-    found = images.obtain(
+    found = images.ensure_image(
         container.image,
         container.image_pull_policy,
         error=error,
-        is_present=full_name in look.place.images,
+        is_present=full_name in sync.context.images,
         takes=one.behaves.pull_time,
         before=memory.pulls,
         since=memory.pulling_since,
         reason=status.state.waiting.reason if status.state.waiting is not None else "",
-        now=look.now,
+        now=sync.now,
     )
-    one.remember(pulls=found.pulls, pulling_since=found.pulling_since)
-    for each in found.happened:
-        one.tell(*each)
-    if found.again is not None:
-        look.again_at(found.again)
+    one.update_record(pulls=found.pulls, pulling_since=found.pulling_since)
+    for each in found.events:
+        one.record_event(*each)
+    if found.next_sync is not None:
+        sync.resync_at(found.next_sync)
     if found.reason:
         put_waiting(status, found.reason, found.message)
-        if found.again is None:
+        if found.next_sync is None:
             _try_again_later(one)
-    elif found.again is not None:
+    elif found.next_sync is not None:
         wait(status, "ContainerCreating")
     else:
-        look.pulled.append(full_name)
+        sync.pulled.append(full_name)
         return True
     return False
 
 
-def _fail(one: ContainerLook, reason: str, message: str) -> None:
-    """A start that has failed, and is tried again after a while."""
-    one.tell("Warning", "Failed", f"Error: {message}")
+def _fail(one: ContainerSync, reason: str, message: str) -> None:
+    """Record a failed start, which is tried again later."""
+    one.record_event("Warning", "Failed", f"Error: {message}")
     put_waiting(one.status, reason, message)
     _try_again_later(one)
 
 
-def _try_again_later(one: ContainerLook) -> None:
-    look = one.look
-    one.remember(tried_at=look.now)
-    look.again_at(retry_at(look, look.now))
+def _try_again_later(one: ContainerSync) -> None:
+    sync = one.sync
+    one.update_record(tried_at=sync.now)
+    sync.resync_at(retry_at(sync, sync.now))
 
 
 def put_waiting(status: ContainerStatus, reason: str, message: str) -> None:
-    """Has a container wait that does not run."""
+    """Set a container that does not run to waiting."""
     if status.state.terminated is not None:
         status.last_state = ContainerState(terminated=status.state.terminated)
     status.state = ContainerState(waiting=ContainerStateWaiting(reason=reason, message=message))
     status.started = False
 
 
-def _id_of(one: ContainerLook) -> str:
-    return f"containerd://{digest(one.look.pod.metadata.uid, one.container.name, str(one.status.restart_count))}"
+def _id_of(one: ContainerSync) -> str:
+    return f"containerd://{digest(one.sync.pod.metadata.uid, one.container.name, str(one.status.restart_count))}"
 
 
-def create(one: ContainerLook) -> None:
-    """Makes a container that has not run yet."""
+def create(one: ContainerSync) -> None:
+    """Create a container that does not run yet: its image, ID and user in the status."""
     image, status = one.container.image, one.status
     status.image = image_name(image)
     status.image_id = f"{status.image.partition('@')[0].rpartition(':')[0]}@sha256:{digest(image)}"
     status.container_id = _id_of(one)
-    status.user = user_of(one.look.pod, one.container)
-    one.tell("Normal", "Created", "Container created")
-    one.tell("Normal", "Started", "Container started")
+    status.user = user_of(one.sync.pod, one.container)
+    one.record_event("Normal", "Created", "Container created")
+    one.record_event("Normal", "Started", "Container started")
 
 
-def run(one: ContainerLook, since: float) -> None:
-    """Has a container run that was made."""
+def run(one: ContainerSync, since: float) -> None:
+    """Set a created container to running since the time `since`."""
     container, status = one.container, one.status
-    status.state = ContainerState(running=ContainerStateRunning(started_at=time_of(since)))
+    status.state = ContainerState(running=ContainerStateRunning(started_at=status_time(since)))
     status.started = status.ready = False
-    one.remember(began=exact(since), ended=None)
-    if one.look.place.shared is not None:
-        one.look.place.shared.begin(container, status.container_id, since)
+    one.update_record(began=fractional(since), ended=None)
+    if one.sync.context.shared is not None:
+        one.sync.context.shared.start_container(container, status.container_id, since)
     if isinstance(container, Container):
         status.allocated_resources = dict(container.resources.requests)
         status.resources = deep_copy(container.resources)
     status.volume_mounts = [mounted(each) for each in container.volume_mounts]
 
 
-def _has_begun(one: ContainerLook, begun: Begun) -> bool:
-    """Whether a container that was created has gone through its hook."""
-    look, lifecycle = one.look, one.container.lifecycle
+def _has_begun(one: ContainerSync, begun: PendingStart) -> bool:
+    """Return True if the postStart hook of a created container has succeeded, and set the container to running then."""
+    sync, lifecycle = one.sync, one.container.lifecycle
     hook = None if lifecycle is None else lifecycle.post_start
-    ran = begun.hook or one.ran(POST_START, begun.container_id)
+    ran = begun.hook or one.result_of(POST_START, begun.container_id)
     seconds = hooks.seconds_of(hook, ran)
     if seconds is None:
-        look.again_at(look.now)
+        sync.resync_at(sync.now)
         return False
-    one.remember(begun=begun._replace(hook=ran))
-    if not look.has_passed(begun.at + seconds):
+    one.update_record(begun=begun._replace(hook=ran))
+    if not sync.is_due(begun.at + seconds):
         return False
-    one.remember(begun=None)
+    one.update_record(begun=None)
     run(one, begun.at)
     if ran is None or ran.exit_code == 0:
         return True
-    _end_after_hook(one, hooks.failed(look.pod, one.container, hook, ran))
+    _end_after_hook(one, hooks.failed(sync.pod, one.container, hook, ran))
     return False
 
 
-def _end_after_hook(one: ContainerLook, message: str) -> None:
-    """Ends a container whose hook has failed."""
-    one.tell("Warning", "FailedPostStartHook", "PostStartHook failed")
-    one.tell("Normal", "Killing", "FailedPostStartHook")
-    terminate(one, TERMINATED, "", one.look.now)
-    if restarts.is_restarted(one.look.pod, one.container, one.status):
+def _end_after_hook(one: ContainerSync, message: str) -> None:
+    """Terminate a container whose postStart hook has failed."""
+    one.record_event("Warning", "FailedPostStartHook", "PostStartHook failed")
+    one.record_event("Normal", "Killing", "FailedPostStartHook")
+    terminate(one, TERMINATED, "", one.sync.now)
+    if restarts.is_restarted(one.sync.pod, one.container, one.status):
         put_waiting(one.status, "PostStartHookError", message)
         _try_again_later(one)

@@ -1,1 +1,1 @@
-"""What simulated nodes and pods answer: the kubelet's API, and the ports of pods."""
+"""HTTP servers of simulated nodes and pods: the kubelet's API, and the ports of pods."""

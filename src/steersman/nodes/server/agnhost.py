@@ -1,4 +1,4 @@
-"""What agnhost answers at its ports, where it is a server of pages: its commands netexec, porter and serve-hostname."""
+"""Simulated HTTP server of agnhost, for its commands netexec, porter and serve-hostname."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from steersman.api.core.v1 import Pod
 from steersman.machinery.values import times
 from steersman.net.ascii import is_digits
 from steersman.net.message import Request, Response
+from steersman.nodes.initial_world import command_of, is_agnhost, plain_variables
 from steersman.nodes.naming import hostname_of
 from steersman.nodes.server.kubelet import text
-from steersman.nodes.surroundings import command_of, is_agnhost, plain_variables
 from steersman.nodes.variables import ArgumentsTooLong
 
 _MOST_FIELDS = 100
 
 
 def answer_of_agnhost(pod: Pod, port: int, request: Request) -> Response | None:
-    """Its answer; None if no container of the pod is one of these, or if none has this port."""
+    """Return agnhost's response; None if no container of the pod serves `port` with one of its commands."""
     for container in pod.spec.containers or ():
         told = [each.container_port for each in container.ports]
         if not is_agnhost(container) or (told and port not in told):
@@ -42,10 +42,10 @@ def answer_of_agnhost(pod: Pod, port: int, request: Request) -> Response | None:
 
 
 def _netexec(pod: Pod, port: int, request: Request) -> Response | None:
-    """Its simple pages; None for one that does something, and for others."""
+    """Return the response of a page that only reports something; None for any other page."""
     match request.path:
         case "/":
-            return text(200, f"NOW: {datetime.fromtimestamp(times.moment(), UTC):%Y-%m-%d %H:%M:%S.%f}000 +0000 UTC")
+            return text(200, f"NOW: {datetime.fromtimestamp(times.unix_now(), UTC):%Y-%m-%d %H:%M:%S.%f}000 +0000 UTC")
         case "/clientip":
             return text(200, f"{request.peer.host}:{request.peer.port}")
         case "/serverport":

@@ -1,4 +1,4 @@
-"""`exec`, `attach` and `run`: commands in containers, in real time."""
+"""The endpoints `exec`, `attach` and `run`: commands in containers, in real time."""
 
 from __future__ import annotations
 
@@ -9,18 +9,20 @@ from typing import Final
 
 from steersman.machinery.values import times
 from steersman.net.message import Request, Response
-from steersman.nodes.inside import world_in
-from steersman.nodes.names import resolved
-from steersman.nodes.server.kubelet import Asked, text
+from steersman.nodes.current_world import current_world
+from steersman.nodes.initial_world import command_of
+from steersman.nodes.names import resolve_name
+from steersman.nodes.server.kubelet import ContainerRequest, text
 from steersman.nodes.server.logs import LogOptions, NoLogs, follow
-from steersman.nodes.server.streams import STDOUT, Finished, Streams, Wanted, command_streams
-from steersman.nodes.server.terminal import Interrupted, Terminal, shown
+from steersman.nodes.server.streams import STDOUT, Finished, StreamOptions, Streams, command_streams
+from steersman.nodes.server.terminal import Interrupted, Terminal, with_crlf
 from steersman.nodes.shares import Slices
 from steersman.nodes.shell.built_in import SHELLS
 from steersman.nodes.shell.effects import (
     Answer,
     Course,
     Effect,
+    InputBuffer,
     Kill,
     Memory,
     Missing,
@@ -28,70 +30,69 @@ from steersman.nodes.shell.effects import (
     Read,
     ReadLine,
     Resolve,
-    Source,
     Wait,
     Write,
 )
 from steersman.nodes.shell.shell import Shell
-from steersman.nodes.surroundings import command_of
 
 _KILLED: Final = 137
 _INTERRUPTED: Final = 130
 LOOKS_EVERY: Final = 1.0
+"""Seconds between two checks whether the container still runs."""
 _MOST_LINE: Final = 1 << 20
 _KEYS_AT_ONCE: Final = 512
 _MOST_OUTPUT: Final = 16 << 20
-"""Bytes of the answer to `run`."""
+"""Bytes of the response to `run`."""
 
 
 class _NotFound(Exception):
-    """There is no such program in the container."""
+    """The container has no such program."""
 
 
-def exec_in(asked: Asked, request: Request) -> Response:
-    """Runs a command beside what runs in the container, and connects its streams to the client."""
-    if (refusal := _refusal(asked)) is not None:
+def exec_in(target: ContainerRequest, request: Request) -> Response:
+    """Run a command in a container, with its streams connected to the client."""
+    if (refusal := _refusal(target)) is not None:
         return refusal
-    return command_streams(request, asked.query, partial(_execute, asked, list(asked.query.get("command", ()))))
+    return command_streams(request, target.query, partial(_execute, target, list(target.query.get("command", ()))))
 
 
-def attach_to(asked: Asked, request: Request) -> Response:
-    """Connects the client to what runs in the container."""
-    if (refusal := _refusal(asked)) is not None:
+def attach_to(target: ContainerRequest, request: Request) -> Response:
+    """Connect the client to the container's own command."""
+    if (refusal := _refusal(target)) is not None:
         return refusal
-    return command_streams(request, asked.query, partial(_attach, asked))
+    return command_streams(request, target.query, partial(_attach, target))
 
 
-async def run_in(asked: Asked, request: Request) -> Response:
-    """Runs a command; the answer is what it prints."""
-    if (refusal := _not_running(asked)) is not None:
+async def run_in(target: ContainerRequest, request: Request) -> Response:
+    """Run a command and return its output as the response."""
+    if (refusal := _not_running(target)) is not None:
         return refusal
-    words = " ".join(asked.query.get("cmd", ())).split(" ")
+    words = " ".join(target.query.get("cmd", ())).split(" ")
     collected = _Collected()
-    finished = await _execute(asked, words, collected, Wanted(stdin=False, stdout=True, stderr=True, tty=False))
+    finished = await _execute(target, words, collected, StreamOptions(stdin=False, stdout=True, stderr=True, tty=False))
     if finished.error or finished.exit_code:
         why = finished.error or f"command '{' '.join(words)}' exited with {finished.exit_code}: "
         return text(500, why + collected.taken.decode(errors="replace"))
     return Response(200, [("content-type", "text/plain")], bytes(collected.taken))
 
 
-def _refusal(asked: Asked) -> Response | None:
+def _refusal(target: ContainerRequest) -> Response | None:
     try:
-        Wanted.of(asked.query)
+        StreamOptions.parse(target.query)
     except ValueError as error:
         return text(400, str(error))
-    return _not_running(asked)
+    return _not_running(target)
 
 
-def _not_running(asked: Asked) -> Response | None:
-    status = asked.status
+def _not_running(target: ContainerRequest) -> Response | None:
+    status = target.status
     if status is None or status.state.running is None:
-        return text(500, f'container not found ("{asked.container.name}")')
+        return text(500, f'container not found ("{target.container.name}")')
     return None
 
 
 class _Collected:
-    """Streams without a client: what is written is kept."""
+    """Streams without a client, which collect the output."""
 
     def __init__(self) -> None:
         self.taken = bytearray()
@@ -103,11 +104,11 @@ class _Collected:
         self.taken += data[: _MOST_OUTPUT - len(self.taken)]
 
 
-async def _execute(asked: Asked, words: list[str], streams: Streams, wanted: Wanted) -> Finished:
+async def _execute(target: ContainerRequest, words: list[str], streams: Streams, options: StreamOptions) -> Finished:
     try:
-        return Finished(await _run(asked, words, streams, wanted))
+        return Finished(await _run(target, words, streams, options))
     except _NotFound as error:
-        name = asked.status.container_id.rpartition("/")[2] if asked.status is not None else ""
+        name = target.status.container_id.rpartition("/")[2] if target.status is not None else ""
         return Finished(
             error=(
                 f'error executing command in container: failed to exec in container: failed to start exec "{name}": '
@@ -117,49 +118,53 @@ async def _execute(asked: Asked, words: list[str], streams: Streams, wanted: Wan
         )
 
 
-async def _attach(asked: Asked, streams: Streams, wanted: Wanted) -> Finished:
-    """What stands before the container's standard input is run when somebody comes; else its output is shown."""
-    container, status = asked.container, asked.status
-    if not (container.stdin and wanted.stdin) or status is None:
+async def _attach(target: ContainerRequest, streams: Streams, options: StreamOptions) -> Finished:
+    """Run the command of a container that reads standard input for the client; show the output of any other
+    container.
+    """
+    container, status = target.container, target.status
+    if not (container.stdin and options.stdin) or status is None:
         try:
-            found = follow(asked, LogOptions(follow=True, since=times.moment()))
+            found = follow(target, LogOptions(follow=True, since=times.unix_now()))
         except NoLogs:
             return Finished()
         async with aclosing(found) as lines:
             async for line in lines:
-                await streams.write(line.stream, shown(line.data) if wanted.tty else line.data)
+                await streams.write(line.stream, with_crlf(line.data) if options.tty else line.data)
         return Finished()
     words = command_of(container, {}) or ["sh"]
     try:
-        code = await _run(asked, words, streams, Wanted(wanted.stdin, wanted.stdout, wanted.stderr, container.tty))
+        code = await _run(
+            target, words, streams, StreamOptions(options.stdin, options.stdout, options.stderr, container.tty)
+        )
     except _NotFound:
-        await _until_ended(asked, status.container_id)
+        await _until_ended(target, status.container_id)
         return Finished()
-    asked.kubelet.containers.end(asked.pod, status, code, times.moment())
+    target.kubelet.containers.end(target.pod, status, code, times.unix_now())
     return Finished()
 
 
-async def _run(asked: Asked, words: list[str], streams: Streams, wanted: Wanted) -> int:
-    """The exit code. Raises ClientGone, _NotFound."""
-    status = asked.status
+async def _run(target: ContainerRequest, words: list[str], streams: Streams, options: StreamOptions) -> int:
+    """Run a command and return its exit code. Raises ClientGone, _NotFound."""
+    status = target.status
     assert status is not None
-    kubelet = asked.kubelet
-    world = await world_in(
+    kubelet = target.kubelet
+    world = await current_world(
         kubelet.client,
         kubelet.containers,
-        asked.pod,
-        asked.container,
+        target.pod,
+        target.container,
         status,
         allocatable=kubelet.node.template.allocatable,
     )
     name = words[0].rpartition("/")[2] if words else ""
-    world.interactive = wanted.tty and name in SHELLS
-    share = kubelet.containers.shares.of(asked.pod.metadata.namespace)
+    world.interactive = options.tty and name in SHELLS
+    share = kubelet.containers.shares.for_namespace(target.pod.metadata.namespace)
     slices = Slices(share)
-    terminal = _Lines(streams, wanted, slices, share)
-    command = _Command(asked, terminal, slices)
+    terminal = _Lines(streams, options, slices, share)
+    command = _Command(target, terminal, slices)
     running = asyncio.create_task(command.run(Shell(world).run(words)))
-    ending = asyncio.create_task(_until_ended(asked, status.container_id))
+    ending = asyncio.create_task(_until_ended(target, status.container_id))
     try:
         await asyncio.wait([running, ending], return_when=asyncio.FIRST_COMPLETED)
         if not running.done():
@@ -170,28 +175,28 @@ async def _run(asked: Asked, words: list[str], streams: Streams, wanted: Wanted)
             task.cancel()
         await asyncio.gather(running, ending, return_exceptions=True)
         terminal.close()
-        kubelet.containers.has_written(asked.pod, status.container_id)
+        kubelet.containers.count_written(target.pod, status.container_id)
 
 
-async def _until_ended(asked: Asked, container_id: str) -> None:
-    """Returns when the container has ended."""
+async def _until_ended(target: ContainerRequest, container_id: str) -> None:
+    """Wait until the container has ended."""
     while True:
-        status = asked.status
+        status = target.status
         if status is None or status.state.running is None or status.container_id != container_id:
             return
         await asyncio.sleep(LOOKS_EVERY)
 
 
 class _Command:
-    """Does what a command asks for, as time goes by."""
+    """Runs a command in real time and performs its effects."""
 
-    def __init__(self, asked: Asked, terminal: _Lines, slices: Slices) -> None:
-        self._asked = asked
+    def __init__(self, target: ContainerRequest, terminal: _Lines, slices: Slices) -> None:
+        self._target = target
         self._terminal = terminal
         self._slices = slices
 
     async def run(self, course: Course) -> int:
-        """The exit code. Raises ClientGone, _NotFound."""
+        """Run the command and return its exit code. Raises ClientGone, _NotFound."""
         answer: Answer = None
         while True:
             await self._slices.begin()
@@ -213,10 +218,10 @@ class _Command:
                 if not isinstance(effect, ReadLine | Read):
                     return _INTERRUPTED
                 answer = b"\n"
-            self._slices.has_waited()
+            self._slices.end_slice()
 
     async def _answer(self, effect: Effect) -> Answer:
-        """Raises ClientGone, Interrupted, _NotFound."""
+        """Perform an effect and return its answer. Raises ClientGone, Interrupted, _NotFound."""
         match effect:
             case Write(stream, data):
                 await self._terminal.write(stream, data)
@@ -230,54 +235,54 @@ class _Command:
                 if is_first:
                     raise _NotFound(name)
             case Resolve(name):
-                found = await resolved(self._asked.kubelet.client, self._asked.pod.metadata.namespace, name)
+                found = await resolve_name(self._target.kubelet.client, self._target.pod.metadata.namespace, name)
                 return found.encode() if found else None
             case Kill(signal):
-                status = self._asked.status
+                status = self._target.status
                 if status is not None:
-                    kubelet = self._asked.kubelet
-                    kubelet.containers.end(self._asked.pod, status, 128 + signal, times.moment())
+                    kubelet = self._target.kubelet
+                    kubelet.containers.end(self._target.pod, status, 128 + signal, times.unix_now())
         return None
 
 
 class _Lines:
-    """Standard input by lines or pieces, and output; with a terminal in between if there is one."""
+    """Standard input by lines or pieces, and output, through a terminal if the client asked for one."""
 
-    def __init__(self, streams: Streams, wanted: Wanted, slices: Slices, memory: Memory) -> None:
+    def __init__(self, streams: Streams, options: StreamOptions, slices: Slices, memory: Memory) -> None:
         self._streams = streams
         self._memory = memory
         self._held = 0
-        """Bytes of the memory that are taken for what has come and was not read yet."""
-        self._terminal = Terminal() if wanted.tty else None
-        self._has_input = wanted.stdin
+        """Reserved bytes for input that has arrived and is not read yet."""
+        self._terminal = Terminal() if options.tty else None
+        self._has_input = options.stdin
         self._slices = slices
-        self._source = Source()
+        self._source = InputBuffer()
         self._over = False
 
     def close(self) -> None:
-        """Nothing is read any more."""
-        self._memory.give(self._held)
+        """Release the memory, as nothing is read any more."""
+        self._memory.release(self._held)
         self._held = 0
 
     def _add(self, data: bytes) -> None:
-        """Keeps what has come. Raises OutOfMemory where programs of the namespace keep too much."""
+        """Buffer input. Raises OutOfMemory if programs of the namespace buffer too much."""
         self._over = not data
         more = self._source.size + len(data) - self._held
-        if more > 0 and not self._memory.take(more):
+        if more > 0 and not self._memory.reserve(more):
             raise OutOfMemory
         if more < 0:
-            self._memory.give(-more)
+            self._memory.release(-more)
         self._held += more
         self._source.add(data)
 
     async def write(self, stream: int, data: bytes) -> None:
-        """Raises ClientGone."""
+        """Write output. Raises ClientGone."""
         if self._terminal is not None:
-            stream, data = STDOUT, shown(data)
+            stream, data = STDOUT, with_crlf(data)
         await self._streams.write(stream, data)
 
     async def line(self) -> bytes | None:
-        """The next line, None at the end. Raises ClientGone, Interrupted."""
+        """Return the next line; None at the end. Raises ClientGone, Interrupted."""
         if self._terminal is not None:
             return await self._typed(self._terminal)
         while (line := self._source.line()) is None:
@@ -287,7 +292,7 @@ class _Lines:
         return line
 
     async def piece(self) -> bytes | None:
-        """The next bytes, None at the end. Raises ClientGone, Interrupted."""
+        """Return the next bytes; None at the end. Raises ClientGone, Interrupted."""
         if self._terminal is not None:
             return await self._typed(self._terminal)
         while not self._source.size:
@@ -306,17 +311,17 @@ class _Lines:
     # A terminal
 
     async def _typed(self, terminal: Terminal) -> bytes | None:
-        """The next line that was typed, None for the end."""
+        """Return the next line typed at the terminal; None at the end."""
         while not terminal.lines:
             if self._is_over:
                 return None
             await self._keys(terminal)
         line = terminal.lines.popleft()
-        terminal.has_taken(line)
+        terminal.count_read(line)
         return line or None
 
     async def wait(self, seconds: float) -> None:
-        """Lets time pass; what is typed meanwhile waits for who reads it. Raises ClientGone, Interrupted."""
+        """Wait, while keys typed at the terminal are buffered. Raises ClientGone, Interrupted."""
         if self._terminal is None or not self._has_input:
             await asyncio.sleep(seconds if seconds != float("inf") else 1e9)
             return
@@ -329,14 +334,14 @@ class _Lines:
             return
 
     async def _keys(self, terminal: Terminal) -> None:
-        """Takes keys, and shows them. Raises ClientGone, Interrupted."""
+        """Read keys from the client and echo them. Raises ClientGone, Interrupted."""
         if not self._source.size:
-            self._slices.has_waited()
+            self._slices.end_slice()
             self._add(await self._streams.read())
         while self._source.size:
             await self._slices.begin()
             try:
-                echo = terminal.typed(self._source.piece(_KEYS_AT_ONCE) or b"")
+                echo = terminal.type_keys(self._source.piece(_KEYS_AT_ONCE) or b"")
             finally:
                 self._slices.end()
             await self._streams.write(STDOUT, echo)

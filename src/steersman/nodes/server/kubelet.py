@@ -1,4 +1,4 @@
-"""What a node's kubelet is asked, and by which paths (pkg/kubelet/server)."""
+"""Requests to a node's kubelet, and the data that responses are made from (pkg/kubelet/server)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Query = Mapping[str, Sequence[str]]
 
 
 class Kubelet(Struct, frozen=True):
-    """A node's, with what its answers are made of."""
+    """Kubelet of one node, with the sources of its responses."""
 
     node: SimulatedNode
     pods: Informer[Pod]
@@ -31,17 +31,17 @@ class Kubelet(Struct, frozen=True):
     """Connects to a port of a pod. Raises DialError."""
 
     def pod(self, namespace: str, name: str) -> Pod | None:
-        """One of the node's pods."""
+        """Return a pod of the node, or None."""
         found = self.pods.get(namespace, name)
         return found if found is not None and found.spec.node_name == self.node.name else None
 
     def all_pods(self) -> Sequence[Pod]:
-        """The node's pods."""
+        """Return the pods of the node."""
         return self.pods.indexed(BY_NODE, self.node.name)
 
 
-class Asked(Struct, frozen=True):
-    """A request about a container of a pod."""
+class ContainerRequest(Struct, frozen=True):
+    """Request for a container of a pod."""
 
     kubelet: Kubelet
     pod: Pod
@@ -50,24 +50,24 @@ class Asked(Struct, frozen=True):
 
     @property
     def status(self) -> ContainerStatus | None:
-        """The container's status, as it is now; None if its pod is gone."""
+        """Current status of the container; None if its pod is gone."""
         pod = self.kubelet.pods.get(self.pod.metadata.namespace, self.pod.metadata.name)
         if pod is None or pod.metadata.uid != self.pod.metadata.uid:
             return None
         return status_of(pod, self.container.name)
 
     def flag(self, name: str) -> bool:
-        """Whether a parameter is `1` or `true`."""
+        """Return True if a query parameter is `1` or `true`."""
         return self.query.get(name, ("",))[0] in ("1", "true")
 
 
 def container_of(pod: Pod, name: str) -> AnyContainer | None:
-    """The container of a pod that has this name."""
+    """Return the container of a pod with the given name, or None."""
     return next((each for each in all_containers(pod.spec) if each.name == name), None)
 
 
 def status_of(pod: Pod, name: str) -> ContainerStatus | None:
-    """The status of the pod's container of this name."""
+    """Return the status of the container with the given name, or None."""
     status = pod.status
     for each in (*status.container_statuses, *status.init_container_statuses, *status.ephemeral_container_statuses):
         if each.name == name:
@@ -76,16 +76,16 @@ def status_of(pod: Pod, name: str) -> ContainerStatus | None:
 
 
 def is_running(pod: Pod, name: str) -> bool:
-    """Whether a container runs."""
+    """Return True if a container runs."""
     status = status_of(pod, name)
     return status is not None and status.state.running is not None
 
 
 def query_of(request: Request) -> Query:
-    """The parameters of a request, by name."""
+    """Return the query parameters of a request: lists of values by name."""
     return parse_qs(request.query, keep_blank_values=True, max_num_fields=10_000, errors="surrogateescape")
 
 
 def text(status: int, said: str) -> Response:
-    """An answer in plain text."""
+    """Return a response in plain text."""
     return Response(status, [("content-type", "text/plain; charset=utf-8")], said.encode(errors="replace"))

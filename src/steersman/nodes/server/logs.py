@@ -1,7 +1,7 @@
-"""`GET /containerLogs/NAMESPACE/POD/CONTAINER`: what a container has printed, as far as it is asked for.
+"""The endpoint `GET /containerLogs/NAMESPACE/POD/CONTAINER`: the log of a container.
 
-What a container prints follows from its command (`rehearsal`) and the annotations of its pod, and from when it began;
-nothing is kept.
+The log is computed from the container's command (`rehearsal`), the annotations of its pod, and its start time. No log
+is stored.
 """
 
 from __future__ import annotations
@@ -21,39 +21,42 @@ from steersman.net.ascii import is_digits
 from steersman.net.message import Response
 from steersman.nodes.behaviour import duration_or_none, said_of, unknown_programs
 from steersman.nodes.container_status import MOST_IMAGE
-from steersman.nodes.place import NOTHING
+from steersman.nodes.context import EMPTY_RECORD
+from steersman.nodes.initial_world import command_of, initial_world
 from steersman.nodes.processes import processes_of
 from steersman.nodes.rehearsal import Printed, rehearsed
-from steersman.nodes.server.kubelet import Asked, Query, text
+from steersman.nodes.server.kubelet import ContainerRequest, Query, text
 from steersman.nodes.shares import Slices
-from steersman.nodes.shell.effects import Memory, Source
-from steersman.nodes.surroundings import command_of, surroundings
+from steersman.nodes.shell.effects import InputBuffer, Memory
 
 _MOST_LINES: Final = 50_000
+"""Lines that are kept for one request; earlier ones count as rotated away."""
 _MOST_BYTES: Final = 16 << 20
-"""That are kept for one request; what came before counts as rotated away."""
+"""Bytes that are kept for one request; earlier ones count as rotated away."""
 _LINE_ITSELF: Final = 128
-"""Bytes that a line takes beside its contents."""
+"""Overhead of a line in bytes."""
 _MOST_LINE: Final = 1 << 14
-"""Bytes after which a line that has not ended is taken as it is."""
-_LINES_A_TURN: Final = 256
+"""Bytes after which an unfinished line is taken as a line."""
+_LINES_AT_ONCE: Final = 256
+"""Lines after which others may have the event loop."""
 _KEPT_LINES: Final = 1000
+"""Repetitions of an annotation's lines before now that are shown."""
 _GIVES_WAY: Final = 64
-"""Lines of an annotation after which others may have the loop."""
+"""Lines of an annotation after which others may have the event loop."""
 _MOST_A_SECOND: Final = 10_000
-"""Lines of an annotation."""
+"""Lines of an annotation in a second at most."""
 _MAX_INT64: Final = 2**63 - 1
 _DIGITS: Final = 19
 _LOOKS_EVERY: Final = 1.0
-"""Seconds after which a log that is followed is looked at again at the latest."""
+"""Seconds between two checks whether the container of a followed log still runs."""
 
 
 class NoLogs(Exception):
-    """There is nothing to show; the text is the kubelet's."""
+    """There is no log to show. The text is the kubelet's."""
 
 
 class LogOptions(Struct, frozen=True):
-    """What of a log is asked for; `since` is in seconds since 1970."""
+    """Options of a log request. `since` is in seconds since 1970."""
 
     follow: bool = False
     previous: bool = False
@@ -63,8 +66,8 @@ class LogOptions(Struct, frozen=True):
     limit: int | None = None
 
     @classmethod
-    def of(cls, query: Query, now: float) -> LogOptions:
-        """Raises ValueError for what is none."""
+    def parse(cls, query: Query, now: float) -> LogOptions:
+        """Parse the query of a request. Raises ValueError or TimeError for an invalid parameter."""
 
         def number(name: str) -> int | None:
             value = query.get(name, ("",))[0]
@@ -87,20 +90,20 @@ class LogOptions(Struct, frozen=True):
 
 
 def _duration(seconds: int) -> float:
-    """Return the seconds of Go's Duration of so many, whose 64 bits of nanoseconds overflow after 292 years."""
+    """Return the seconds of a Go Duration of `seconds`, whose 64 bits of nanoseconds overflow after 292 years."""
     return ((seconds * 10**9 + 2**63) % 2**64 - 2**63) / 10**9
 
 
-class Run(NamedTuple):
-    """One life of a container: when it began, and ended if it has."""
+class ContainerRun(NamedTuple):
+    """One run of a container: its start, and its end if it has ended, in seconds since 1970."""
 
     container_id: str
     began: float
     ended: float | None
 
 
-def run_of(pod: Pod, name: str, status: ContainerStatus | None, *, previous: bool) -> Run:
-    """The life whose log is asked for. Raises NoLogs."""
+def run_of(pod: Pod, name: str, status: ContainerStatus | None, *, previous: bool) -> ContainerRun:
+    """Return the run whose log is requested. Raises NoLogs."""
     where = f'container "{name}" in pod "{pod.metadata.name}"'
     if status is None:
         raise NoLogs(f"{where} is not available")
@@ -122,35 +125,35 @@ def run_of(pod: Pod, name: str, status: ContainerStatus | None, *, previous: boo
     raise NoLogs(f"{where} is waiting to start: {why.get(state.waiting.reason, state.waiting.reason)}")
 
 
-def _run(state: ContainerState, container_id: str) -> Run:
+def _run(state: ContainerState, container_id: str) -> ContainerRun:
     if state.running is not None:
-        return Run(container_id, float(times.unix(state.running.started_at or times.now())), None)
+        return ContainerRun(container_id, float(times.unix(state.running.started_at or times.now())), None)
     ended = state.terminated
     assert ended is not None
     began = times.unix(ended.started_at or ended.finished_at or times.now())
-    return Run(ended.container_id, float(began), float(times.unix(ended.finished_at or times.now())))
+    return ContainerRun(ended.container_id, float(began), float(times.unix(ended.finished_at or times.now())))
 
 
-async def container_logs(asked: Asked) -> Response:
-    """What the container has printed, and what it goes on to print."""
+async def container_logs(target: ContainerRequest) -> Response:
+    """Return the log of a container; with the option `follow`, the response goes on."""
     try:
-        options = LogOptions.of(asked.query, times.moment())
+        options = LogOptions.parse(target.query, times.unix_now())
     except (ValueError, times.TimeError):
         return text(400, '{"message": "Unable to decode query."}')
     try:
-        lines = follow(asked, options)
+        lines = follow(target, options)
     except NoLogs as error:
         return text(400, str(error))
     return Response(200, [("content-type", "text/plain")], _limited(lines, options))
 
 
-def follow(asked: Asked, options: LogOptions) -> AsyncGenerator[Printed, None]:
-    """What the container has printed, line by line, and goes on to print if that is wanted. Raises NoLogs."""
-    run = run_of(asked.pod, asked.container.name, asked.status, previous=options.previous)
-    known = asked.kubelet.containers.memory(asked.pod.metadata.uid).get(asked.container.name, NOTHING)
+def follow(target: ContainerRequest, options: LogOptions) -> AsyncGenerator[Printed, None]:
+    """Yield the log line by line, and go on if `options.follow` is set. Raises NoLogs."""
+    run = run_of(target.pod, target.container.name, target.status, previous=options.previous)
+    known = target.kubelet.containers.records(target.pod.metadata.uid).get(target.container.name, EMPTY_RECORD)
     if run.ended is None and known.began is not None and run.began <= known.began < run.began + 1:
         run = run._replace(began=known.began)
-    return _chosen(asked, run, options)
+    return _requested_lines(target, run, options)
 
 
 async def _limited(found: AsyncGenerator[Printed, None], options: LogOptions) -> AsyncIterator[bytes]:
@@ -172,18 +175,20 @@ def _nano_time(at: float) -> str:
     return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%S.%f000Z")
 
 
-async def _chosen(asked: Asked, run: Run, options: LogOptions) -> AsyncGenerator[Printed, None]:
-    """The lines that are asked for: those there are, then those that come while it is followed."""
-    now = times.moment()
-    lines = _lines(await _all_printed(asked, run, now))
-    share = asked.kubelet.containers.shares.of(asked.pod.metadata.namespace)
+async def _requested_lines(
+    target: ContainerRequest, run: ContainerRun, options: LogOptions
+) -> AsyncGenerator[Printed, None]:
+    """Yield the requested lines: those up to now, then new ones if the log is followed."""
+    now = times.unix_now()
+    lines = _lines(await _all_printed(target, run, now))
+    share = target.kubelet.containers.shares.for_namespace(target.pod.metadata.namespace)
     slices = Slices(share)
-    kept = _Kept(min(options.tail, _MOST_LINES) if options.tail is not None else _MOST_LINES, share)
+    kept = _LastLines(min(options.tail, _MOST_LINES) if options.tail is not None else _MOST_LINES, share)
     following: Printed | float | None = None
     try:
         while (line := await _next(slices, lines)) is not None:
             at = line if isinstance(line, float) else line.at
-            if run.ended is not None and at >= run.ended + 1:  # it has ended in that second
+            if run.ended is not None and at >= run.ended + 1:  # the end is known to the second
                 break
             if at > now:
                 following = line
@@ -197,18 +202,18 @@ async def _chosen(asked: Asked, run: Run, options: LogOptions) -> AsyncGenerator
     if not options.follow or run.ended is not None:
         return
     while following is not None:
-        if not await _still_runs(asked, run, following if isinstance(following, float) else following.at):
+        if not await _still_runs(target, run, following if isinstance(following, float) else following.at):
             return
         if not isinstance(following, float):
             yield following
-        slices.has_waited()
+        slices.end_slice()
         following = await _next(slices, lines)
-    while await _still_runs(asked, run, None):
+    while await _still_runs(target, run, None):
         pass
 
 
 async def _next(slices: Slices, lines: Iterator[Printed | float]) -> Printed | float | None:
-    """What comes next, when it is the turn of who follows it; None at the end."""
+    """Return the next line or time in a time slice of the namespace; None at the end."""
     await slices.begin()
     try:
         return next(lines, None)
@@ -216,8 +221,8 @@ async def _next(slices: Slices, lines: Iterator[Printed | float]) -> Printed | f
         slices.end()
 
 
-class _Kept:
-    """The last lines of a log, in the memory that is left to its namespace."""
+class _LastLines:
+    """Last lines of a log, within the memory that is left to its namespace."""
 
     def __init__(self, most: int, memory: Memory) -> None:
         self.lines: deque[Printed] = deque()
@@ -226,11 +231,11 @@ class _Kept:
         self._bytes = 0
 
     def add(self, line: Printed) -> None:
-        """One more; those before it give way. Where there is no room even so, the line is left out."""
+        """Add a line, and drop the oldest ones beyond the bounds. Drops the line if there is no memory even so."""
         size = _size(line)
         while self.lines and (len(self.lines) >= self._most or self._bytes + size > _MOST_BYTES):
             self.take()
-        while not self._memory.take(size):
+        while not self._memory.reserve(size):
             if not self.lines:
                 return
             self.take()
@@ -240,15 +245,15 @@ class _Kept:
             self.take()
 
     def take(self) -> Printed:
-        """Take the first line out."""
+        """Remove and return the first line."""
         line = self.lines.popleft()
         self._bytes -= _size(line)
-        self._memory.give(_size(line))
+        self._memory.release(_size(line))
         return line
 
     def close(self) -> None:
-        """Keep nothing any more."""
-        self._memory.give(self._bytes)
+        """Drop all lines and release their memory."""
+        self._memory.release(self._bytes)
         self._bytes = 0
         self.lines.clear()
 
@@ -257,15 +262,15 @@ def _size(line: Printed) -> int:
     return len(line.data) + _LINE_ITSELF
 
 
-async def _still_runs(asked: Asked, run: Run, until: float | None) -> bool:
-    """Waits until a time, or (None) for a while; whether the container runs then still."""
+async def _still_runs(target: ContainerRequest, run: ContainerRun, until: float | None) -> bool:
+    """Wait until the time `until`, or for a while if it is None. Return True if the container still runs then."""
     while True:
-        status = asked.status
+        status = target.status
         if status is None or status.state.running is None or status.container_id != run.container_id:
             return False
-        if asked.kubelet.pods.get(asked.pod.metadata.namespace, asked.pod.metadata.name) is None:
+        if target.kubelet.pods.get(target.pod.metadata.namespace, target.pod.metadata.name) is None:
             return False
-        left = _LOOKS_EVERY if until is None else until - times.moment()
+        left = _LOOKS_EVERY if until is None else until - times.unix_now()
         if left <= 0:
             return True
         await asyncio.sleep(min(left, _LOOKS_EVERY))
@@ -273,16 +278,16 @@ async def _still_runs(asked: Asked, run: Run, until: float | None) -> bool:
             return True
 
 
-async def _all_printed(asked: Asked, run: Run, now: float) -> Iterator[Printed | float]:
-    pod, container = asked.pod, asked.container
-    shared = asked.kubelet.containers.contents.known(pod)
+async def _all_printed(target: ContainerRequest, run: ContainerRun, now: float) -> Iterator[Printed | float]:
+    pod, container = target.pod, target.container
+    shared = target.kubelet.containers.contents.get(pod)
     start = None if shared is None else shared.known_start(run.container_id)
-    world = await surroundings(
-        asked.kubelet.client,
+    world = await initial_world(
+        target.kubelet.client,
         pod,
         container,
-        allocatable=asked.kubelet.node.template.allocatable,
-        of_files={} if start is None else start.variables,
+        allocatable=target.kubelet.node.template.allocatable,
+        file_variables={} if start is None else start.variables,
         tokens=False,
     )
     if start is not None:
@@ -298,12 +303,12 @@ async def _all_printed(asked: Asked, run: Run, now: float) -> Iterator[Printed |
     if not words:
         line = f"{container.image[:MOST_IMAGE]} is simulated: container {container.name} has started\n"
         return iter([Printed(run.began, 1, line.encode())])
-    unknown = unknown_programs(pod, container, asked.kubelet.node.template.unknown_programs)
+    unknown = unknown_programs(pod, container, target.kubelet.node.template.unknown_programs)
     return rehearsed(words, world, run.began, now, unknown)
 
 
 def _annotated(said: str, every: float, began: float, now: float) -> Iterator[Printed | float]:
-    """The lines of an annotation, once or again and again; the time after each turn."""
+    """Yield the lines of an annotation, once or every `every` seconds, and now and then a time."""
     lines = [each for each in said.encode().split(b"\n") if each]
     at = began
     if every > 0:
@@ -327,22 +332,24 @@ def _seconds(said: str) -> float:
 
 
 def _lines(printed: Iterator[Printed | float]) -> Iterator[Printed | float]:
-    """What is printed by lines: what does not end with one waits for the rest of it. After many lines comes the time,
-    where others may have their turn."""
-    rest: dict[int, Source] = {}
+    """Yield printed data line by line, per stream; an unfinished line waits for its rest.
+
+    After many lines a time is yielded, at which others may have the event loop.
+    """
+    rest: dict[int, InputBuffer] = {}
     last = 0.0
     for each in printed:
         if isinstance(each, float):
             yield each
             continue
         last = each.at
-        source = rest.setdefault(each.stream, Source())
+        source = rest.setdefault(each.stream, InputBuffer())
         source.add(each.data)
         number = 0
         while (line := source.line() or (source.rest() if source.size > _MOST_LINE else None)) is not None:
             yield Printed(last, each.stream, line)
             number += 1
-            if not number % _LINES_A_TURN:
+            if not number % _LINES_AT_ONCE:
                 yield last
     for stream, source in rest.items():
         if (line := source.rest()) is not None:

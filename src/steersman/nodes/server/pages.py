@@ -1,4 +1,4 @@
-"""What a kubelet tells of its node: health, pods, configuration, statistics, metrics."""
+"""Pages of a kubelet about its node: health, pods, configuration, statistics, metrics."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ _METRICS: Final = ("content-type", "text/plain; version=0.0.4; charset=utf-8")
 
 
 def healthz(kubelet: Kubelet, request: Request) -> Response:
-    """It is well."""
+    """Return that the kubelet is healthy."""
     if request.path.endswith("/syncloop") or request.path.endswith("/ping") or "verbose" not in request.query:
         return text(200, "ok")
     return text(200, "[+]ping ok\n[+]log ok\n[+]syncloop ok\nhealthz check passed\n")
 
 
 def pods(kubelet: Kubelet, request: Request) -> Response:
-    """The node's pods, as a PodList."""
+    """Return the node's pods as a PodList."""
     return _pod_list(kubelet.all_pods())
 
 
 def running_pods(kubelet: Kubelet, request: Request) -> Response:
-    """Those of which something runs."""
+    """Return the pods with a running container as a PodList."""
     return _pod_list(
         [each for each in kubelet.all_pods() if any(is_running(each, one.name) for one in each.spec.containers or ())]
     )
@@ -50,7 +50,7 @@ def _json(value: Any) -> Response:
 
 
 def configz(kubelet: Kubelet, request: Request) -> Response:
-    """The configuration that a kubelet like this one would have."""
+    """Return the configuration of a kubelet that behaves like this one."""
     node = kubelet.node
     return _json(
         {
@@ -82,7 +82,9 @@ def configz(kubelet: Kubelet, request: Request) -> Response:
 
 
 def stats_summary(kubelet: Kubelet, request: Request) -> Response:
-    """The summary API (k8s.io/kubelet stats/v1alpha1): processors and memory of the node, its pods and containers."""
+    """Return the summary API's document (k8s.io/kubelet stats/v1alpha1): CPU and memory of the node, pods and
+    containers.
+    """
     now = times.now()
     only = "only_cpu_and_memory=true" in request.query
     whole = _of_node(kubelet)
@@ -94,11 +96,11 @@ def stats_summary(kubelet: Kubelet, request: Request) -> Response:
 
 
 def _of_node(kubelet: Kubelet) -> Total:
-    return total_of((part for pod in kubelet.all_pods() for part in usage_of(pod)), times.moment())
+    return total_of((part for pod in kubelet.all_pods() for part in usage_of(pod)), times.unix_now())
 
 
 def _pod_stats(pod: Pod, now: str) -> dict[str, Any]:
-    metadata, parts, moment = pod.metadata, usage_of(pod), times.moment()
+    metadata, parts, moment = pod.metadata, usage_of(pod), times.unix_now()
     containers = [
         {
             "name": each.container,
@@ -126,7 +128,7 @@ def _parts(usage: Total, now: str) -> dict[str, Any]:
 
 
 def metrics(kubelet: Kubelet, request: Request) -> Response:
-    """A few of the kubelet's own."""
+    """Return some of the kubelet's own metrics."""
     found = kubelet.all_pods()
     running = sum(each.status.phase == "Running" for each in found)
     containers = sum(len(usage_of(each)) for each in found)
@@ -165,13 +167,13 @@ _HELP: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
         ),
     }
 )
-"""Of `/metrics/resource`, by name."""
+"""Type and help of the metrics of `/metrics/resource`, by name."""
 
 
 def resource_metrics(kubelet: Kubelet, request: Request) -> Response:
-    """What metrics-server reads."""
+    """Return the resource metrics, which metrics-server reads."""
     series: dict[str, list[str]] = {name: [] for name in _HELP}
-    moment = times.moment()
+    moment = times.unix_now()
     millis = int(moment * 1000)
 
     def put(name: str, labels: str, value: float) -> None:
@@ -218,4 +220,4 @@ PAGES: Final[Mapping[str, Callable[[Kubelet, Request], Response]]] = MappingProx
         "stats/summary": stats_summary,
     }
 )
-"""By path."""
+"""Functions that return a page, by its path."""

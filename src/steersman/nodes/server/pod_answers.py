@@ -1,4 +1,4 @@
-"""What a pod answers at its ports: a page that says which pod it is and what it was asked."""
+"""HTTP server of simulated pods: a page that identifies the pod and shows the request."""
 
 from __future__ import annotations
 
@@ -14,12 +14,15 @@ from steersman.nodes.server.reviews import answer_of_reviewer
 _MOST_BODY = 1 << 20
 _MOST_REVIEW = 8 << 20
 _WITHOUT = frozenset({"authorization", "cookie", "proxy-authorization"})
-"""Fields that are not told: an answer may be shown to others."""
+"""Header fields that are not shown, as a response may be shown to others."""
 
 
 async def answer_of_pod(pod: Pod, port: int, request: Request, *, reviews: bool = False) -> Response:
-    """Which pod it is, the request, and its body; `/hostname` its name alone, `/healthz` that it is well; what agnhost
-    answers where that serves."""
+    """Return the response of a pod: its identity, the request and the body.
+
+    `/hostname` returns its name alone, `/healthz` and its like that it is healthy. Pods of agnhost respond as agnhost
+    does. With `reviews` the pod answers requests for webhooks and aggregated APIs.
+    """
     if (answer := answer_of_agnhost(pod, port, request)) is not None:
         return answer
     name = hostname_of(pod)

@@ -1,4 +1,4 @@
-"""Open connections to ports of pods, which end with their pod as those in its network namespace do."""
+"""Open connections to ports of pods, which are closed with their pod."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from steersman.net.upgrade import UpgradedConnection
 
 
 class PodConnections:
-    """Connections by the UID of their pod."""
+    """Open connections by the UID of their pod."""
 
     def __init__(self) -> None:
         self._open: dict[str, list[asyncio.Transport]] = {}
 
     def add(self, uid: str, connection: UpgradedConnection) -> UpgradedConnection:
-        """Return `connection`, which `end` closes from now on."""
+        """Add a connection to a pod, and return it."""
         found = self._open.setdefault(uid, [])
         found[:] = [each for each in found if not each.is_closing()]
         found.append(connection.transport)

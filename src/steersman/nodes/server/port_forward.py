@@ -1,6 +1,6 @@
-"""`POST /portForward/NAMESPACE/POD`: connections to ports of a pod, over SPDY or over a WebSocket.
+"""The endpoint `POST /portForward/NAMESPACE/POD`: connections to ports of a pod, over SPDY or a WebSocket.
 
-Follows k8s.io/cri-streaming `portforward`: over SPDY a data and an error stream for each connection, over a WebSocket
+Follows k8s.io/cri-streaming `portforward`: SPDY has a data and an error stream for each connection, a WebSocket
 (v4.channel.k8s.io) two channels for each port.
 """
 
@@ -28,14 +28,16 @@ logger = logging.getLogger(__name__)
 _PROTOCOLS: Final = ("portforward.k8s.io",)
 _WEBSOCKET_PROTOCOL: Final = "v4.channel.k8s.io"
 _MOST_CONNECTIONS: Final = 256
-"""At once, in one session."""
+"""Connections at once in one session."""
 _MOST_PORTS: Final = 127
 
 Write = Callable[[bytes], Awaitable[None]]
 
 
 def forward_ports(kubelet: Kubelet, pod: Pod, request: Request, query: Query) -> Response:
-    """Takes the connection over. Refuses a pod that does not run, and what is no upgrade."""
+    """Return the response that upgrades the connection, or an error for a pod that does not run and for a wrong
+    request.
+    """
     if not any(is_running(pod, each.name) for each in pod.spec.containers or ()):
         return text(500, f'pod not found ("{pod.metadata.name}_{pod.metadata.namespace}")')
     if is_websocket_request(request.headers):
@@ -52,7 +54,7 @@ def _failure(pod: Pod, port: int, error: Exception) -> bytes:
 
 
 async def _join(kubelet: Kubelet, pod: Pod, port: int, *, incoming: AsyncIterator[bytes], write: Write) -> None:
-    """Passes bytes on both ways between a client and a port, until the port or both have ended.
+    """Forward bytes in both directions between a client and a port, until the port has closed.
 
     Raises DialError, ConnectionResetError, and what the client's side raises.
     """
@@ -170,8 +172,10 @@ async def _over_websocket(kubelet: Kubelet, pod: Pod, ports: list[int], connecti
 
 
 class _Incoming:
-    """Messages to one port. A message that the port has not taken holds up the WebSocket, so that one is kept at most;
-    messages to a port whose connection has ended are dropped."""
+    """Messages to one port. At most one is buffered: a message that the port has not taken blocks the WebSocket.
+
+    Messages to a port whose connection has ended are dropped.
+    """
 
     def __init__(self) -> None:
         self._message = b""
@@ -180,7 +184,7 @@ class _Incoming:
         self._is_over = False
 
     async def give(self, message: bytes) -> None:
-        """Return when the port has taken the message."""
+        """Wait until the port has taken the message."""
         if not self._is_over:
             self._message = message
             self._is_taken.clear()
@@ -188,7 +192,7 @@ class _Incoming:
             await self._is_taken.wait()
 
     async def messages(self) -> AsyncIterator[bytes]:
-        """Yield messages as they come. One counts as taken when the next is asked for."""
+        """Yield messages as they arrive. A message counts as taken when the next one is requested."""
         while True:
             await self._has_come.wait()
             self._has_come.clear()
@@ -197,7 +201,7 @@ class _Incoming:
             self._is_taken.set()
 
     def end(self) -> None:
-        """Drop what has come and what comes."""
+        """Drop messages from now on."""
         self._is_over, self._message = True, b""
         self._is_taken.set()
 
@@ -205,7 +209,7 @@ class _Incoming:
 async def _channel(
     kubelet: Kubelet, pod: Pod, port: int, client: MessageConnection, number: int, incoming: _Incoming
 ) -> None:
-    """Data goes on channel 2N, errors on 2N + 1; each begins with the port."""
+    """Forward one port: data on channel 2N, errors on channel 2N + 1; each channel begins with the port."""
 
     async def write(data: bytes) -> None:
         await client.send(bytes((2 * number,)) + data)

@@ -1,5 +1,7 @@
-"""Answers of simulated pods to API servers that take them for webhooks or aggregated APIs: reviews are allowed, objects
-are converted to any version as they are, and an API has no resources."""
+"""Responses of simulated pods that serve as webhooks or aggregated API servers.
+
+Admission reviews are allowed, objects are converted by changing their apiVersion only, and an API has no resources.
+"""
 
 from __future__ import annotations
 
@@ -10,13 +12,13 @@ import msgspec
 from steersman.net.message import Response
 
 _PATH_PARTS: Final = 3
-"""Of `apis/GROUP/VERSION`."""
+"""Parts of the path `apis/GROUP/VERSION`."""
 _MOST_VALUES: Final = 1 << 17
-"""Values of the objects that are to be converted: more than those of 2 MiB, which one request has at most."""
+"""Values in the objects to be converted: more than 2 MiB of JSON have, the limit of one request."""
 
 
-class _Asked(msgspec.Struct, rename="camel"):
-    """The request of a review. Members that no answer depends on are passed over without making values of them."""
+class _ReviewRequest(msgspec.Struct, rename="camel"):
+    """The request of a review. Members on which no response depends are not decoded."""
 
     uid: str = ""
     desired_api_version: str = msgspec.field(name="desiredAPIVersion", default="")
@@ -25,7 +27,7 @@ class _Asked(msgspec.Struct, rename="camel"):
 
 class _Review(msgspec.Struct, rename="camel"):
     kind: str
-    request: _Asked
+    request: _ReviewRequest
     api_version: str | None = None
 
 
@@ -34,7 +36,7 @@ _OBJECTS: Final = msgspec.json.Decoder(list[dict[str, msgspec.Raw]] | None)
 
 
 def answer_of_reviewer(path: str, body: bytes) -> Response | None:
-    """Return the answer to a review, or to a request for what an API has; None for any other request."""
+    """Return the response to a review or a discovery request; None for any other request."""
     if not body:
         return _discovery(path.strip("/").split("/"))
     try:
@@ -55,8 +57,10 @@ def answer_of_reviewer(path: str, body: bytes) -> Response | None:
 
 
 def _converted(objects: msgspec.Raw, api_version: str) -> list[dict[str, msgspec.Raw]]:
-    """Return the objects of a review in another version. Raises DecodeError for what is no list of objects, and for
-    more values than are read at once on the event loop."""
+    """Return the objects of a review with another apiVersion.
+
+    Raises DecodeError for anything but a list of objects, and for more values than may be decoded on the event loop.
+    """
     text = bytes(objects)
     if max(text.count(b","), text.count(b"{") + text.count(b"[")) > _MOST_VALUES:
         raise msgspec.DecodeError("too many values")

@@ -1,8 +1,9 @@
-"""The servers of all simulated nodes and their pods: one for all, in this process, without a socket.
+"""HTTP servers of all simulated nodes and their pods, in this process and without sockets.
 
-Their addresses are not on the network. Who dials them from this process, as the API server does, is given a connection
-to this server instead (`way`); nobody else can reach it. A node's own port obeys the API server's client of kubelets
-alone (`way_of_kubelet_client`), as a real one obeys its certificate: what it passes on for users is refused there.
+Their addresses are not on the network. Code of this process that dials such an address, like the API server, gets a
+connection to this server instead (`way`); no other process can reach it. The kubelet's port of a node accepts only the
+API server's client of kubelets (`way_of_kubelet_client`), as a real kubelet accepts only its certificate. Requests that
+the API server proxies for users are refused there.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import ssl
 from collections.abc import Callable, Sequence
 from functools import partial
 from ipaddress import AddressValueError, IPv4Address
-from typing import Final
+from typing import Final, NoReturn
 from urllib.parse import unquote
 
 from steersman.api.core.v1 import Pod
@@ -29,7 +30,7 @@ from steersman.nodes.behaviour import PREFIX
 from steersman.nodes.container_status import sandbox_id
 from steersman.nodes.containers import Containers
 from steersman.nodes.server.commands import attach_to, exec_in, run_in
-from steersman.nodes.server.kubelet import Asked, Kubelet, Query, container_of, is_running, query_of, text
+from steersman.nodes.server.kubelet import ContainerRequest, Kubelet, Query, container_of, is_running, query_of, text
 from steersman.nodes.server.logs import container_logs
 from steersman.nodes.server.pages import PAGES
 from steersman.nodes.server.pod_answers import answer_of_pod
@@ -41,12 +42,14 @@ from steersman.nodes.volume_places import of_node
 _OF_CONTAINERS: Final = frozenset({"attach", "containerLogs", "exec", "run"})
 _SERVE: Final = f"{PREFIX}serve."
 WEBHOOKS: Final = f"{PREFIX}webhooks"
-"""Annotation of pods that answer as webhooks: `allow`, or `refuse`."""
+"""Annotation of pods that serve as webhooks: `allow`, or `refuse`."""
 
 
 class NodeServers:
-    """`start`, then `await stop()`. With `serves_local` annotations of pods may have their ports served by addresses
-    of the machine that this runs on, or that it can reach."""
+    """Servers of nodes and pods: `start`, then `await stop()`.
+
+    With `serves_local`, annotations of pods may forward their ports to addresses that this machine can reach.
+    """
 
     def __init__(
         self,
@@ -64,7 +67,7 @@ class NodeServers:
         self._serves_local = serves_local
         self._answers_webhooks = answers_webhooks
         self.refused: Callable[[Pod], None] = _nobody
-        """Called with a pod that was asked by TLS, which nothing in it speaks."""
+        """Called with a pod that got a TLS connection, which no simulated container accepts."""
         self._of_pods = PodConnections()
         self._server: HttpServer | None = None
         self._for_strangers: HttpServer | None = None
@@ -72,7 +75,7 @@ class NodeServers:
         self._client: Client | None = None
 
     def start(self, client: Client, pods: Informer[Pod]) -> None:
-        """Begins to answer. `client` reads what containers find around them."""
+        """Start to respond. `client` reads the environments of containers."""
         pods.add_index(BY_NODE, by_node)
         self._client, self._pods = client, pods
         self._server = HttpServer(self._answer)
@@ -81,7 +84,7 @@ class NodeServers:
         self._for_strangers.begin()
 
     async def stop(self) -> None:
-        """Ends; connections are closed."""
+        """Stop and close all connections."""
         servers = self._server, self._for_strangers
         self._server = self._for_strangers = None
         for each in servers:
@@ -89,12 +92,12 @@ class NodeServers:
                 await each.close()
 
     def add(self, node: SimulatedNode) -> None:
-        """Answer for a node and its pods from now on."""
+        """Respond for a node and its pods from now on."""
         self._nodes[node.address] = node
         self._by_range[int(node.pod_cidr.network_address) >> 8] = node
 
     def remove(self, node: SimulatedNode) -> None:
-        """Answer for a node no more, unless another has its addresses by now; its files are gone."""
+        """Stop responding for a node, unless another node has its addresses by now, and delete its files."""
         self.containers.contents.store.drop(of_node(node.name))
         network = int(node.pod_cidr.network_address) >> 8
         if self._nodes.get(node.address) is node:
@@ -102,16 +105,18 @@ class NodeServers:
         if self._by_range.get(network) is node:
             del self._by_range[network]
 
-    # Who answers for an address
+    # Routes to addresses
 
     def way(self, address: Address) -> Way | None:
-        """How an address of a node or a pod is reached; None for every other."""
+        """Return the way to an address of a node or a pod; None for any other address."""
         if address.host in self._nodes or self._node_of_pod(address.host) is not None:
             return partial(self._connect, address.host, address.port)
         return None
 
     def way_of_kubelet_client(self, address: Address) -> Way | None:
-        """The same for who may ask kubelets."""
+        """Return the way to an address for the API server's client of kubelets, which kubelets authorize; None if
+        unknown.
+        """
         node = self._nodes.get(address.host)
         if node is not None and address.port == node.template.kubelet_port:
             return partial(self._connect_to_kubelet, node, address.port)
@@ -120,7 +125,7 @@ class NodeServers:
     async def _connect_to_kubelet(
         self, node: SimulatedNode, port: int, tls: ssl.SSLContext | None, server_name: str
     ) -> UpgradedConnection:
-        """Raises DialError."""
+        """Connect to a kubelet with authorization. Raises DialError."""
         if node.unreachable:
             raise _dial_error(node.address, port, "no route to host")
         return self._accepted_by(self._server, node.address, port)
@@ -132,7 +137,7 @@ class NodeServers:
             return None
 
     async def _connect(self, host: str, port: int, tls: ssl.SSLContext | None, server_name: str) -> UpgradedConnection:
-        """Raises DialError, in Go's words."""
+        """Connect to an address. Raises DialError with Go's message."""
         node = self._nodes.get(host)
         if node is not None and port == node.template.kubelet_port:
             if node.unreachable:
@@ -144,7 +149,7 @@ class NodeServers:
         return await self._connect_to_pod(pod, port, tls, server_name, host=host)
 
     def _connected(self, host: str, port: int) -> UpgradedConnection:
-        """A connection of anybody: at a node's own port of one who is not known there."""
+        """Return a connection; at a node's kubelet port, to a server that answers 401."""
         node = self._nodes.get(host)
         stranger = node is not None and port == node.template.kubelet_port
         return self._accepted_by(self._for_strangers if stranger else self._server, host, port)
@@ -155,7 +160,7 @@ class NodeServers:
         return connected(server.accept, (host, port))
 
     def _pod_at(self, host: str, port: int) -> Pod | None:
-        """The pod that has an address; on a node's own address one that has the port and uses the node's network."""
+        """Return the pod with an address; for a node's address, the running host-network pod with the port."""
         if self._pods is None:
             return None
         node = self._nodes.get(host)
@@ -171,7 +176,7 @@ class NodeServers:
     async def _connect_to_pod(
         self, pod: Pod, port: int, tls: ssl.SSLContext | None = None, server_name: str = "", *, host: str = ""
     ) -> UpgradedConnection:
-        """Raises DialError."""
+        """Connect to a port of a pod. Raises DialError."""
         host = host or pod.status.pod_ip
         uid = pod.metadata.uid
         current = None if self._pods is None else self._pods.get(*key_of(pod))
@@ -188,7 +193,7 @@ class NodeServers:
             raise _dial_error(host, port, "connection refused")
         if local is not None:
             return self._of_pods.add(uid, await dial(*local, tls, server_name=server_name))
-        if tls is not None and not self._is_reviewer(pod):  # what simulated containers serve is plain HTTP
+        if tls is not None and not self._is_reviewer(pod):  # simulated containers serve plain HTTP
             self.refused(pod)
             raise DialError("http: server gave HTTP response to HTTPS client")
         return self._of_pods.add(uid, self._connected(host, port))
@@ -198,12 +203,12 @@ class NodeServers:
         self._of_pods.end(uid)
 
     def _is_reviewer(self, pod: Pod) -> bool:
-        """Whether a pod answers API servers as a webhook that allows everything, or as an API without resources."""
+        """Return True if a pod serves as a webhook that allows everything, or as an API server without resources."""
         said = pod.metadata.annotations.get(WEBHOOKS, "")
         return said == "allow" or (self._answers_webhooks and not said)
 
     def _local(self, pod: Pod, port: int) -> tuple[str, int] | None:
-        """The address that an annotation has a port served by, where that is allowed."""
+        """Return the address to which an annotation forwards a port; None without one, or where that is not allowed."""
         said = pod.metadata.annotations.get(f"{_SERVE}{port}", "")
         if not (self._serves_local and said):
             return None
@@ -212,7 +217,7 @@ class NodeServers:
             return None
         return host.strip("[]") or "127.0.0.1", int(number)
 
-    # What is answered
+    # Responses
 
     async def _answer(self, request: Request) -> Response:
         host, port = request.peer.reached
@@ -241,11 +246,11 @@ class NodeServers:
 
 
 def _nobody(_: Pod) -> None:
-    """Nobody is told."""
+    """Do nothing."""
 
 
 async def _unauthorized(request: Request) -> Response:
-    """What a kubelet tells who shows it no certificate."""
+    """Return the kubelet's response to a client without a certificate."""
     return text(401, "Unauthorized")
 
 
@@ -259,15 +264,15 @@ async def _of_container(kubelet: Kubelet, parts: list[str], request: Request) ->
         if what == "containerLogs":
             return text(404, f'container "{container_name}" not found in pod "{name}"')
         return text(500, f'container not found ("{container_name}")')
-    asked = Asked(kubelet, pod, container, query_of(request))
+    target = ContainerRequest(kubelet, pod, container, query_of(request))
     match what:
         case "containerLogs":
-            return await container_logs(asked)
+            return await container_logs(target)
         case "exec":
-            return exec_in(asked, request)
+            return exec_in(target, request)
         case "attach":
-            return attach_to(asked, request)
-    return await run_in(asked, request)
+            return attach_to(target, request)
+    return await run_in(target, request)
 
 
 def _of_pod(kubelet: Kubelet, parts: list[str], request: Request, query: Query) -> Response:
@@ -280,15 +285,15 @@ def _of_pod(kubelet: Kubelet, parts: list[str], request: Request, query: Query) 
 
 
 def _ports(pod: Pod) -> frozenset[int]:
-    """The ports that its containers tell of."""
+    """Return the ports that the pod's containers declare."""
     return frozenset(port.container_port for each in pod.spec.containers or () for port in each.ports)
 
 
 def _listens_on_host(pod: Pod, host: str, port: int) -> bool:
-    """Return True if a pod that uses its node's network runs and has a TCP port at an address of the node.
+    """Return True if a running host-network pod has a TCP port at an address of its node.
 
-    Nodes admit one such pod at most. Others may name the port for UDP, for another address, or after they have been
-    refused for it.
+    A node admits only one such pod for a port. Others may declare the port for UDP or another address, or may have been
+    refused because of it.
     """
     return (
         pod.spec.host_network
@@ -299,6 +304,11 @@ def _listens_on_host(pod: Pod, host: str, port: int) -> bool:
         )
         and any(is_running(pod, each.name) for each in pod.spec.containers or ())
     )
+
+
+async def refuse_connection(host: str, port: int, tls: ssl.SSLContext | None, server_name: str) -> NoReturn:
+    """Fail as a connection to a port does that nobody listens on. Raises DialError."""
+    raise _dial_error(host, port, "connection refused")
 
 
 def _dial_error(host: str, port: int, why: str) -> DialError:

@@ -1,7 +1,7 @@
-"""The streams of a command between a client and a container, over SPDY or over a WebSocket.
+"""Streams of a command between a client and a container, over SPDY or a WebSocket.
 
-Follows k8s.io/cri-streaming `remotecommand`: SPDY with the protocols up to v4, WebSockets with those up to
-v4.channel.k8s.io; v5 is translated to SPDY before it comes here.
+Follows k8s.io/cri-streaming `remotecommand`: SPDY with protocols up to v4, WebSockets with protocols up to
+v4.channel.k8s.io. The API server translates v5 to SPDY before it reaches this server.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ _WITH_SIZES: Final = frozenset({"v4.channel.k8s.io", "v3.channel.k8s.io"})
 _BASE64: Final = frozenset({"base64.channel.k8s.io", "v4.base64.channel.k8s.io"})
 _WEBSOCKET_PROTOCOLS: Final = frozenset({"channel.k8s.io", "v4.channel.k8s.io", *_BASE64})
 MOST_MESSAGE: Final = 4 << 20
-"""Bytes of a message over a WebSocket. A message is held several times while it is read, passed on and printed."""
+"""Bytes of a message over a WebSocket. Several copies of a message exist while it is read, passed on and printed."""
 _CREATION_TIMEOUT: Final = 30.0
 _MOST_STREAMS: Final = 5
 
 
 class ClientGone(Exception):
-    """Nobody is at the other end of the streams any more."""
+    """The client has closed the streams."""
 
 
-class Wanted(Struct, frozen=True):
-    """Which streams are asked for."""
+class StreamOptions(Struct, frozen=True):
+    """Requested streams of a command."""
 
     stdin: bool
     stdout: bool
@@ -50,8 +50,8 @@ class Wanted(Struct, frozen=True):
     tty: bool
 
     @classmethod
-    def of(cls, query: Query) -> Wanted:
-        """Raises ValueError where none is."""
+    def parse(cls, query: Query) -> StreamOptions:
+        """Parse the query of a request. Raises ValueError if no stream is requested."""
 
         def asked(name: str) -> bool:
             return query.get(name, ("",))[0] == "1"
@@ -64,13 +64,13 @@ class Wanted(Struct, frozen=True):
 
 
 class Finished(Struct, frozen=True):
-    """How a command has ended: its exit code, or (`error`) why it could not be run."""
+    """End of a command: its exit code, or (`error`) the reason why it could not be run."""
 
     exit_code: int = 0
     error: str = ""
 
     def status(self) -> dict[str, Any]:
-        """As the error stream says it."""
+        """Return the end as a Status in plain data, for the error stream."""
         if self.error:
             message = f"Internal error occurred: {self.error}"
             details = {"causes": [{"message": self.error}]}
@@ -95,43 +95,47 @@ class Finished(Struct, frozen=True):
         return {"metadata": {}, "status": "Success"}
 
     def encoded(self, *, with_status: bool) -> bytes:
-        """What is written to the error stream: JSON, or before v4 the text of a failure."""
+        """Return the bytes for the error stream: a Status in JSON, or before v4 the text of a failure."""
         status = self.status()
         return msgspec.json.encode(status) if with_status else status.get("message", "").encode()
 
 
 class Streams(Protocol):
-    """What a command reads and writes."""
+    """Streams that a command reads and writes."""
 
     async def read(self) -> bytes:
-        """The next bytes of standard input, b"" at its end. Raises ClientGone."""
+        """Return the next bytes of standard input; b"" at its end. Raises ClientGone."""
         ...
 
     async def write(self, stream: int, data: bytes) -> None:
-        """Writes to standard output or standard error. Raises ClientGone."""
+        """Write to standard output or standard error. Raises ClientGone."""
         ...
 
 
-Run = Callable[[Streams, Wanted], Awaitable[Finished]]
+Run = Callable[[Streams, StreamOptions], Awaitable[Finished]]
 
 
 def command_streams(request: Request, query: Query, run: Run) -> Response:
-    """Opens the streams that are asked for, and runs something on them. Refuses what is no upgrade. Raises ValueError
-    where no stream is asked for."""
-    wanted = Wanted.of(query)
+    """Return the response that opens the requested streams and calls `run` with them, or an error for a wrong request.
+
+    Raises ValueError if no stream is requested.
+    """
+    options = StreamOptions.parse(query)
     if is_websocket_request(request.headers):
-        return _websocket(request, wanted, run)
+        return _websocket(request, options, run)
     chosen = negotiated(request, _SPDY_PROTOCOLS)
     if isinstance(chosen, Response):
         return chosen
-    return upgraded(chosen, partial(_over_spdy, chosen=chosen, wanted=wanted, run=run))
+    return upgraded(chosen, partial(_over_spdy, chosen=chosen, options=options, run=run))
 
 
 # SPDY
 
 
 def negotiated(request: Request, known: tuple[str, ...]) -> str | Response:
-    """The protocol of a client that asks for SPDY: the first of its own that is known; else what it is told."""
+    """Return the protocol of a SPDY upgrade, the first one of the client's that is in `known`; else the
+    error response.
+    """
     headers = request.headers
     if lower(PROTOCOL) not in lower(headers.get("upgrade", "")) or "upgrade" not in lower(
         headers.get("connection", "")
@@ -153,7 +157,7 @@ def negotiated(request: Request, known: tuple[str, ...]) -> str | Response:
 
 
 def upgraded(chosen: str, serve: Callable[[Upgraded], Awaitable[None]]) -> Response:
-    """The answer after which SPDY is spoken."""
+    """Return the response that switches the connection to SPDY."""
     fields = [("connection", "Upgrade"), ("upgrade", PROTOCOL)]
     if chosen:
         fields.append(("x-stream-protocol-version", chosen))
@@ -161,7 +165,7 @@ def upgraded(chosen: str, serve: Callable[[Upgraded], Awaitable[None]]) -> Respo
 
 
 class _Spdy:
-    """The streams of a session."""
+    """Streams of a SPDY session."""
 
     def __init__(self, streams: dict[str, Stream]) -> None:
         self.streams = streams
@@ -182,9 +186,9 @@ class _Spdy:
             raise ClientGone from None
 
 
-async def _over_spdy(connection: Upgraded, *, chosen: str, wanted: Wanted, run: Run) -> None:
-    expected = {"error"} | {name for name in ("stdin", "stdout", "stderr") if getattr(wanted, name)}
-    if wanted.tty and chosen in _WITH_SIZES:
+async def _over_spdy(connection: Upgraded, *, chosen: str, options: StreamOptions, run: Run) -> None:
+    expected = {"error"} | {name for name in ("stdin", "stdout", "stderr") if getattr(options, name)}
+    if options.tty and chosen in _WITH_SIZES:
         expected.add("resize")
     streams: dict[str, Stream] = {}
     complete = asyncio.Event()
@@ -195,18 +199,18 @@ async def _over_spdy(connection: Upgraded, *, chosen: str, wanted: Wanted, run: 
             return False
         streams[kind] = stream
         if kind == "resize":
-            stream.ignore()  # nothing is drawn that the size would matter to
+            stream.ignore()  # nothing depends on the size of the terminal
         if expected <= streams.keys():
             complete.set()
         return True
 
     session = Session(connection, server=True, accept=accept)
     reading = asyncio.create_task(session.run())
-    running = asyncio.create_task(_run_on(complete, streams, wanted, run, with_status=chosen == "v4.channel.k8s.io"))
+    running = asyncio.create_task(_run_on(complete, streams, options, run, with_status=chosen == "v4.channel.k8s.io"))
     try:
         await asyncio.wait([reading, running], return_when=asyncio.FIRST_COMPLETED)
         if running.done() and not running.cancelled() and running.exception() is None:
-            await asyncio.wait([reading], timeout=_CREATION_TIMEOUT)  # the client closes when it has read all
+            await asyncio.wait([reading], timeout=_CREATION_TIMEOUT)  # the client closes when it has read everything
     finally:
         session.close()
         for task in (reading, running):
@@ -216,11 +220,11 @@ async def _over_spdy(connection: Upgraded, *, chosen: str, wanted: Wanted, run: 
 
 
 async def _run_on(
-    complete: asyncio.Event, streams: dict[str, Stream], wanted: Wanted, run: Run, *, with_status: bool
+    complete: asyncio.Event, streams: dict[str, Stream], options: StreamOptions, run: Run, *, with_status: bool
 ) -> None:
     async with asyncio.timeout(_CREATION_TIMEOUT):
         await complete.wait()
-    finished = await run(_Spdy(streams), wanted)
+    finished = await run(_Spdy(streams), options)
     if (stdin := streams.get("stdin")) is not None:
         stdin.ignore()
     await streams["error"].write(finished.encoded(with_status=with_status))
@@ -229,7 +233,7 @@ async def _run_on(
 
 
 def _raise_unexpected(results: Sequence[BaseException | None]) -> None:
-    """Raises what is neither the end of a connection nor of a task."""
+    """Raise an error that is neither the end of a connection nor of a task."""
     for each in results:
         if isinstance(each, Exception) and not isinstance(each, SpdyError | ClientGone | TimeoutError):
             raise each
@@ -239,11 +243,11 @@ def _raise_unexpected(results: Sequence[BaseException | None]) -> None:
 
 
 class _Channels:
-    """The channels of a WebSocket, one message a piece: its first byte (base64: character) says which."""
+    """Channels of a WebSocket: the first byte (with base64: character) of a message is the number of its channel."""
 
-    def __init__(self, client: MessageConnection, wanted: Wanted, *, encoded: bool) -> None:
+    def __init__(self, client: MessageConnection, options: StreamOptions, *, encoded: bool) -> None:
         self._client = client
-        self._wanted = wanted
+        self._wanted = options
         self._encoded = encoded
 
     async def read(self) -> bytes:
@@ -265,7 +269,7 @@ class _Channels:
             await self.send(stream, data)
 
     async def send(self, channel: int, data: bytes) -> None:
-        """Raises ClientGone."""
+        """Send data on a channel. Raises ClientGone."""
         try:
             if self._encoded:
                 await self._client.send(f"{channel}{base64.b64encode(data).decode()}")
@@ -275,28 +279,28 @@ class _Channels:
             raise ClientGone from None
 
 
-def _websocket(request: Request, wanted: Wanted, run: Run) -> Response:
+def _websocket(request: Request, options: StreamOptions, run: Run) -> Response:
     offered = requested_protocols(request.headers)
     chosen = next((each for each in offered if each in _WEBSOCKET_PROTOCOLS), "")
     if offered and not chosen:
         return text(403, "")
     response = handshake(request.headers, protocol=chosen)
     if response.status == 101:
-        response.upgrade = partial(_over_websocket, chosen=chosen, wanted=wanted, run=run)
+        response.upgrade = partial(_over_websocket, chosen=chosen, options=options, run=run)
     return response
 
 
-async def _over_websocket(connection: Upgraded, *, chosen: str, wanted: Wanted, run: Run) -> None:
+async def _over_websocket(connection: Upgraded, *, chosen: str, options: StreamOptions, run: Run) -> None:
     client = await open_messages(connection, MOST_MESSAGE)
-    channels = _Channels(client, wanted, encoded=chosen in _BASE64)
+    channels = _Channels(client, options, encoded=chosen in _BASE64)
     try:
-        for channel, open_ in ((STDOUT, wanted.stdout), (STDERR, wanted.stderr), (_ERROR, True)):
+        for channel, open_ in ((STDOUT, options.stdout), (STDERR, options.stderr), (_ERROR, True)):
             if open_:
-                await channels.send(channel, b"")  # tells the client that it is connected
-        finished = await run(channels, wanted)
+                await channels.send(channel, b"")  # so that the client knows that it is connected
+        finished = await run(channels, options)
         if said := finished.encoded(with_status=chosen.startswith("v4.")):
             await channels.send(_ERROR, said)
     except ClientGone:
-        return  # what ran has ended with it
+        return  # the command has been stopped as well
     finally:
         await client.close()

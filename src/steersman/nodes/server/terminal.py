@@ -1,4 +1,4 @@
-"""What a terminal does between who types and a command: it shows what is typed and gives it on line by line."""
+"""Terminal between a typing client and a command: it echoes keys and delivers input line by line."""
 
 from __future__ import annotations
 
@@ -11,17 +11,20 @@ _ERASE: Final = frozenset({8, 127})
 _RETURN: Final = frozenset({10, 13})
 _ESCAPE: Final = 27
 _MOST_TYPED: Final = 4096
-"""Bytes of a line; more is not taken."""
+"""Bytes of a line; further keys are ignored."""
 _MOST_AHEAD: Final = 4096
-"""Bytes of lines that nobody has read yet; what is typed then is lost, as a terminal's queue is full."""
+"""Bytes of lines that are not read yet; further keys are lost, as when a real terminal's queue is full."""
 
 
 class Interrupted(Exception):
-    """Ctrl-C has been typed."""
+    """Ctrl-C was typed."""
 
 
 class Terminal:
-    """The line that is being typed. `typed` gives what is to be shown, and adds to `lines`; b"" there is the end."""
+    """Terminal with the line that is being typed.
+
+    `type_keys` adds finished lines to `lines`; b"" there means end of input.
+    """
 
     def __init__(self) -> None:
         self.lines: deque[bytes] = deque()
@@ -30,19 +33,19 @@ class Terminal:
         self._escape = 0
         self._ahead = 0
 
-    def has_taken(self, line: bytes) -> None:
-        """Somebody has read a line."""
+    def count_read(self, line: bytes) -> None:
+        """Count a line as read."""
         self._ahead -= len(line)
 
     def _enter(self, line: bytes) -> None:
         self.lines.append(line)
         self._ahead += len(line)
 
-    def typed(self, data: bytes) -> bytes:
-        """Takes what was typed; what is to be shown of it."""
+    def type_keys(self, data: bytes) -> bytes:
+        """Process typed bytes and return the bytes to echo."""
         shown = bytearray()
         for key in data:
-            if self._escape:  # of cursor keys nothing is made
+            if self._escape:  # escape sequences, as of cursor keys, are ignored
                 self._escape = 0 if (self._escape > 1 and 64 <= key < 127) or self._escape > 8 else self._escape + 1
             elif key == _ESCAPE:
                 self._escape = 1
@@ -69,6 +72,6 @@ class Terminal:
         return bytes(shown)
 
 
-def shown(data: bytes) -> bytes:
-    """What a command prints, as a terminal wants it."""
+def with_crlf(data: bytes) -> bytes:
+    """Return output with the line ends that a terminal needs."""
     return data.replace(b"\r\n", b"\n").replace(b"\n", b"\r\n")

@@ -1,1 +1,1 @@
-"""A small shell: what simulated containers run, and what is run in them."""
+"""A small simulated POSIX shell with its programs, for commands in simulated containers."""

@@ -1,7 +1,7 @@
-"""agnhost, the image that Kubernetes' documents and tests use as a server, a client and a teller of what it finds.
+"""Simulation of agnhost, the image that Kubernetes' documents and tests use as server, client and test program.
 
-Those of its commands are here that tell something and end; the others serve until they are stopped. What they print is
-that of test/images/agnhost of Kubernetes.
+Commands that report something and end are simulated; servers run until they are stopped. The output is that of
+test/images/agnhost of Kubernetes.
 """
 
 from __future__ import annotations
@@ -29,21 +29,21 @@ _ASKERS: Final = frozenset(
         "resource-consumer-controller",
     }
 )
-"""Commands that look at what is not there: other servers, the kernel."""
+"""Commands that depend on something that is not simulated: other servers, the kernel."""
 _NEW: Final = b"mount-tester new file\n"
 _NEW_FILES: Final = (0o644, 0o666, 0o660, 0o777)
 _LOOKS_EVERY: Final = 2.0
-"""Seconds between two looks at a file in a loop."""
+"""Seconds between two reads of a file in a loop."""
 _RETRIES_FOR: Final = 180
-"""Seconds for which a file is looked at in a loop, unless something else is said."""
+"""Seconds for which a file is read in a loop, by default."""
 _TMPFS: Final = "tmpfs"
 _OTHER_FILE_SYSTEM: Final = "61267"
-"""The number of ext4: only tmpfs is told by its name."""
+"""Number of ext4; only tmpfs is reported by name."""
 _MOST_LINES: Final = 10_000
 
 
 def agnhost(world: World, words: list[str], *, name: str = "/agnhost") -> Course:
-    """`agnhost COMMAND [--flag=VALUE ...]`; it waits for ever without a command, and as a server."""
+    """`agnhost COMMAND [--flag=VALUE ...]`; without a command, and as a server, it waits for ever."""
     command = words[0] if words else "pause"
     if command == "entrypoint-tester":
         return (yield from _entrypoint_tester([name, *words]))
@@ -64,7 +64,7 @@ def agnhost(world: World, words: list[str], *, name: str = "/agnhost") -> Course
 
 
 def _flags(words: list[str]) -> dict[str, str]:
-    """`--name=value`, or `--name value`; a flag alone is true."""
+    """Parse `--name=value` and `--name value`; a flag alone is "true"."""
     found: dict[str, str] = {}
     rest = deque(words)
     while rest:
@@ -80,7 +80,7 @@ def _quoted(path: str) -> str:
 
 
 def _entrypoint_tester(words: list[str]) -> Course:
-    """Tells with what it was called."""
+    """Print the arguments that it was called with."""
     yield line(f"[{' '.join(words)}]")
     return 0
 
@@ -89,7 +89,7 @@ def _entrypoint_tester(words: list[str]) -> Course:
 
 
 def _mounttest(world: World, flags: dict[str, str]) -> Course:
-    """Tells of files and folders what flags ask for, in an order of its own; 1 if one is not there."""
+    """Print the properties of files that flags ask for, in a fixed order; exit code 1 if a file does not exist."""
     failed = 0
     if path := flags.get("fs_type"):
         file_system = world.file_system_of(path)
@@ -117,7 +117,7 @@ def _mounttest(world: World, flags: dict[str, str]) -> Course:
 
 
 def _content(world: World, path: str) -> Course:
-    """Tells what is in a file; 1 if there is none."""
+    """Print the content of a file; exit code 1 if it does not exist."""
     data = world.read(path)
     if data is None:
         yield line(f"error reading file content for {_quoted(path)}: open {path}: no such file or directory")
@@ -131,7 +131,7 @@ def _told(path: str, data: bytes) -> Write:
 
 
 def _content_in_loop(world: World, path: str, flags: dict[str, str]) -> Course:
-    """Tells it every two seconds, until it is what was expected or the time is over."""
+    """Print the content of a file every two seconds, until it is as expected or the time is over."""
     said = flags.get("retry_time", "")
     left = float(said[:6]) if is_digits(said) else _RETRIES_FOR
     breaks = flags.get("break_on_expected_content", "true") == "true"
@@ -156,7 +156,9 @@ def _content_in_loop(world: World, path: str, flags: dict[str, str]) -> Course:
 
 
 def _logs_generator(world: World, flags: dict[str, str]) -> Course:
-    """Prints as many lines as it is told to, evenly over the time that it is given: a request to an API server each."""
+    """Print the requested number of lines, spread evenly over the given duration; each looks like a request to an API
+    server.
+    """
     total = flags.get("log-lines-total", flags.get("t", ""))
     lines = min(int(total[:6]), _MOST_LINES) if is_digits(total) else 0
     try:

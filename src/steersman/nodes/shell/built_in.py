@@ -1,4 +1,4 @@
-"""Commands that only a shell can do: its variables, its end, its traps, scripts within scripts."""
+"""Built-in commands of a shell, which act on the shell itself: variables, exit, traps, nested scripts."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from steersman.nodes.shell.syntax import Reader
 SHELLS: Final = frozenset({"sh", "bash", "ash", "dash"})
 _INTEGER: Final = re.compile("-?[0-9]{1,18}", re.ASCII)
 _MOST_TRAPS: Final = 64
-"""That are set at once."""
+"""Signals of one `trap` command."""
 
 
 def _exit(shell: Expansion, rest: list[str]) -> Course:
@@ -79,7 +79,7 @@ _NUMBERED: Final = MappingProxyType({"0": "EXIT", "1": "HUP", "2": "INT", "15": 
 
 
 def _trap(shell: Expansion, rest: list[str]) -> Course:
-    """`trap COMMAND SIGNAL...`; `-` and nothing take it away."""
+    """`trap COMMAND SIGNAL...`; the command `-`, and no command, remove the trap."""
     yield from ()
     text, names = (rest[0], rest[1:]) if len(rest) > 1 else ("-", rest)
     for each in names[:_MOST_TRAPS]:
@@ -103,7 +103,7 @@ def _eval(shell: Expansion, rest: list[str]) -> Course:
 
 
 def _source(shell: Expansion, rest: list[str]) -> Course:
-    """`. FILE`."""
+    """`. FILE`: run a script in this shell."""
     data = shell.world.read(absolute(shell.world, rest[0])) if rest else None
     if data is None:
         yield Write(2, f"{shell.name}: .: {rest[0] if rest else ''}: not found\n".encode(errors="replace"))
@@ -127,7 +127,7 @@ def _local(shell: Expansion, rest: list[str]) -> Course:
 
 
 def where(shell: Expansion, rest: list[str]) -> Course:
-    """`command -v`, `type`, `which`: where programs are."""
+    """`command -v`, `type`, `which`: the paths of programs."""
     code = 0
     for each in rest:
         if each.startswith("-"):
@@ -167,4 +167,4 @@ BUILT_IN: Final[Mapping[str, Callable[[Expansion, list[str]], Course]]] = Mappin
         "which": where,
     }
 )
-"""By name."""
+"""Built-in commands by name."""

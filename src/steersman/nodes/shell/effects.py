@@ -1,8 +1,10 @@
-"""Requests of a running script to its runner. Scripts are generators of effects, so that the same script can be run in
-real time for `exec` and in no time to know what a container has printed by now.
+"""Effects: what a running script requests from its runner, and the simulated machine (`World`) that it runs on.
 
-A program works for a few milliseconds at most between two effects: what it does is counted in steps of some ten
-microseconds (a command, a KiB of text, some lines), and a `Wait` of no time lets others have their turn.
+Scripts are generators of effects. So one script can run in real time for `exec`, and at once to find out what a
+container has printed so far.
+
+A program works for a few milliseconds at most between two effects. Its work is counted in steps of about ten
+microseconds (a command, a KiB of text, some lines), and a `Wait` of zero seconds lets other tasks run.
 """
 
 from __future__ import annotations
@@ -17,85 +19,90 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 MOST_BUFFERED: Final = 1 << 20
-"""Bytes that go from one command to the next, or into a variable."""
+"""Bytes in the pipe between two commands, or in the output that becomes a variable."""
 MOST_FILE_BYTES: Final = 1 << 20
-"""Of all files that are written in a container, with their names and what each takes itself."""
+"""Bytes of all files that are written in a container, with their names and the overhead of each."""
 PIECE: Final = 32 << 10
-"""Bytes of standard input that a program is given at once, and of a text that it works on between two effects."""
+"""Bytes of standard input that a program gets at once, and of text that it processes between two effects."""
 MOST_PATH: Final = 4096
-"""Characters of a path, as Linux has it."""
+"""Characters of a path in Linux."""
 TERMINATED: Final = 143
-"""Exit code of what SIGTERM has ended."""
+"""Exit code of a process that SIGTERM has ended."""
 _FILE_ITSELF: Final = 128
+"""Overhead of a file in bytes."""
 _MOST_LINKS: Final = 8
-"""That a path leads through."""
+"""Symbolic links that are followed in one path."""
 _MOST_LEVELS: Final = 64
-"""Of a path, that links are looked for in."""
+"""Levels of a path in which symbolic links are resolved."""
 _STEP_LEVELS: Final = 64
 _STEP_CHARACTERS: Final = 1024
 _STEP_LINES: Final = 32
 _STEP_FILES: Final = 256
 _GIVES_WAY: Final = 32
-"""Steps after which others have their turn."""
+"""Steps after which others have the event loop."""
 _MOST_VARIABLES: Final = 1 << 20
-"""Characters of all variables that scripts set, with what each takes itself."""
+"""Characters of all variables that scripts set, with the overhead of each."""
 _VARIABLE_ITSELF: Final = 64
+"""Overhead of a variable in characters."""
 
 
 class Write(NamedTuple):
-    """Bytes for standard output (1) or standard error (2)."""
+    """Write bytes to standard output (1) or standard error (2)."""
 
     stream: int
     data: bytes
 
 
 def line(text: str) -> Write:
-    """A line of standard output."""
+    """Return the effect that writes a line to standard output."""
     return Write(1, f"{text}\n".encode(errors="surrogateescape"))
 
 
 class Wait(NamedTuple):
-    """Some seconds pass; `inf` for ever."""
+    """Let some seconds pass; `inf` waits for ever."""
 
     seconds: float
 
 
 class ReadLine(NamedTuple):
-    """A line of standard input is wanted: the answer is the line, None at the end."""
+    """Read a line of standard input. The answer is the line, None at the end."""
 
 
 class Read(NamedTuple):
-    """Some of standard input is wanted: the answer is PIECE bytes at most, None at the end."""
+    """Read some of standard input. The answer is PIECE bytes at most, None at the end."""
 
 
 class Repeated(NamedTuple):
-    """A loop begins again as it did before, `period` seconds later: the answer is how many times may be left out."""
+    """Report that a loop repeats the same iteration after `period` seconds.
+
+    The answer is the number of iterations to skip.
+    """
 
     period: float
 
 
 class Missing(NamedTuple):
-    """A program that is not known here is to be run: it is not found, unless the runner answers its exit code."""
+    """Run a program that is not simulated. The answer is its exit code, or None if it is not found."""
 
     name: str
     is_first: bool = False
-    """Whether it is the command that was to be run, and not one of a script."""
+    """True if it is the whole command, and not one of a script."""
 
 
 class Resolve(NamedTuple):
-    """The addresses of a name are wanted: the answer is these with spaces between, None where there are none."""
+    """Resolve a host name. The answer is its full name and addresses, separated by spaces; None if it is unknown."""
 
     name: str
 
 
 class Unread(NamedTuple):
-    """A script that cannot be read, as it is none or of more than is known here; then it fails."""
+    """Report a script that cannot be parsed: a syntax error, or unsupported syntax. The script then fails."""
 
     why: str
 
 
 class Kill(NamedTuple):
-    """The container's first process is sent a signal."""
+    """Send a signal to the container's first process."""
 
     signal: int
 
@@ -106,46 +113,46 @@ T = TypeVar("T")
 E = TypeVar("E")
 A = TypeVar("A")
 Work = Generator[Effect, Answer, T]
-"""A part of a command, with its result."""
+"""Part of a command, with a result."""
 Course = Work[int]
-"""Runs a command; its value is the exit code."""
+"""Running command, whose result is its exit code."""
 
 
 class Identity(NamedTuple):
-    """As whom a container's programs run."""
+    """User and groups that a container's programs run as."""
 
     user: int = 0
     group: int = 0
     groups: tuple[int, ...] = ()
-    """Beside its own."""
+    """Supplemental groups."""
 
 
 ROOT: Final = Identity()
 
 
 class NoSpace(Exception):
-    """The file system is full that a file is written on."""
+    """The file system has no space left for a write."""
 
 
 class FileSystems(MutableMapping[str, bytes]):
-    """Files of several file systems by absolute path, each of which has room of its own."""
+    """Files of several file systems by absolute path, each of which has its own limit of bytes."""
 
     @abstractmethod
     def room(self, path: str) -> int:
-        """Return the bytes that are left for files on the file system of `path`."""
+        """Return the bytes that are left on the file system of `path`."""
 
     @property
     @abstractmethod
     def about(self) -> int:
-        """The number of files at most, as far as that can be said without looking at them."""
+        """Upper bound of the number of files, without iterating over them."""
 
     @abstractmethod
     def refused(self, path: str) -> None:
-        """Tell of a write for which there was no room."""
+        """Report a write to `path` for which no space was left."""
 
 
 class Process(NamedTuple):
-    """A process in a container, as `ps` shows it."""
+    """Process in a container, as `ps` shows it."""
 
     number: int
     command: str
@@ -153,91 +160,91 @@ class Process(NamedTuple):
 
 
 class Link(bytes):
-    """A symbolic link among files: the path that it leads to."""
+    """Symbolic link among files; its bytes are the path that it points to."""
 
 
 class OutOfMemory(Exception):
-    """A script buffers more than it may; it ends with that."""
+    """A script buffers more than its memory budget allows, and ends."""
 
 
 class Memory(Protocol):
-    """Bytes that programs which run at the same time share."""
+    """Memory budget that programs running at the same time share."""
 
-    def take(self, size: int) -> bool:
-        """Return False where so many bytes are not left."""
+    def reserve(self, size: int) -> bool:
+        """Reserve `size` bytes. Return False if fewer are left."""
         ...
 
-    def give(self, size: int) -> None:
-        """Give back bytes that were taken."""
+    def release(self, size: int) -> None:
+        """Give back reserved bytes."""
         ...
 
 
-class Unshared:
-    """Memory of a program that runs alone: what bounds each buffer is enough."""
+class UnboundedMemory:
+    """Memory budget of a program that runs alone, for which the bound of each buffer is enough."""
 
-    def take(self, size: int) -> bool:
+    def reserve(self, size: int) -> bool:
         return True
 
-    def give(self, size: int) -> None:
+    def release(self, size: int) -> None:
         pass
 
 
 class World(Struct):
-    """Surroundings of a command: variables, files, time, and what is left of its bounds."""
+    """Simulated machine of a command: variables, files, time, and the remaining bounds of its work."""
 
     hostname: str
     environment: dict[str, str]
     now: Callable[[], float]
-    """Seconds since 1970."""
+    """Returns the time in seconds since 1970."""
     files: MutableMapping[str, bytes] = field(default_factory=dict)
-    """By absolute path; a folder that was made is an empty one whose path ends with a slash."""
+    """Files by absolute path; a created folder is an empty file whose path ends with a slash."""
     folders: frozenset[str] = frozenset(
         {"/", "/bin", "/dev", "/etc", "/home", "/proc", "/root", "/tmp", "/usr", "/var"}
     )
     folder: str = "/"
     modes: MutableMapping[str, int] = field(default_factory=dict)
-    """Permission bits by absolute path, of files that have not 0644 and folders that have not 0755."""
+    """Permission bits by absolute path, of files whose mode is not 0644 and folders whose mode is not 0755."""
     file_systems: dict[str, str] = field(default_factory=dict)
-    """Types of file systems, by the folders where they are mounted."""
+    """Types of file systems by mount folder."""
     identity: Identity = ROOT
     unread: tuple[str, ...] = ()
-    """Folders, and single files, whose contents nobody has looked up: each file in them is taken to be there, empty."""
+    """Folders and files whose content was not read; every file in them is assumed to exist and to be empty."""
     mounts: frozenset[str] = frozenset()
-    """Folders where volumes are."""
+    """Folders where volumes are mounted."""
     has_image: bool = False
-    """Files that nobody has written, and that are in no volume, are taken to be those of the image."""
+    """True if files that nobody has written, outside of volumes, are assumed to exist in the image."""
     processes: tuple[Process, ...] = ()
-    """Processes in the container before this command; none where nobody has said."""
-    memory: Memory = field(default_factory=Unshared)
+    """Processes in the container before this command; empty if unknown."""
+    memory: Memory = field(default_factory=UnboundedMemory)
     most_steps: int = 10_000
-    """Commands in a row that take no time, after which a script counts as one that spins for ever."""
+    """Commands in a row that take no time, after which a script counts as an endless loop."""
     steps: int = 0
-    """Commands of all its shells, since time has passed."""
+    """Commands of all shells since time has last passed."""
     most_work: int | None = None
-    """Steps in all, after which a script counts as one that goes on for ever; None for no bound."""
+    """Steps of work after which a script counts as running for ever; None for no bound."""
     work: int = 0
-    """Steps in all."""
+    """Steps of work so far."""
     interactive: bool = False
-    """Somebody types: a shell asks for each line."""
+    """True if the shell prompts for each line, as a person types."""
     _parts: int = 0
-    """Of a step, in characters."""
+    """Characters that do not make up a whole step yet."""
     _gave_way: int = 0
-    """The work after which others had their turn."""
+    """Value of `work` at the last yield to other tasks."""
     _set: int = 0
     """Characters of variables that scripts have set."""
     _undo: list[dict[str, str | None]] = field(default_factory=list)
-    """Variables as they were when each of the enclosing loops and subshells began, as far as they have changed."""
+    """Previous values of variables that have changed in each of the enclosing loops and subshells."""
 
     def copy(self, **changes: Any) -> World:
-        """Return a world for another command: of its own are the fields that change, and what is left of its bounds."""
+        """Return a world for another command, with the given changes and unused bounds. All other fields are shared."""
         return replace(self, **changes, steps=0, work=0, _parts=0, _gave_way=0, _set=0, _undo=[])
 
     # Work
 
     def spend(self, characters: int = 0, *, lines: int = 0, files: int = 0, steps: int = 0) -> Work[None]:
-        """Count some work; others have their turn after much of it. Waits for ever where a bound is passed.
+        """Count work, and let other tasks run after much of it. Waits for ever if a bound is exceeded.
 
-        Parts of a step are kept: much of what is little each time comes to steps, too.
+        Fractions of a step accumulate, so that much work in small amounts counts, too.
         """
         self._parts += characters + files * (_STEP_CHARACTERS // _STEP_FILES)
         whole, self._parts = divmod(self._parts, _STEP_CHARACTERS)
@@ -251,7 +258,7 @@ class World(Struct):
     # Variables
 
     def assign(self, values: Mapping[str, str]) -> bool:
-        """Set variables; False, and none is set, where there is no room for them."""
+        """Set variables. Return False, and set none, if they exceed the bound."""
         variables = self.environment
         more = sum(
             len(value) - (len(variables[name]) if name in variables else -len(name) - _VARIABLE_ITSELF)
@@ -266,15 +273,17 @@ class World(Struct):
         return True
 
     def keep(self, size: int) -> bool:
-        """Count characters that a shell keeps for itself, of functions and traps; less than 0 gives them back. False
-        where there is no room for them."""
+        """Count characters of a shell's functions and traps; a negative size gives them back.
+
+        Returns False, and counts nothing, if they exceed the bound.
+        """
         if size > 0 and self._set + size > _MOST_VARIABLES:
             return False
         self._set += size
         return True
 
     def unset(self, name: str) -> None:
-        """Take a variable away, if it is there."""
+        """Remove a variable if it is set."""
         if name in self.environment:
             self._note(name)
             self._set -= len(name) + len(self.environment.pop(name)) + _VARIABLE_ITSELF
@@ -284,13 +293,13 @@ class World(Struct):
             changes.setdefault(name, self.environment.get(name))
 
     def watch_variables(self) -> dict[str, str | None]:
-        """Begin to keep what variables were before they change. To be followed by `watched`."""
+        """Start to record previous values of variables that change, into the returned dict. `watched` ends it."""
         changes: dict[str, str | None] = {}
         self._undo.append(changes)
         return changes
 
     def watched(self, changes: dict[str, str | None], *, undo: bool = False) -> None:
-        """End that; with `undo` variables become what they were."""
+        """Stop recording into `changes`. With `undo`, restore the previous values."""
         self._undo = [each for each in self._undo if each is not changes]
         if undo:
             for name, value in changes.items():
@@ -304,7 +313,7 @@ class World(Struct):
     # Files
 
     def read(self, path: str) -> bytes | None:
-        """Return the contents of a file, None if there is none."""
+        """Return the content of a file, following links; None if there is none."""
         data = self.files.get(path)
         if data is None or isinstance(data, Link):
             path = self.resolved(path)
@@ -316,8 +325,10 @@ class World(Struct):
         return data
 
     def resolved(self, path: str, *, last: bool = True) -> str:
-        """Return an absolute path with the symbolic links in it replaced by what they lead to, but its `last` part
-        where that is False. A path that leads through too many links ends with one of them."""
+        """Return an absolute path with its symbolic links resolved; without `last`, its last part is not resolved.
+
+        A path with too many links stays unresolved at one of them.
+        """
         links, at = 0, 1
         for _ in range(_MOST_LEVELS):
             end = path.find("/", at)
@@ -342,16 +353,16 @@ class World(Struct):
         return path
 
     def is_link(self, path: str) -> bool:
-        """Return True for a symbolic link, whatever it leads to."""
+        """Return True for a symbolic link, even if its target does not exist."""
         return isinstance(self.files.get(path), Link)
 
     @property
     def many_files(self) -> int:
-        """The number of files that are looked through for a folder."""
+        """Number of files that a search for a folder goes through."""
         return self.files.about if isinstance(self.files, FileSystems) else len(self.files)
 
     def is_folder(self, path: str) -> bool:
-        """Return True for a folder of every container, one that was made, one that files are in, and a link to one."""
+        """Return True for a folder of every container, a created folder, a folder with files, or a link to a folder."""
         return self._is_folder(path) or ((place := self.resolved(path)) != path and self._is_folder(place))
 
     def _is_folder(self, path: str) -> bool:
@@ -364,7 +375,7 @@ class World(Struct):
         )
 
     def mode_of(self, path: str) -> int | None:
-        """Return the mode of a file or folder, its kind included, or of what a link leads to; None if there is none."""
+        """Return the mode of a file or folder, with its type bits, following links; None if it does not exist."""
         path = self.resolved(path)
         if self.read(path) is not None and path not in self.folders:
             return stat.S_IFREG | self.modes.get(path, 0o644)
@@ -373,12 +384,12 @@ class World(Struct):
         return None
 
     def file_system_of(self, path: str) -> str:
-        """Return the type of the file system that a file or folder is on."""
+        """Return the type of the file system of a path."""
         around = [each for each in self.file_systems if path == each or path.startswith(f"{each.rstrip('/')}/")]
         return self.file_systems[max(around, key=len)] if around else "overlay"
 
     def put(self, path: str, data: bytes) -> bool:
-        """Write a file, or what a link to one leads to; False where there is no room for it."""
+        """Write a file, following a link. Return False if no space is left."""
         if self.is_link(path):
             path = self.resolved(path)
             if self.is_link(path):
@@ -386,7 +397,7 @@ class World(Struct):
         return self.place(path, data)
 
     def place(self, path: str, data: bytes) -> bool:
-        """Write a file or a link, in place of a link too; False where there is no room for it."""
+        """Write a file or a link, replacing a link. Return False if no space is left."""
         if len(path) > MOST_PATH or taken_by(path, data) - taken_by(path, self.files.get(path)) > self.room(path):
             if isinstance(self.files, FileSystems):
                 self.files.refused(path)
@@ -395,14 +406,14 @@ class World(Struct):
         return True
 
     def room(self, path: str = "/") -> int:
-        """Return the bytes that are left for files on the file system of a path."""
+        """Return the bytes that are left on the file system of `path`."""
         if isinstance(self.files, FileSystems):
             return self.files.room(path)
         return MOST_FILE_BYTES - sum(taken_by(path, data) for path, data in self.files.items())
 
 
 def taken_by(path: str, data: bytes | None) -> int:
-    """Return the bytes that a file takes, 0 for one that is not there."""
+    """Return the bytes that a file takes with its name and overhead; 0 for a file that does not exist."""
     return 0 if data is None else len(path) + len(data) + _FILE_ITSELF
 
 
@@ -419,7 +430,7 @@ def between(course: Generator[E, A | None, T], answer_to: Callable[[E], Work[A |
 
 
 class Buffer:
-    """Output of a command that is kept; what is beyond MOST_BUFFERED is lost."""
+    """Captured output of a command. Output beyond MOST_BUFFERED bytes is lost."""
 
     __slots__ = ("_memory", "data")
 
@@ -428,18 +439,18 @@ class Buffer:
         self._memory = memory
 
     def add(self, data: bytes) -> None:
-        """Raises OutOfMemory where the programs that run have no more between them."""
+        """Append data. Raises OutOfMemory if the shared memory budget is exhausted."""
         more = data[: MOST_BUFFERED - len(self.data)]
-        if not self._memory.take(len(more)):
+        if not self._memory.reserve(len(more)):
             raise OutOfMemory
         self.data += more
 
     def __del__(self) -> None:
-        self._memory.give(len(self.data))
+        self._memory.release(len(self.data))
 
 
 def captured(course: Work[T], taken: Buffer, stream: int = 1) -> Work[T]:
-    """Run a command whose output goes into `taken`."""
+    """Run a command whose output on `stream` goes into `taken`."""
 
     def take(effect: Effect) -> Work[Answer]:
         if not (isinstance(effect, Write) and effect.stream == stream):
@@ -451,8 +462,8 @@ def captured(course: Work[T], taken: Buffer, stream: int = 1) -> Work[T]:
 
 
 def fed(course: Work[T], data: bytes) -> Work[T]:
-    """Run a command that reads `data`."""
-    source = Source()
+    """Run a command whose standard input is `data`."""
+    source = InputBuffer()
     is_added = False
 
     def feed(effect: Effect) -> Work[Answer]:
@@ -469,31 +480,31 @@ def fed(course: Work[T], data: bytes) -> Work[T]:
     return between(course, feed)
 
 
-class Source:
-    """Bytes that come in pieces and are read by lines or by pieces."""
+class InputBuffer:
+    """Buffer that is filled in pieces and read by lines or by pieces."""
 
     __slots__ = ("_data", "_searched")
 
     def __init__(self) -> None:
         self._data = bytearray()
         self._searched = 0
-        """Bytes in which no line ends."""
+        """Bytes at the start that are known to hold no end of a line."""
 
     @property
     def size(self) -> int:
-        """Bytes that have not been read."""
+        """Unread bytes."""
         return len(self._data)
 
     def add(self, data: bytes) -> None:
-        """Append bytes."""
+        """Append data."""
         self._data += data
 
     def piece(self, most: int = PIECE) -> bytes | None:
-        """Return some bytes, None where there are none."""
+        """Remove and return up to `most` bytes; None if there are none."""
         return self._taken(most) if self._data else None
 
     def line(self) -> bytes | None:
-        """Return the next line with its end, None where none has ended yet."""
+        """Remove and return the next line with its end; None if no line is complete."""
         end = self._data.find(b"\n", self._searched)
         if end < 0:
             self._searched = len(self._data)
@@ -501,7 +512,7 @@ class Source:
         return self._taken(end + 1)
 
     def rest(self) -> bytes | None:
-        """Return all that is left, None where nothing is."""
+        """Remove and return everything; None if there is nothing."""
         return self._taken(len(self._data)) if self._data else None
 
     def _taken(self, size: int) -> bytes:

@@ -1,4 +1,4 @@
-"""Words of a script with values in the place of variables, of outputs and of sums."""
+"""Expansion of the words of a script: variables, command substitution, arithmetic, field splitting."""
 
 from __future__ import annotations
 
@@ -16,16 +16,18 @@ from steersman.nodes.shell.syntax import Reading, ShellSyntaxError
 from steersman.nodes.shell.wildcards import Pieces
 
 _MOST_CHARACTERS: Final = 1 << 18
-"""Of the words of one command."""
+"""Characters of the words of one command."""
 _MOST_WORDS: Final = 1 << 14
-"""Of one command."""
+"""Words of one command."""
 _MATCHED_AT_ONCE: Final = 128
+"""Words that are matched with paths between two effects."""
 _SPLIT_AT_ONCE: Final = 1 << 12
-"""Characters in which words are found between two effects."""
+"""Characters that are split into words between two effects."""
 _PIECES: Final = 64
 """Parts of words that are expanded between two effects."""
 _BLANKS: Final = re.compile("[ \\t\\n]+")
 _TRAP_ITSELF: Final = 128
+"""Overhead of a trap in characters."""
 
 
 def _has_text(pieces: Pieces) -> bool:
@@ -33,18 +35,18 @@ def _has_text(pieces: Pieces) -> bool:
 
 
 class Exit(Exception):
-    """The shell ends with a code."""
+    """Ends the shell with an exit code."""
 
     def __init__(self, code: int) -> None:
         self.code = code
 
 
 class Return(Exit):
-    """The end of a function; outside of a function that of the script."""
+    """Ends a function; outside of a function, the script."""
 
 
 class Break(Exception):
-    """The end of a loop, or (`again`) of one turn of it."""
+    """Ends a loop, or with `again` only the current iteration."""
 
     def __init__(self, *, again: bool) -> None:
         self.again = again
@@ -60,27 +62,27 @@ class Expansion:
         """Exit code of the last command."""
         self.name = "sh"
         self._pieces = 0
-        """Parts of words that have been expanded."""
+        """Parts of words expanded so far."""
         self.outputs = 0
-        """Outputs of scripts that have stood in words."""
+        """Command substitutions done so far."""
         self.given: Sequence[str] = ()
-        """Arguments of the script, or of the function that runs."""
+        """Arguments of the script, or of the current function."""
         self.passed = 0.0
         """Seconds that its commands have waited."""
         self.background = 0.0
-        """Seconds that what runs in the background takes."""
+        """Seconds that its longest background job takes."""
         self.fails_at_once = False
-        """`set -e`."""
+        """True after `set -e`."""
         self.functions: dict[str, Function] = {}
         self.traps: dict[str, str] = {}
-        """Commands by the signals at which they are run, of which EXIT alone comes by itself."""
+        """Commands of traps by signal; the shell itself raises only EXIT."""
 
     def output(self, output: Output) -> Work[str]:
-        """Run a script, and return its output."""
+        """Run the script of a command substitution and return its output."""
         raise NotImplementedError
 
     def read(self, reading: Reading[Script]) -> Work[Script]:
-        """Read a script whose text is at hand. Raises ShellSyntaxError."""
+        """Parse a script whose text is complete. Raises ShellSyntaxError."""
         raise NotImplementedError
 
     def run_script(self, script: Script) -> Course:
@@ -88,17 +90,16 @@ class Expansion:
         raise NotImplementedError
 
     def counted(self, course: Course) -> Course:
-        """Run a program, and count the time that it takes."""
+        """Run a program and count the time that it waits."""
         raise NotImplementedError
 
     def assign(self, values: Mapping[str, str]) -> None:
-        """Set variables. Raises ShellSyntaxError where there is no room for them."""
+        """Set variables. Raises ShellSyntaxError if they exceed the bound."""
         if not self.world.assign(values):
             raise ShellSyntaxError("out of memory")
 
     def set_trap(self, signal: str, text: str) -> None:
-        """Have a command run at a signal, none for an empty one. Raises ShellSyntaxError where there is no room for
-        it."""
+        """Set the command of a trap; "" removes it. Raises ShellSyntaxError if it exceeds the bound."""
         before = self.traps.pop(signal, "")
         self.world.keep(-len(signal) - len(before) - _TRAP_ITSELF if before else 0)
         if text:
@@ -107,7 +108,7 @@ class Expansion:
             self.traps[signal] = text
 
     def forget_traps(self) -> None:
-        """Run no command at any signal."""
+        """Remove all traps."""
         for signal in tuple(self.traps):
             self.set_trap(signal, "")
 
@@ -121,8 +122,7 @@ class Expansion:
         return "".join(pieces)
 
     def _words(self, words: Sequence[Word]) -> Work[list[str]]:
-        """Return the words that some come to, once what is in them has been put in. Raises ShellSyntaxError where they
-        are too long."""
+        """Return the expanded words of a command. Raises ShellSyntaxError if they are too long or too many."""
         found: list[str | Pieces] = []
         room = _MOST_CHARACTERS
         for word in words:
@@ -152,9 +152,12 @@ class Expansion:
         return (yield from self._matched(found))
 
     def _split(self, text: str, found: list[str | Pieces], pieces: Pieces, *, begun: bool) -> Work[tuple[Pieces, bool]]:
-        """Add the words of an unquoted text to those that are found; returns the pieces of the last word.
+        """Split an unquoted text into words, which are added to `found`.
 
-        A word that stands in the text as a whole is found as such: pieces of many words would be much garbage.
+        Return the pieces of the last word, and if it has begun.
+
+        A word that consists of one piece is added as a string: a list of pieces for each of many words would be much
+        garbage.
         """
         for at in range(0, len(text), _SPLIT_AT_ONCE):
             first, *others = _BLANKS.split(text[at : at + _SPLIT_AT_ONCE])
@@ -170,8 +173,10 @@ class Expansion:
         return pieces, begun
 
     def _matched(self, words: list[str | Pieces]) -> Work[list[str]]:
-        """Return words with the paths in the place of those that match some. Raises ShellSyntaxError where they are too
-        long."""
+        """Return words with wildcards replaced by the paths that they match.
+
+        Raises ShellSyntaxError if these are too long.
+        """
         found: list[str] = []
         room = _MOST_CHARACTERS
         for number, word in enumerate(words):
@@ -196,8 +201,7 @@ class Expansion:
         return "".join(pieces)
 
     def _within(self, room: int, text: str) -> Work[int]:
-        """Return the characters that are left when some text has been put in. Raises ShellSyntaxError if there are
-        none."""
+        """Return the number of characters that are left after `text`. Raises ShellSyntaxError if it is too long."""
         if len(text) > room:
             raise ShellSyntaxError("argument list too long")
         self._pieces += 1

@@ -1,4 +1,4 @@
-"""Programs that work on files and folders."""
+"""Programs for files and folders."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def _told(name: str, why: str) -> Write:
 
 
 def _looked(world: World) -> Work[None]:
-    """Count a look through all files."""
+    """Count the work of a search through all files."""
     yield from world.spend(files=world.many_files + 64)
 
 
@@ -117,7 +117,7 @@ def cd(world: World, words: list[str]) -> Course:
 
 
 def pwd(world: World, words: list[str]) -> Course:
-    """The working directory."""
+    """`pwd`: the working directory."""
     yield line(world.folder)
     return 0
 
@@ -159,7 +159,7 @@ def touch(world: World, words: list[str]) -> Course:
 
 
 def rm(world: World, words: list[str]) -> Course:
-    """`rm [-f] [-r] PATH...`, and `rmdir`."""
+    """`rm [-f] [-r] PATH...`."""
     flags = _flags(words)
     code = 0
     for each in words:
@@ -230,7 +230,10 @@ def _moved(world: World, name: str, words: list[str]) -> Course:
 
 
 def _unpacked(world: World, place: str, goal: str, *, whole: bool) -> Work[str]:
-    """Copy from the image: a file is empty, and nothing is in a folder. A pattern stands for files with any names."""
+    """Copy from the image: a file becomes empty, and so does a folder. A pattern may stand for any files.
+
+    Returns the reason of a failure, "" for success.
+    """
     if any(each in posixpath.basename(place) for each in "*?["):
         return "" if world.is_folder(posixpath.dirname(goal)) else _NO_FILE
     if whole:
@@ -239,7 +242,7 @@ def _unpacked(world: World, place: str, goal: str, *, whole: bool) -> Work[str]:
 
 
 def _carried(world: World, place: str, goal: str, *, whole: bool, keeps_links: bool) -> Work[str]:
-    """Copy a file, or a folder with all in it; the text says why that cannot be."""
+    """Copy a file, or with `whole` a folder with its content. Return the reason of a failure, "" for success."""
     yield from _looked(world)
     data = world.files[place] if keeps_links and world.is_link(place) else world.read(place)
     if isinstance(data, Link) or (data is not None and not world.is_folder(place)):
@@ -295,7 +298,7 @@ def chmod(world: World, words: list[str]) -> Course:
 
 
 def _changed_mode(mode: int, said: str) -> int | None:
-    """A mode in octal, or changed as `u+x,go-w` says; None for what is none."""
+    """Return a mode given in octal, or changed as by `u+x,go-w`; None for invalid text."""
     if re.fullmatch("[0-7]{1,5}", said, re.ASCII):
         return int(said, 8) & 0o7777
     for each in said.split(",")[:16]:
@@ -316,7 +319,7 @@ def _changed_mode(mode: int, said: str) -> int | None:
 
 
 def dd(world: World, words: list[str]) -> Course:
-    """`dd if=FILE of=FILE bs=SIZE count=BLOCKS`; zeros are what random numbers are."""
+    """`dd if=FILE of=FILE bs=SIZE count=BLOCKS`; random numbers are zeros."""
     given = dict(each.partition("=")[::2] for each in words)
     sizes = {name: _size(given.get(name, "512" if name == "bs" else "")) for name in ("bs", "count", "skip", "seek")}
     source, target = given.get("if", ""), given.get("of", "")
@@ -432,7 +435,7 @@ def _is_found(path: str, given: dict[str, str], depth: int, kind: str) -> bool:
 
 
 def df(world: World, words: list[str]) -> Course:
-    """`df [-h] [-k] [PATH]`: file systems, and what of each is used."""
+    """`df [-h] [-k] [PATH]`: file systems and their used space."""
     readable = any(each.startswith("-") and "h" in each for each in words)
     paths = [each for each in words if not each.startswith("-")]
     mounted = {"/": "overlay", **world.file_systems}

@@ -1,4 +1,4 @@
-"""Formats with letters behind percent signs, as `date` and `stat` take them."""
+"""Formats with letters after percent signs, as of `date` and `stat`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ _LETTER: Final = re.compile("%(.)")
 
 
 def filled(world: World, form: str, put: Callable[[re.Match[str]], str]) -> Work[str]:
-    """Return a format with what `put` makes of each letter. Raises OutOfMemory where it comes to more than a MiB."""
+    """Return a format with each letter replaced by the result of `put`.
+
+    Raises OutOfMemory beyond MOST_BUFFERED characters.
+    """
     pieces: list[str] = []
     at = size = 0
     for found in _LETTER.finditer(form):

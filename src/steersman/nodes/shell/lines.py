@@ -1,4 +1,4 @@
-"""Input of programs that work on lines: a few lines at a time, out of files or of standard input."""
+"""Input of programs that process lines: some lines at a time, from files or standard input."""
 
 from __future__ import annotations
 
@@ -9,15 +9,17 @@ from steersman.nodes.shell.effects import MOST_BUFFERED, PIECE, Read, Work, Worl
 from steersman.nodes.shell.paths import absolute
 
 _LINES: Final = 512
-"""That a program is given at once."""
+"""Lines that a program gets at once."""
 _MOST_LINE: Final = 2 * PIECE
-"""Bytes of a line; a longer one comes in parts."""
+"""Bytes of a line; a longer line is delivered in parts."""
 _DEVICES: Final = frozenset({"/dev/null", "/dev/stdin", "/dev/tty"})
 
 
 class Input:
-    """Contents of the files on some paths, standard input where there are none; `code` is 1 after a file that is not
-    there, which is told on standard error."""
+    """Content of several files, or of standard input if there are none.
+
+    `code` is the exit code so far: 1 once a file could not be read, which is reported on standard error.
+    """
 
     def __init__(self, world: World, name: str, paths: list[str]) -> None:
         self.code = 0
@@ -25,21 +27,21 @@ class Input:
         self._name = name
         self._paths: deque[str] = deque(paths or ["-"])
         self._data: bytes | None = None
-        """Of the file that is being read."""
+        """Content of the current file."""
         self._at = 0
         self._from_stdin = False
         self._rest: list[bytes] = []
-        """Of a line that has not ended."""
+        """Parts of an incomplete line."""
         self._size = 0
-        """Bytes of that."""
+        """Bytes of the incomplete line."""
         self._over = False
         self._lines: list[bytes] = []
-        """Of the last block."""
+        """Lines of the last block."""
         self._at_line = 0
         self._ends = False
-        """Whether the last of them has no end of its own."""
+        """True if the last of these lines has no newline."""
         self.path = ""
-        """Of the file that the last piece was of."""
+        """Path of the file that the last piece came from."""
 
     def piece(self) -> Work[bytes]:
         """Return the next bytes, PIECE at most; b"" at the end."""
@@ -82,7 +84,7 @@ class Input:
         yield Write(2, f"{self._name}: {why}\n".encode(errors="surrogateescape"))
 
     def block(self) -> Work[bytes]:
-        """Return the next whole lines, b"" at the end. The end of a line longer than 64 KiB is missing."""
+        """Return the next whole lines; b"" at the end. A line longer than 64 KiB is delivered in parts."""
         while not self._over:
             piece = yield from self.piece()
             self._over = not piece
@@ -101,7 +103,7 @@ class Input:
         return b""
 
     def lines(self) -> Work[list[bytes]]:
-        """Return the next lines with their ends, [] at the end."""
+        """Return the next lines with their newlines; [] at the end."""
         if self._at_line >= len(self._lines):
             block = yield from self.block()
             self._lines, self._at_line = block.split(b"\n"), 0
@@ -117,7 +119,7 @@ class Input:
         return found
 
     def all(self) -> Work[bytes]:
-        """Return everything; its last MOST_BUFFERED bytes of more."""
+        """Return everything that is left; if it is more than MOST_BUFFERED bytes, only the last ones."""
         taken = bytearray()
         while piece := (yield from self.piece()):
             taken += piece

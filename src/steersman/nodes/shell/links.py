@@ -1,4 +1,4 @@
-"""Programs that make and follow symbolic links."""
+"""Programs that create and resolve symbolic links."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from steersman.nodes.shell.paths import absolute, may_be_folder, may_be_of_image
 
 
 def ln(world: World, words: list[str]) -> Course:
-    """`ln [-s] [-f] [-n] [-T] TARGET... [LINK|FOLDER]`: a link that is not symbolic is a copy."""
+    """`ln [-s] [-f] [-n] [-T] TARGET... [LINK|FOLDER]`; a hard link is a copy."""
     options = options_of(words, "sfnTv", "")
     if options is None:
         answer = yield Missing("ln")
@@ -38,7 +38,7 @@ def ln(world: World, words: list[str]) -> Course:
 
 
 def _linked(world: World, target: str, path: str, flags: set[str]) -> Work[str]:
-    """Make a link; the text says why that cannot be."""
+    """Create a link. Return the reason of a failure, "" for success."""
     yield from world.spend(len(target) + len(path), files=4 * world.many_files + 64)
     place = absolute(world, path)
     data: bytes | None = Link(target.encode(errors="surrogateescape"))
@@ -60,7 +60,7 @@ def _linked(world: World, target: str, path: str, flags: set[str]) -> Work[str]:
 
 
 def readlink(world: World, words: list[str]) -> Course:
-    """`readlink PATH`: the path that a link leads to; the path without links with `-f`, `-e` and `-m`."""
+    """`readlink PATH`: the target of a link; with `-f`, `-e` and `-m` the resolved path."""
     options = options_of(words, "fenmqsvz", "")
     if options is None or options.flags & {"f", "e", "m"}:
         return (yield from real_path(world, words))
@@ -76,7 +76,7 @@ def readlink(world: World, words: list[str]) -> Course:
 
 
 def real_path(world: World, words: list[str]) -> Course:
-    """`realpath PATH`, `readlink -f PATH`: the path without links."""
+    """`realpath PATH`, `readlink -f PATH`: the resolved path."""
     for each in words:
         if not each.startswith("-"):
             yield from world.spend(len(each), lines=1)

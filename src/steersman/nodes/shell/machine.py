@@ -1,4 +1,4 @@
-"""Programs that tell of the container: as whom it runs, on what, with which processes and neighbours."""
+"""Programs that report about the container: its user, kernel, processes and network."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Final
 from steersman.nodes.shell.effects import Course, Missing, Process, Resolve, World, Write, line
 
 _NAMES: Final = MappingProxyType({0: "root", 1: "daemon", 2: "bin", 8: "mail", 33: "www-data", 65534: "nobody"})
-"""Of users, and of their groups, that images have."""
+"""Names of users, and of their groups, that are common in images."""
 _SERVER: Final = "10.96.0.10"
-"""The cluster's DNS, as `/etc/resolv.conf` names it."""
+"""Address of the cluster's DNS server, as in `/etc/resolv.conf`."""
 
 
 def hostname(world: World, words: list[str]) -> Course:
-    """What the container calls itself; its address with `-i`."""
+    """`hostname`: the container's host name, or with `-i` its address."""
     if words == ["-i"]:
         yield line(world.environment.get("_POD_IP", "127.0.0.1"))
     else:
@@ -23,7 +23,7 @@ def hostname(world: World, words: list[str]) -> Course:
 
 
 def whoami(world: World, words: list[str]) -> Course:
-    """The name of who runs it; 1 for a number without one."""
+    """`whoami`: the user's name; exit code 1 for a user without a name."""
     user = world.identity.user
     if user not in _NAMES:
         yield Write(2, f"whoami: unknown uid {user}\n".encode())
@@ -33,7 +33,7 @@ def whoami(world: World, words: list[str]) -> Course:
 
 
 def identity(world: World, words: list[str]) -> Course:
-    """`id`, or the number alone with `-u` and `-g`, all groups with `-G`."""
+    """`id`: user and groups; with `-u` and `-g` the number alone, with `-G` all groups."""
     user, group, _ = world.identity
     groups = sorted({group, *world.identity.groups})
     match words:
@@ -54,13 +54,13 @@ def _with_name(number: int) -> str:
 
 
 def uname(world: World, words: list[str]) -> Course:
-    """The kernel."""
+    """`uname [-a]`: the kernel."""
     yield line(f"Linux {world.hostname} 6.12.0 #1 SMP x86_64 Linux" if "-a" in words else "Linux")
     return 0
 
 
 def mount(world: World, words: list[str]) -> Course:
-    """`mount [-t TYPE]`: what is mounted."""
+    """`mount [-t TYPE]`: the mounted file systems."""
     kind = words[words.index("-t") + 1] if "-t" in words[:-1] else ""
     mounted = {"/": "overlay", "/proc": "proc", "/sys/fs/cgroup": "cgroup2", **world.file_systems}
     for path, file_system in mounted.items():
@@ -70,7 +70,7 @@ def mount(world: World, words: list[str]) -> Course:
 
 
 def ps(world: World, words: list[str]) -> Course:
-    """`ps`, `ps aux`, `ps -ef`, `ps -o pid,user,comm,args`: the processes of the container, and itself."""
+    """`ps`, `ps aux`, `ps -ef`, `ps -o pid,user,comm,args`: the container's processes, and `ps` itself."""
     known = world.processes or (Process(1, "sh", world.identity.user),)
     own = Process(max(each.number for each in known) + 6, " ".join(["ps", *words]), world.identity.user)
     said = " ".join(words)
@@ -117,7 +117,7 @@ def nslookup(world: World, words: list[str]) -> Course:
 
 
 def getent(world: World, words: list[str]) -> Course:
-    """`getent hosts NAME`."""
+    """`getent hosts NAME`: the addresses of a Service, or of the pods behind it."""
     found = (yield Resolve(words[1])) if len(words) == 2 and words[0] in ("hosts", "ahosts") else None
     if not isinstance(found, bytes):
         answer = yield Missing("getent")
@@ -129,13 +129,13 @@ def getent(world: World, words: list[str]) -> Course:
 
 
 def nproc(world: World, words: list[str]) -> Course:
-    """The number of processors."""
+    """`nproc`: the number of processors, which is 1."""
     yield line("1")
     return 0
 
 
 def uptime(world: World, words: list[str]) -> Course:
-    """The time of day, as far as it is known."""
+    """`uptime`: the time of day; the other figures are zero."""
     seconds = int(world.now()) % 86400
     clock = f"{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}"
     yield line(f" {clock} up 0 min,  load average: 0.00, 0.00, 0.00")

@@ -1,4 +1,4 @@
-"""Numbers of the shell: `$((...))`, and durations of `sleep`."""
+"""Arithmetic of the shell (`$((...))`), and durations of `sleep`."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ _UNITS: Final = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
 _LEAST_SECONDS: Final = 0.001
-"""That a program takes which sleeps at all."""
+"""Shortest duration of a `sleep` that is not zero."""
 _MOST_SECONDS: Final = 1e10
-"""Some 300 years: whoever sleeps longer does so for ever."""
+"""About 300 years; a longer `sleep` lasts for ever."""
 
 
 def seconds_of(words: list[str]) -> float | None:
-    """What `sleep` makes of its words, which it adds; None for none, or what it does not take."""
+    """Return the sum of the durations given to `sleep`, in seconds; None if there are none, or for an invalid one."""
     total = 0.0
     for word in words:
         if word in ("infinity", "inf"):
@@ -39,7 +39,7 @@ def seconds_of(words: list[str]) -> float | None:
 
 
 def arithmetic(expression: str, variables: Mapping[str, str]) -> int:
-    """The value, 0 for what is no expression."""
+    """Return the value of an expression; 0 for an invalid one."""
     tokens: list[str] = []
     at = 0
     expression = expression.rstrip(" \t\r\n")
@@ -63,7 +63,10 @@ class _Reader:
         self._depth = 0
 
     def value(self, level: int = 0) -> int:
-        """Raises ValueError, IndexError, ZeroDivisionError for what is no expression."""
+        """Parse an expression and return its value.
+
+        Raises ValueError, IndexError or ZeroDivisionError for an invalid one.
+        """
         if level == len(_LEVELS):
             return self._single()
         left = self.value(level + 1)
@@ -121,6 +124,6 @@ def _applied(operator: str, left: int, right: int) -> int:
 
 
 def _wrapped(value: int) -> int:
-    """As a number of 64 bits."""
+    """Return a number wrapped around to 64 bits."""
     value &= _WRAP - 1
     return value - _WRAP if value >= _WRAP >> 1 else value

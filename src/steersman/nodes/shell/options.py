@@ -1,4 +1,4 @@
-"""Options of simulated programs, as getopt reads them."""
+"""Options of simulated programs, parsed as by getopt."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ from msgspec import Struct, field
 
 
 class Options(Struct):
-    """Letters that were given, values of those that take one, and the other arguments."""
+    """Parsed options: letters of flags, options with values, and the other arguments."""
 
     flags: set[str] = field(default_factory=set)
     given: list[tuple[str, str]] = field(default_factory=list)
     rest: list[str] = field(default_factory=list)
 
     def values(self, letter: str) -> list[str]:
-        """Return the values of an option, in their order."""
+        """Return the values of an option in order."""
         return [value for each, value in self.given if each == letter]
 
 
 def options_of(words: list[str], flags: str, with_value: str) -> Options | None:
-    """Read `-abc`, `-f VALUE` and `-fVALUE`; None for an option that is not known."""
+    """Parse `-abc`, `-f VALUE` and `-fVALUE`; None for an unknown option."""
     found = Options()
     at = 0
     while at < len(words):

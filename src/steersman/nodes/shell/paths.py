@@ -9,21 +9,21 @@ from typing import Final
 from steersman.nodes.shell.effects import Work, World
 
 _OF_IMAGES: Final = ("/app", "/data", "/etc", "/home", "/lib", "/mnt", "/opt", "/run", "/srv", "/usr", "/var")
-"""Folders in which images have folders of their own, which nobody has looked up."""
+"""Folders in which images have folders of their own, whose content is not known."""
 _NOT_OF_IMAGES: Final = ("/dev", "/proc", "/run/secrets", "/sys", "/tmp", "/var/run/secrets")
 """Folders in which images have no files."""
 _MOST_LEVELS: Final = 64
 _AT_ONCE: Final = 256
-"""Paths that are looked at between two effects."""
+"""Paths that are processed between two effects."""
 
 
 def absolute(world: World, path: str) -> str:
-    """Return a path from the root, cleaned, without links but for the last part of it."""
+    """Return the normalized absolute path, with links resolved except in its last part."""
     return world.resolved(logical(world, path), last=False)
 
 
 def logical(world: World, path: str) -> str:
-    """Return a path from the root, cleaned, with the links in it."""
+    """Return the normalized absolute path, without resolving links."""
     joined = posixpath.normpath(posixpath.join(world.folder, path))
     return "/" + joined.lstrip("/")
 
@@ -36,14 +36,14 @@ def may_be_folder(world: World, path: str) -> bool:
 
 
 def may_be_of_image(world: World, path: str) -> bool:
-    """Return True for the path of a file or folder that is not there, and that the image may have."""
+    """Return True for a path that does not exist here, but may exist in the image."""
     return world.has_image and not any(
         path == each or path.startswith(f"{each.rstrip('/')}/") for each in (*world.mounts, *_NOT_OF_IMAGES)
     )
 
 
 def make_folder(world: World, path: str) -> Work[bool]:
-    """Make a folder that is not there yet, with those that it is in; False where there is no room for it."""
+    """Create a folder and its missing parents. Return False if no space is left."""
     missing: list[str] = []
     while len(missing) < _MOST_LEVELS and not world.is_folder(path):
         missing.append(path)
@@ -57,7 +57,7 @@ def make_folder(world: World, path: str) -> Work[bool]:
 
 
 def below(world: World, folder: str) -> Iterator[str]:
-    """Yield the paths of the files and folders below a folder, those of folders with a slash at their end."""
+    """Yield the paths of files and folders below a folder; paths of folders end with a slash."""
     start = folder.rstrip("/") + "/"
     for path in world.files:
         if path.startswith(start) and path != start:
@@ -68,9 +68,9 @@ def below(world: World, folder: str) -> Iterator[str]:
 
 
 def tree(world: World, folder: str) -> Work[list[str]]:
-    """Return all paths below a folder in order, of folders without a slash, those between included.
+    """Return all paths below a folder in order, with intermediate folders; paths of folders have no slash at the end.
 
-    Folders deeper than 64 levels are left out.
+    Folders more than 64 levels deep are left out.
     """
     start = folder.rstrip("/") + "/"
     found: set[str] = set()

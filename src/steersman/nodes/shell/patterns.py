@@ -1,4 +1,4 @@
-"""Patterns of the shell, of grep and of sed, by RE2: whatever they are, they take time that is linear in the text."""
+"""Patterns of the shell, grep and sed, executed by RE2, whose time is linear in the text for every pattern."""
 
 from __future__ import annotations
 
@@ -20,25 +20,24 @@ _SPECIAL: Final = frozenset("\\.+*?()|[]{}^$")
 _WORD_ESCAPES: Final = {"<": r"\b", ">": r"\b", "n": r"\n", "t": r"\t", "r": r"\r"}
 _KEPT_ESCAPES: Final = frozenset("wWsSbB")
 _BASIC: Final = frozenset("(){}|+?")
-"""Characters that stand for themselves in basic regular expressions, and are special behind a backslash."""
+"""Characters that are literal in basic regular expressions, and special after a backslash."""
 
 
 MOST_SEARCHED: Final = 6 << 16
-"""Work of one search, in characters: some 30 ms where RE2 has to keep track of each state of a pattern."""
+"""Work of one search, in characters: about 30 ms if RE2 has to track each state of a pattern."""
 _FEW_STATES: Final = 32
-"""Of a pattern that is taken to need a few nanoseconds a character."""
+"""Program size of a pattern that is assumed to need only a few nanoseconds a character."""
 
 
 class PatternError(ValueError):
-    """A pattern that is none, is too long, or needs more than regular expressions have."""
+    """The pattern is invalid, too long, or needs more than regular expressions can do."""
 
 
-# The shell's
+# Patterns of the shell
 
 
 def glob(pattern: str, text: str) -> bool:
-    """Return True if a text as a whole is of a pattern. A pattern that cannot be used stands for itself.
-    Raises OutOfMemory."""
+    """Return True if the whole text matches a pattern. An unusable pattern matches itself. Raises OutOfMemory."""
     if len(pattern) > _MOST:
         return pattern == text
     if not _WILD & set(pattern):
@@ -52,19 +51,21 @@ def glob(pattern: str, text: str) -> bool:
 
 
 def glob_work(pattern: str, length: int) -> int:
-    """Return the work of comparing a text of some characters, in characters; 0 for little."""
+    """Return the work of matching a text of `length` characters, in characters; 0 if it is little."""
     return len(pattern) * length >> 4 if len(pattern) > _FEW_STATES >> 2 and len(pattern) <= _MOST else 0
 
 
 @lru_cache(256)
 def _of_whole(pattern: str) -> re2._Regexp:
-    """Raises PatternError."""
+    """Compile a pattern for a whole text. Raises PatternError."""
     return _compiled(f"(?s)^(?:{_of_glob(pattern, '')})$")
 
 
 def shorter(pattern: str, text: str, operator: str) -> str:
-    """Return a text without its beginning (`#`, `##` the longest) or its end (`%`, `%%`) that is of a pattern.
-    Raises OutOfMemory."""
+    """Return a text without the prefix (`#`, `##` for the longest) or suffix (`%`, `%%`) that matches.
+
+    Raises OutOfMemory.
+    """
     if len(pattern) > _MOST:
         return text
     if glob_work(pattern, len(text)) > MOST_SEARCHED:
@@ -75,7 +76,7 @@ def shorter(pattern: str, text: str, operator: str) -> str:
             lazy = "" if operator == "##" else "?"
             found = _compiled(f"(?s)^(?:{_of_glob(pattern, lazy)})").search(text)
             return text if found is None else text[found.end() :]
-        # the end is found as the beginning of the reversed text: groups would take RE2 much longer
+        # The suffix is found as a prefix of the reversed text, as groups would take RE2 much longer.
         lazy = "" if operator == "%%" else "?"
         found = _compiled(f"(?s)^(?:{_of_glob(pattern, lazy, is_reversed=True)})").search(text[::-1])
         return text if found is None else text[: len(text) - found.end()]
@@ -113,12 +114,14 @@ def _clean(text: str) -> str:
     return text if text.isascii() else text.encode(errors="replace").decode()
 
 
-# grep's and sed's
+# Patterns of grep and sed
 
 
 def regular(*patterns: str, extended: bool, ignores_case: bool = False, whole: str = "") -> re2._Regexp:
-    """Compile a regular expression over bytes that finds any of some. `whole` is `x` for whole lines, `w` for whole
-    words. Raises PatternError."""
+    """Compile a regular expression over bytes that finds any of the patterns. Raises PatternError.
+
+    `whole` is `x` to match whole lines, `w` to match whole words.
+    """
     if sum(map(len, patterns)) > _MOST:
         raise PatternError("pattern too long")
     found = "|".join(_of_regular(each, extended=extended) for each in patterns)
@@ -128,12 +131,12 @@ def regular(*patterns: str, extended: bool, ignores_case: bool = False, whole: s
 
 
 def search_work(pattern: re2._Regexp, length: int) -> int:
-    """Return the work of a search in a text of some bytes, in characters; 0 for little."""
+    """Return the work of a search in a text of `length` bytes, in characters; 0 if it is little."""
     return pattern.programsize * length >> 4 if pattern.programsize > _FEW_STATES else 0
 
 
 def searching(world: World, pattern: re2._Regexp, length: int) -> Work[None]:
-    """Count the work of a search that comes next. Raises OutOfMemory where that is too much to be done at once."""
+    """Count the work of the search that follows. Raises OutOfMemory if it is too much to be done at once."""
     work = search_work(pattern, length)
     if work > MOST_SEARCHED:
         raise OutOfMemory
@@ -142,7 +145,7 @@ def searching(world: World, pattern: re2._Regexp, length: int) -> Work[None]:
 
 
 def literal(text: str) -> str:
-    """Return the basic regular expression of a text that stands for itself."""
+    """Return the basic regular expression that matches a text literally."""
     return "".join(f"\\{each}" if each in "\\.*[]^$" else each for each in text)
 
 
@@ -169,7 +172,7 @@ def _of_regular(pattern: str, *, extended: bool) -> str:
 
 
 def _escaped(here: str, *, extended: bool) -> str:
-    """A character behind a backslash."""
+    """Translate an escaped character to RE2's syntax. Raises PatternError for a reference to a group."""
     if is_digits(here):
         raise PatternError("references to groups are not known here")
     if here in _WORD_ESCAPES:
@@ -180,7 +183,7 @@ def _escaped(here: str, *, extended: bool) -> str:
 
 
 def _class_end(pattern: str, start: int) -> int:
-    """The place of the bracket behind a class of characters that begins at `start`, 0 where there is none."""
+    """Return the position of the bracket that closes a character class begun at `start`; 0 if there is none."""
     at = start
     if pattern[at : at + 1] in ("!", "^"):
         at += 1
@@ -209,7 +212,7 @@ def _literal(character: str) -> str:
 
 
 def _compiled(pattern: str, *, as_bytes: bool = False) -> re2._Regexp:
-    """Raises PatternError."""
+    """Compile an expression of RE2. Raises PatternError."""
     if len(pattern) > 2 * _MOST:
         raise PatternError("pattern too long")
     return _kept(pattern, as_bytes=as_bytes)

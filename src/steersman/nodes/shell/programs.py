@@ -1,4 +1,4 @@
-"""The programs that there are in simulated containers."""
+"""Programs of simulated containers."""
 
 from __future__ import annotations
 
@@ -27,25 +27,25 @@ from steersman.nodes.shell.tar import tar
 
 Program = Callable[[World, "list[str]"], Course]
 _MOST_NUMBERS: Final = 1_000_000
-"""Of `seq`."""
+"""Numbers that `seq` prints."""
 _NUMBERS_AT_ONCE: Final = 1000
 _LAST_SECOND: Final = 253_402_300_799.0
-"""Of the year 9999."""
+"""Last second of the year 9999."""
 _ESCAPES: Final = MappingProxyType({"n": "\n", "t": "\t", "r": "\r", "\\": "\\", "0": "\0", "a": "\a", "e": "\x1b"})
 _ESCAPED: Final = re.compile(r"\\(.)")
 _FORMAT: Final = re.compile(r"%(%|-?[0-9]{0,3}[sdi])|\\(.)", re.ASCII)
 _ESCAPED_AT_ONCE: Final = 1 << 13
 """Characters whose escapes are replaced between two effects."""
 _FORMATTED_AT_ONCE: Final = 256
-"""Verbs of a format between two effects."""
+"""Verbs of a format that are processed between two effects."""
 _SIGNALS: Final = MappingProxyType({"TERM": 15, "KILL": 9, "INT": 2, "HUP": 1, "QUIT": 3, "USR1": 10, "USR2": 12})
 
 
 def _unescaped(world: World, text: str) -> Work[str]:
-    """A text with characters in the place of escapes."""
+    """Return a text with its backslash escapes replaced."""
     pieces: list[str] = []
     for at in range(0, len(text), _ESCAPED_AT_ONCE):
-        # an escape is not taken apart: the piece ends before a backslash that is its last
+        # An escape must stay whole: a backslash at the end of a piece is carried over to the next piece.
         pieces.append(text[at : at + _ESCAPED_AT_ONCE])
     found: list[str] = []
     carried = ""
@@ -73,7 +73,7 @@ def _echo(world: World, words: list[str]) -> Course:
 
 
 def _printf(world: World, words: list[str]) -> Course:
-    """`printf FORMAT [VALUE...]`; the format is used again while there are values."""
+    """`printf FORMAT [VALUE...]`; the format is reused while there are values."""
     if not words:
         return 1
     form, values = words[0], deque(words[1:])
@@ -99,7 +99,7 @@ def _printf(world: World, words: list[str]) -> Course:
 
 
 def _formatted(found: re.Match[str], values: deque[str]) -> str:
-    """What stands for a verb or an escape of a format."""
+    """Return the text for a verb or an escape of a format."""
     if found[2] is not None:
         return _ESCAPES.get(found[2], found[0])
     if found[1] == "%":
@@ -208,7 +208,7 @@ def _seq(world: World, words: list[str]) -> Course:
 
 
 def _test(world: World, words: list[str]) -> Course:
-    """Tests that `-a` (or `&&`) and `-o` (or `||`) connect, each with `!` before it or not."""
+    """`test`: conditions connected by `-a` (`&&`) and `-o` (`||`), each optionally negated by `!`."""
     words = words[:-1] if words and words[-1] in ("]", "]]") else words
     at = 0
     for number in range(len(words) + 1):
@@ -304,7 +304,7 @@ def _expr(world: World, words: list[str]) -> Course:
 
 
 def _checksum(world: World, words: list[str], *, name: str) -> Course:
-    """`md5sum`, `sha256sum`... of files."""
+    """`md5sum`, `sha256sum`...: checksums of files."""
     paths = [each for each in words if not each.startswith("-")] or ["-"]
     code = 0
     for each in paths:
@@ -343,7 +343,7 @@ def _base64(world: World, words: list[str]) -> Course:
 
 
 def _timeout(world: World, words: list[str]) -> Course:
-    """`timeout SECONDS sleep N`: any other command is not known to take longer."""
+    """`timeout SECONDS sleep N`; the duration of other commands is not known."""
     rest = [each for each in words if not each.startswith("-")]
     limit, taken = seconds_of(rest[:1]), seconds_of(rest[2:]) if rest[1:2] == ["sleep"] else None
     if limit is None or taken is None:
@@ -430,4 +430,4 @@ PROGRAMS: Final[Mapping[str, Program]] = MappingProxyType(
         "whoami": whoami,
     }
 )
-"""By name; each is given what follows its name."""
+"""Programs by name; each gets the arguments after its name."""

@@ -1,4 +1,4 @@
-"""Scripts as they have been read: commands, and the words that these are made of."""
+"""Syntax tree of parsed scripts: commands, and the words that they consist of."""
 
 from __future__ import annotations
 
@@ -6,15 +6,16 @@ from msgspec import Struct, field
 
 
 class Text(Struct, frozen=True):
-    """Characters as they are."""
+    """Literal characters."""
 
     text: str
 
 
 class Variable(Struct, frozen=True):
-    """`$NAME`, or `${NAME:-word}` with the operator between the name and the word.
+    """`$NAME`, or `${NAME:-word}` with an operator between the name and the word.
 
-    Operators are `-`, `=`, `+` and `?`, each also behind a colon, `#`, `##`, `%`, `%%`, and `length` for `${#NAME}`.
+    Operators are `-`, `=`, `+` and `?`, each also with a colon before it, `#`, `##`, `%`, `%%`, and `length` for
+    `${#NAME}`.
     """
 
     name: str
@@ -29,7 +30,7 @@ class Output(Struct, frozen=True):
 
 
 class Arithmetic(Struct, frozen=True):
-    """`$((...))`."""
+    """`$((...))`: the value of an arithmetic expression."""
 
     expression: str
 
@@ -38,13 +39,13 @@ Part = Text | Variable | Output | Arithmetic
 
 
 class Word(Struct, frozen=True):
-    """Parts one after the other, each with whether it is quoted: an unquoted part is split at its blanks."""
+    """Parts of a word, each with True if it is quoted. An unquoted part is split at blanks."""
 
     parts: tuple[tuple[Part, bool], ...]
 
 
 class Document(Struct):
-    """`<<NAME`: the lines up to NAME, which are read after the command that names it."""
+    """Here-document `<<NAME`: the lines up to NAME, which follow after the line of the command."""
 
     name: str
     is_literal: bool
@@ -61,7 +62,7 @@ class Redirect(Struct, frozen=True):
 
 
 class Simple(Struct, frozen=True):
-    """Assignments, and a command with its arguments."""
+    """Simple command: assignments, and a command with its arguments."""
 
     assignments: tuple[tuple[str, Word], ...] = ()
     words: tuple[Word, ...] = ()
@@ -69,7 +70,7 @@ class Simple(Struct, frozen=True):
 
 
 class Loop(Struct, frozen=True):
-    """`while`, or `until`."""
+    """`while` or `until` loop."""
 
     condition: Script
     body: Script
@@ -77,7 +78,7 @@ class Loop(Struct, frozen=True):
 
 
 class For(Struct, frozen=True):
-    """`for NAME in WORDS`; `words` is None for the arguments of the script."""
+    """`for NAME in WORDS`; `words` is None for the script's arguments."""
 
     name: str
     words: tuple[Word, ...] | None
@@ -85,7 +86,7 @@ class For(Struct, frozen=True):
 
 
 class If(Struct, frozen=True):
-    """Pairs of a condition and its script, and the script after `else`."""
+    """`if`: pairs of a condition and its script, and the script after `else`."""
 
     branches: tuple[tuple[Script, Script], ...]
     otherwise: Script | None
@@ -99,7 +100,7 @@ class Case(Struct, frozen=True):
 
 
 class Group(Struct, frozen=True):
-    """`{ ...; }`, or `( ... )`, which leaves variables and the working directory as they are."""
+    """`{ ...; }`, or the subshell `( ... )`, which does not change variables and working directory."""
 
     script: Script
     is_subshell: bool
@@ -111,11 +112,11 @@ class Function(Struct, frozen=True):
     name: str
     body: Command
     size: int
-    """What it takes, in characters."""
+    """Characters that it counts for in the shell's bounds."""
 
 
 class Redirected(Struct, frozen=True):
-    """A compound command with redirections."""
+    """Compound command with redirections."""
 
     command: Loop | For | If | Case | Group
     redirects: tuple[Redirect, ...]
@@ -125,13 +126,13 @@ Command = Simple | Loop | For | If | Case | Group | Function | Redirected
 
 
 class Pipeline(Struct, frozen=True):
-    """Commands of which each reads the output of the one before."""
+    """Commands, each of which reads the output of the one before."""
 
     commands: tuple[Command, ...]
     negated: bool = False
 
 
 class Script(Struct, frozen=True):
-    """Pipelines, each with the operator before it (`;`, `&&`, `||`) and whether it runs in the background."""
+    """Pipelines, each with the operator before it (`;`, `&&`, `||`) and True if it runs in the background."""
 
     steps: tuple[tuple[str, Pipeline, bool], ...] = ()

@@ -1,4 +1,4 @@
-"""`sed` in simulated containers: addresses, and the commands `s`, `d`, `p`, `q`, `=`, `a`, `i`, `c`."""
+"""The program `sed`: addresses, and the commands `s`, `d`, `p`, `q`, `=`, `a`, `i`, `c`."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ if TYPE_CHECKING:
 
 _MOST_COMMANDS: Final = 100
 _MOST_PARTS: Final = 1024
-"""Of a replacement."""
+"""Parts of a replacement."""
 _REFERENCE: Final = re.compile(r"\\(.)|&", re.DOTALL)
 _ESCAPES: Final = {"n": "\n", "t": "\t"}
 
 
 class _Unknown(Exception):
-    """The script is of more than is known here."""
+    """The script uses something that is not supported."""
 
 
 class _Address(Struct, frozen=True):
-    """A line by its number, the last line, or the lines that a pattern finds."""
+    """Address of lines: a line's number, the last line, or the lines that match a pattern."""
 
     number: int = 0
     is_last: bool = False
@@ -50,13 +50,13 @@ class _Command(Struct):
     pattern: re2._Regexp | None = None
     text: str = ""
     parts: tuple[bytes | int, ...] = ()
-    """Of a replacement: texts, and numbers of groups."""
+    """Parts of the replacement: bytes, and numbers of groups."""
     flags: str = ""
     is_within: bool = False
-    """Whether the last line was in its range, and the range goes on."""
+    """True if the last line was in the command's range and the range goes on."""
 
     def is_for(self, number: int, text: bytes, *, is_last: bool) -> bool:
-        """Return True if it is run for a line; to be asked for each line."""
+        """Return True if the command applies to a line. Must be called for each line in order."""
         return self._is_addressed(number, text, is_last=is_last) != self.is_negated
 
     def _is_addressed(self, number: int, text: bytes, *, is_last: bool) -> bool:
@@ -122,7 +122,7 @@ def _written(data: bytes) -> Work[None]:
 def _edited(
     world: World, source: Input, commands: list[_Command], write: Callable[[bytes], Work[None]], *, silent: bool
 ) -> Course:
-    """Run commands on each line. Raises OutOfMemory."""
+    """Run the commands on each line. Raises OutOfMemory."""
     number = 0
     made = _Made(write)
     lines = yield from source.lines()
@@ -141,7 +141,7 @@ def _edited(
 
 
 class _Made:
-    """Output, which is written in pieces."""
+    """Output that is collected and written in pieces."""
 
     def __init__(self, write: Callable[[bytes], Work[None]]) -> None:
         self._write = write
@@ -149,14 +149,14 @@ class _Made:
         self._size = 0
 
     def add(self, *data: bytes) -> Work[None]:
-        """Write a text, now or with what follows."""
+        """Add data, and write the collected output if it is large."""
         self._pieces += data
         self._size += sum(map(len, data))
         if self._size > PIECE:
             yield from self.flush()
 
     def flush(self) -> Work[None]:
-        """Write what is left."""
+        """Write the collected output."""
         if self._pieces:
             data, self._pieces, self._size = b"".join(self._pieces), [], 0
             yield from self._write(data)
@@ -165,7 +165,7 @@ class _Made:
 def _edit(
     world: World, commands: list[_Command], line: bytes, number: int, made: _Made, *, is_last: bool, silent: bool
 ) -> Work[bool]:
-    """Run commands on one line; returns True where no other line is read. Raises OutOfMemory."""
+    """Run the commands on one line. Return True if no further line is to be read. Raises OutOfMemory."""
     text, end = (line[:-1], b"\n") if line.endswith(b"\n") else (line, b"")
     after: list[bytes] = []
     quits = False
@@ -204,8 +204,10 @@ def _edit(
 
 
 def _substituted(world: World, command: _Command, text: bytes) -> Work[tuple[bytes, bool]]:
-    """Return a line with what a pattern finds replaced, once or everywhere. Raises OutOfMemory where the line becomes
-    longer than a MiB."""
+    """Return a line after a substitution, and True if the pattern was found.
+
+    Raises OutOfMemory if the line grows beyond MOST_BUFFERED bytes.
+    """
     assert command.pattern is not None
     pieces: list[bytes] = []
     at = size = number = 0
@@ -242,8 +244,7 @@ def _substituted(world: World, command: _Command, text: bytes) -> Work[tuple[byt
 
 
 def _parts_of(replacement: str) -> tuple[bytes | int, ...]:
-    """Read a replacement: what is put in as it is, and the groups of what was found, of which 0 is the whole. Raises
-    _Unknown."""
+    """Parse a replacement into bytes and numbers of groups; 0 is the whole match. Raises _Unknown."""
     found: list[bytes | int] = []
     at = 0
     for reference in _REFERENCE.finditer(replacement):
@@ -263,7 +264,7 @@ def _parts_of(replacement: str) -> tuple[bytes | int, ...]:
 
 
 class _Reader:
-    """Reads a script of sed."""
+    """Parser of a sed script."""
 
     def __init__(self, text: str, *, extended: bool) -> None:
         self._text = text
@@ -271,7 +272,7 @@ class _Reader:
         self._extended = extended
 
     def commands(self, world: World) -> Work[list[_Command]]:
-        """Read the commands. Raises _Unknown, PatternError."""
+        """Parse the commands. Raises _Unknown, PatternError."""
         found: list[_Command] = []
         while True:
             while self._at < len(self._text) and self._text[self._at] in " \t\n;":
@@ -344,7 +345,7 @@ class _Reader:
         command.pattern = regular(pattern, extended=self._extended, ignores_case="i" in command.flags.lower())
 
     def _until(self, separator: str) -> str:
-        """The text up to a separator, which is passed; one behind a backslash stands for itself."""
+        """Return the text up to a separator, and consume the separator. An escaped separator is literal."""
         pieces: list[str] = []
         while True:
             here = self._text[self._at : self._at + 1]

@@ -1,4 +1,4 @@
-"""Runs commands and scripts (`syntax`), as a series of effects."""
+"""Interpreter of commands and scripts (`syntax`), which runs them as a series of effects."""
 
 from __future__ import annotations
 
@@ -51,13 +51,13 @@ from steersman.nodes.shell.script import (
 from steersman.nodes.shell.syntax import PARTS_A_TURN, Ask, Reader, Reading, ShellSyntaxError
 
 _MOST_DEPTH: Final = 16
-"""Of shells in shells, and of functions in functions."""
+"""Depth of shells in shells, and of functions that call functions."""
 _INTEGER: Final = re.compile("-?[0-9]{1,18}", re.ASCII)
 _STREAMS: Final = MappingProxyType({"&1": 1, "&2": 2, "/dev/stdout": 1, "/dev/stderr": 2})
 _DEVICES: Final = frozenset({"/dev/full", "/dev/null", "/dev/tty", "/dev/zero"})
-"""What is written there is gone."""
+"""Files that discard what is written into them."""
 _RUNNERS: Final = frozenset({"command", "exec", "nohup", "time"})
-"""Programs whose arguments are a command."""
+"""Commands whose arguments are a command."""
 
 
 class Shell(Expansion):
@@ -66,10 +66,10 @@ class Shell(Expansion):
     def __init__(self, world: World, depth: int = 0) -> None:
         super().__init__(world, depth)
         self.inner: Shell | None = None
-        """The shell that runs, of a command that is one."""
+        """The shell that the command starts, if the command is a shell."""
 
     def run(self, words: Sequence[str]) -> Course:
-        """Run a command as it is given to a container: no shell reads it, unless it is one."""
+        """Run the command of a container. It is not parsed by a shell, unless it starts one."""
         if not words:
             return 0
         name = words[0].rpartition("/")[2]
@@ -86,7 +86,7 @@ class Shell(Expansion):
             return 1
 
     def _program(self, words: Sequence[str]) -> Course:
-        """Run a program, or a shell, of a script."""
+        """Run a program, or a shell, that a script calls."""
         name = words[0].rpartition("/")[2]
         if name in SHELLS:
             return (yield from self._shell(words))
@@ -94,7 +94,7 @@ class Shell(Expansion):
         if program is not None:
             return (yield from self.counted(program(self.world, list(words[1:]))))
         data = self.world.files.get(absolute(self.world, words[0])) if "/" in words[0] else None
-        if data is not None:  # a script that was written before
+        if data is not None:  # a script file that exists in the container
             return (yield from self._shell(["sh", *words]))
         answer = yield Missing(words[0])
         if isinstance(answer, int):
@@ -103,7 +103,7 @@ class Shell(Expansion):
         return 127
 
     def _shell(self, words: Sequence[str]) -> Course:
-        """`sh -c SCRIPT [NAME ARGUMENTS]`, `sh FILE`, or one that reads its commands line by line."""
+        """Run `sh -c SCRIPT [NAME ARGUMENTS]`, `sh FILE`, or a shell that reads its commands line by line."""
         script, fails_at_once, at = False, False, 1
         while at < len(words) and words[at].startswith("-") and len(words[at]) > 1:
             script, fails_at_once = script or "c" in words[at], fails_at_once or "e" in words[at]
@@ -127,7 +127,7 @@ class Shell(Expansion):
         return (yield from inner.ended(_lines(inner)))
 
     def ended(self, course: Course) -> Course:
-        """Run all that a shell of its own does, and give back what its functions and traps took."""
+        """Run everything that a shell does, and release what its functions and traps take of the bounds."""
         try:
             return (yield from course)
         finally:
@@ -135,7 +135,7 @@ class Shell(Expansion):
             self.forget_traps()
 
     def script(self, text: str) -> Course:
-        """Run a script to its end."""
+        """Parse and run a whole script, with its trap for EXIT."""
         try:
             script = yield from self.read(Reader(text).whole())
         except (ShellSyntaxError, RecursionError) as error:
@@ -149,7 +149,7 @@ class Shell(Expansion):
         return (yield from self.trapped("EXIT", code))
 
     def parsed(self, script: Script) -> Course:
-        """Run a script, or one line of a shell that reads more of them. Raises Exit."""
+        """Run a parsed script, or a line of a shell that reads its commands. Raises Exit."""
         try:
             return (yield from self.run_script(script))
         except (ShellSyntaxError, RecursionError) as error:
@@ -162,17 +162,20 @@ class Shell(Expansion):
         return 2
 
     def trapped(self, signal: str, code: int) -> Course:
-        """Run the command of a trap, after which the shell ends."""
+        """Run the command of a trap, after which the shell ends. Return its exit code."""
         ended = yield from self._signalled(signal, code)
         return code if ended is None else ended
 
     def terminated(self) -> Work[int | None]:
-        """Run the command of the trap for SIGTERM; the exit code, None where there is no trap or the shell goes on."""
+        """Run the command of the trap for SIGTERM.
+
+        Return the exit code; None if there is no trap or the shell goes on.
+        """
         code = yield from self._signalled("TERM", TERMINATED)
         return None if code is None else (yield from self.trapped("EXIT", code))
 
     def _signalled(self, signal: str, code: int) -> Work[int | None]:
-        """Run the command of a trap; the exit code where it ends the shell."""
+        """Run the command of a trap. Return the exit code if the command ends the shell, otherwise None."""
         text = self.traps.get(signal, "")
         self.set_trap(signal, "")
         if text:
@@ -186,7 +189,7 @@ class Shell(Expansion):
         return None
 
     def read(self, reading: Reading[Script]) -> Work[Script]:
-        """Read a script whose text is at hand. Raises ShellSyntaxError."""
+        """Parse a script whose text is complete. Raises ShellSyntaxError."""
         try:
             while True:
                 next(reading)
@@ -201,7 +204,7 @@ class Shell(Expansion):
         for before, pipeline, background in script.steps:
             if (before == "&&" and self.code) or (before == "||" and not self.code):
                 continue
-            if background:  # nothing of it is waited for
+            if background:  # `&`: the script does not wait for it
                 yield from self._in_background(pipeline)
                 self.code = 0
                 continue
@@ -211,7 +214,7 @@ class Shell(Expansion):
         return self.code
 
     def _in_background(self, pipeline: Pipeline) -> Course:
-        """Run what it does before it waits, and leave that to `wait`."""
+        """Run the part of a background job before it waits; the wait is counted for `wait`, the rest is not run."""
         passed = self.passed
         course = self._pipeline(pipeline)
         answer: Answer = None
@@ -271,14 +274,14 @@ class Shell(Expansion):
                 return 0 if command.otherwise is None else (yield from self.run_script(command.otherwise))
 
     def _define(self, function: Function) -> None:
-        """Raises ShellSyntaxError where there is no room for it."""
+        """Define a function. Raises ShellSyntaxError if it exceeds the bound."""
         before = self.functions.get(function.name)
         if not self.world.keep(function.size - (0 if before is None else before.size)):
             raise ShellSyntaxError("out of memory")
         self.functions[function.name] = function
 
     def _judged(self, condition: Script) -> Course:
-        """Run a condition, whose failing fails nothing."""
+        """Run a condition, whose failure does not end a shell with `set -e`."""
         before, self.fails_at_once = self.fails_at_once, False
         try:
             return (yield from self.run_script(condition))
@@ -289,7 +292,7 @@ class Shell(Expansion):
         return (yield from self.run_script(group.script))
 
     def _subshell(self, group: Group) -> Course:
-        """Run a script that leaves variables, the working directory and the shell as they are."""
+        """Run a script in a subshell, after which variables and working directory are restored."""
         folder, changes = self.world.folder, self.world.watch_variables()
         try:
             return (yield from self.run_script(group.script))
@@ -309,7 +312,7 @@ class Shell(Expansion):
         return 0
 
     def _matches(self, pattern: Word, text: str) -> Work[bool]:
-        """Return True if a text is of a pattern, of which what is quoted stands for itself."""
+        """Return True if a text matches a pattern, whose quoted parts are literal."""
         wanted = yield from self._pattern(pattern)
         yield from self.world.spend(len(text) + glob_work(wanted, len(text)), lines=1, steps=len(wanted) >> 5)
         return glob(wanted, text)
@@ -334,7 +337,9 @@ class Shell(Expansion):
             yield from self._repeat(changes, self.passed - since)
 
     def _repeat(self, before: Mapping[str, str | None], period: float) -> Course:
-        """Leave out what would be the same again, where that is wanted; numbers that count are moved on."""
+        """Offer to skip iterations that would do the same again; integer variables that change are advanced
+        accordingly.
+        """
         steps: dict[str, int] = {}
         variables = self.world.environment
         for name, old in before.items():
@@ -362,13 +367,13 @@ class Shell(Expansion):
         return code
 
     def _once(self) -> Course:
-        """Count a command; one of many that take no time gives way, and too many never end."""
+        """Count a command. Many commands that take no time yield to other tasks, and too many wait for ever."""
         self.world.steps += 1
         yield from self.world.spend(steps=1)
         return 0
 
     def counted(self, course: Course) -> Course:
-        """Run a program, and count the time that it takes."""
+        """Run a program and count the time that it waits."""
 
         def count(effect: Effect) -> Work[Answer]:
             if isinstance(effect, Wait) and effect.seconds > 0:
@@ -416,7 +421,7 @@ class Shell(Expansion):
         return (yield from self._program(words))
 
     def _called(self, body: Command, given: Sequence[str]) -> Course:
-        """Run a function."""
+        """Run the body of a function."""
         if self.depth >= _MOST_DEPTH:
             raise ShellSyntaxError("maximum function recursion depth exceeded")
         before, self.given = self.given, given
@@ -460,7 +465,7 @@ class Shell(Expansion):
         return code
 
     def _put(self, path: str, data: bytes, *, more: bool) -> str:
-        """Write a file; the text says why it cannot be."""
+        """Write a file. Return an error message with `{}` for the path; "" for success."""
         if path in _DEVICES:
             return ""
         if self.world.is_folder(path):
@@ -490,7 +495,7 @@ def _nothing(code: int) -> Course:
 
 
 def _turned(course: Course, stream: int, to: int) -> Course:
-    """Run a command of which one stream goes where the other one does."""
+    """Run a command with one of its output streams redirected to the other."""
 
     def turn(effect: Effect) -> Work[Answer]:
         if isinstance(effect, Write) and effect.stream == stream:
@@ -501,7 +506,7 @@ def _turned(course: Course, stream: int, to: int) -> Course:
 
 
 def _lines(shell: Shell) -> Course:
-    """Run what is read, line by line; a script that goes on after its line is read on."""
+    """Read and run commands line by line; a command that is incomplete at the end of its line reads more lines."""
     while True:
         if shell.world.interactive:
             yield Write(2, f"{shell.world.folder} # ".encode(errors="replace"))
@@ -522,7 +527,7 @@ def _lines(shell: Shell) -> Course:
 
 
 def _line(shell: Shell, text: str) -> Work[Script]:
-    """Read the script that begins with a line, and as many lines more as it has. Raises ShellSyntaxError."""
+    """Parse the script that begins with the line `text`, reading more lines as needed. Raises ShellSyntaxError."""
 
     def answer(asked: Ask) -> Work[str | None]:
         if asked is not Ask.MORE:

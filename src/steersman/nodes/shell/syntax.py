@@ -1,7 +1,7 @@
-"""Reader of scripts: the part of POSIX's shell language that scripts of manifests are made of.
+"""Parser of scripts: the part of POSIX's shell language that scripts in manifests use.
 
-Reading is a generator, so that a long script is read in pieces and a script that comes line by line is read once. It
-yields TURN after a bounded amount of work, and MORE where the text ends and the script does not.
+The parser is a generator, so that a long script is parsed in pieces, and a script that arrives line by line is parsed
+only once. It yields TURN after a bounded amount of work, and MORE when the text ends before the script does.
 """
 
 from __future__ import annotations
@@ -35,14 +35,17 @@ from steersman.nodes.shell.script import (
 )
 
 MOST_CHARACTERS: Final = 64 << 10
-"""Of one script."""
+"""Characters of one script."""
 _MOST_PARTS: Final = 5000
 """Commands, words and redirections of a script."""
 _MOST_DEPTH: Final = 32
+"""Depth of nested commands."""
 PARTS_A_TURN: Final = 64
-"""Parts that are read between two requests for a turn."""
+"""Parts that are parsed between two TURNs."""
 _ESCAPES_A_TURN: Final = 1000
+"""Pieces of quoted text that are parsed between two TURNs."""
 _PIECES_A_TURN: Final = 128
+"""Pieces of words that are parsed between two TURNs."""
 _REDIRECT: Final = re.compile("([012]?)(<<-?|>>|>|<)(&[12])?", re.ASCII)
 _NAME: Final = re.compile("[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 _PARAMETER: Final = re.compile("[A-Za-z_][A-Za-z0-9_]*|[0-9]{1,4}|[?$#@*!]", re.ASCII)
@@ -58,22 +61,23 @@ _OF_DEFAULT: Final = re.compile(r"""[^}'"\\$`]+""")
 _BLANKS: Final = re.compile("[ \t\r]+")
 _ENDS: Final = frozenset({"then", "do", "done", "else", "elif", "fi", "esac", "}"})
 _FUNCTION_ITSELF: Final = 128
+"""Overhead of a function in characters."""
 _OF_CHARACTER: Final = 16
-"""Bytes, at most, that a character of a script comes to once it is read."""
+"""Bytes of the syntax tree for each character of a script, at most."""
 _UNFINISHED: Final = 'unexpected end of file (expecting "%s")'
 
 
 class ShellSyntaxError(ValueError):
-    """A script that cannot be read; the text says what was not expected."""
+    """The script cannot be parsed. The text says what was unexpected."""
 
 
 class Ask(Enum):
-    """Requests of a reader."""
+    """Requests of a parser to its caller."""
 
     TURN = auto()
-    """Others may have their turn."""
+    """Others may have the event loop."""
     MORE = auto()
-    """The text goes on: the answer is more of it, None at its end."""
+    """More text is needed: the answer is the text, None at its end."""
 
 
 T = TypeVar("T")
@@ -81,7 +85,7 @@ Reading = Generator[Ask, "str | None", T]
 
 
 def parse(text: str) -> Script:
-    """Read a script at once. Raises ShellSyntaxError."""
+    """Parse a script at once. Raises ShellSyntaxError."""
     reading = Reader(text).whole()
     try:
         while True:
@@ -92,7 +96,7 @@ def parse(text: str) -> Script:
 
 
 class Reader:
-    """Reads one script. With `grows`, text is asked for where it ends before the script does."""
+    """Parser of one script. With `grows`, it asks for more text when the text ends before the script does."""
 
     def __init__(self, text: str, *, grows: bool = False) -> None:
         self.text = text
@@ -100,13 +104,13 @@ class Reader:
         self._depth = 0
         self._parts = 0
         self._pieces = 0
-        """Of words."""
+        """Pieces of words parsed so far."""
         self._over = not grows
         self._documents: list[Document] = []
         self._check_length()
 
     def whole(self) -> Reading[Script]:
-        """The script, up to the end of the text. Raises ShellSyntaxError."""
+        """Parse the script up to the end of the text. Raises ShellSyntaxError."""
         script = yield from self._script()
         if self._operator() or self.at < len(self.text):
             raise ShellSyntaxError(f'unexpected "{self.text[self.at : self.at + 10]}"')
@@ -121,7 +125,7 @@ class Reader:
             raise ShellSyntaxError("script too long")
 
     def _more(self) -> Reading[bool]:
-        """Have the text go on; False at its end."""
+        """Ask for more text and append it. Return False if there is none."""
         if self._over:
             return False
         text = yield Ask.MORE
@@ -133,7 +137,7 @@ class Reader:
         return True
 
     def _filled(self) -> Reading[bool]:
-        """Skip blanks and empty lines; False where nothing follows."""
+        """Skip blanks and empty lines, with more text if needed. Return False if nothing follows."""
         self._blanks(lines=True)
         while self.at >= len(self.text):
             if not (yield from self._more()):
@@ -142,7 +146,7 @@ class Reader:
         return True
 
     def _found(self, end: str, start: int, error: str) -> Reading[int]:
-        """The place of `end`, at `start` or behind it. Raises ShellSyntaxError where it never comes."""
+        """Return the position of `end` from `start` on. Raises ShellSyntaxError with `error` if it does not occur."""
         while (found := self.text.find(end, start)) < 0:
             start = max(start, len(self.text) - len(end) + 1)
             if not (yield from self._more()):
@@ -150,7 +154,7 @@ class Reader:
         return found
 
     def _part(self) -> Reading[None]:
-        """Count a part of the script. Raises ShellSyntaxError for too many."""
+        """Count a part of the script. Raises ShellSyntaxError if there are too many."""
         self._parts += 1
         if self._parts > _MOST_PARTS:
             raise ShellSyntaxError("script too long")
@@ -176,13 +180,13 @@ class Reader:
                 return
 
     def _operator(self) -> str:
-        """The operator that is next, "" if there is none."""
+        """Skip blanks and return the operator that follows, without consuming it; "" if none does."""
         self._blanks()
         found = _OPERATOR.match(self.text, self.at)
         return found[0] if found is not None else ""
 
     def _ahead(self) -> str:
-        """The next word, if it is a plain one; it stays where it is."""
+        """Return the next word without consuming it; "" if it is not a plain one."""
         self._blanks(lines=True)
         found = _PLAIN_WORD.match(self.text, self.at)
         return found[0] if found is not None else ""
@@ -196,7 +200,7 @@ class Reader:
     # Lists
 
     def _script(self) -> Reading[Script]:
-        """Pipelines up to the end, a closing word or a closing parenthesis."""
+        """Parse pipelines up to the end of the text, a closing word or a closing parenthesis."""
         self._deeper()
         steps: list[tuple[str, Pipeline, bool]] = []
         before = ";"
@@ -267,7 +271,7 @@ class Reader:
         return (yield from self._function())
 
     def _deeper(self) -> None:
-        """Count a level. Raises ShellSyntaxError for too many."""
+        """Count a level of nesting. Raises ShellSyntaxError if there are too many."""
         self._depth += 1
         if self._depth > _MOST_DEPTH:
             raise ShellSyntaxError("nested too deeply")
@@ -293,7 +297,7 @@ class Reader:
         return Group((yield from self._script_before(end)), end == ")")
 
     def _script_before(self, end: str) -> Reading[Script]:
-        """A script, and the character at which it ends."""
+        """Parse a script and consume the character `end` after it."""
         script = yield from self._script()
         yield from self._filled()
         if self.text[self.at : self.at + 1] != end:
@@ -364,7 +368,7 @@ class Reader:
         return Case(word, tuple(branches))
 
     def _patterns(self) -> Reading[tuple[Word, ...]]:
-        """The patterns of a branch, and the parenthesis behind them."""
+        """Parse the patterns of a branch, and the parenthesis after them."""
         if self._operator() == "(":
             self.at += 1
         patterns: list[Word] = []
@@ -429,7 +433,7 @@ class Reader:
         return Redirect(stream, operator, target)
 
     def _read_documents(self) -> Reading[None]:
-        """Read the lines of the documents that the commands of the last line name."""
+        """Read the lines of the here-documents of the commands on the last line."""
         for document in self._documents:
             lines: list[str] = []
             while True:
@@ -460,7 +464,7 @@ class Reader:
         return end
 
     def _within(self, text: str) -> Reader:
-        """A reader of a part of the script."""
+        """Return a parser of a part of the script, one level deeper."""
         inner = Reader(text)
         inner._depth, inner._parts = self._depth, self._parts
         inner._deeper()
@@ -489,7 +493,7 @@ class Reader:
         return Word(tuple(parts)) if parts else None
 
     def _quotation(self, parts: list[tuple[Part, bool]]) -> Reading[bool]:
-        """Read what is quoted here; False where nothing is."""
+        """Parse a quotation at this position into `parts`. Return False if there is none."""
         here = self.text[self.at]
         if here == "'":
             end = yield from self._found("'", self.at + 1, "unterminated quoted string")
@@ -512,7 +516,7 @@ class Reader:
         return True
 
     def _quoted(self, plain: re.Pattern[str], end: str) -> Reading[list[tuple[Part, bool]]]:
-        """Text in which variables have their values, up to its `end`, or that of all text."""
+        """Parse text with expansions up to the character `end`, or up to the end of the text if it is empty."""
         parts: list[tuple[Part, bool]] = []
         text: list[str] = []
         while True:
@@ -573,7 +577,7 @@ class Reader:
         return Text("$")
 
     def _braced(self) -> Reading[Variable]:
-        """`${NAME}` with an operator and a word, or without."""
+        """Parse `${NAME}`, with or without an operator and a word."""
         start = self.at + 2
         yield from self._found("}", start, _UNFINISHED % "}")
         text = self.text
@@ -595,7 +599,7 @@ class Reader:
         return Variable(found[0], operator[0], word)
 
     def _default(self) -> Reading[Word]:
-        """The word of a braced variable, and the brace behind it."""
+        """Parse the word in a braced variable, and the brace after it."""
         parts: list[tuple[Part, bool]] = []
         while True:
             if self.at >= len(self.text) and not (yield from self._more()):

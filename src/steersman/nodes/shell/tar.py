@@ -1,7 +1,7 @@
-"""`tar` in simulated containers, as `kubectl cp` uses it: archives of their files, file by file.
+"""The program `tar`, as `kubectl cp` uses it: archives are written and read file by file.
 
-Headers are read here and not by `tarfile`, whose reading of extended headers takes quadratic time in some versions of
-Python that are supported (CVE-2024-6232).
+Headers are parsed here and not by `tarfile`, whose parsing of extended headers takes quadratic time in some supported
+versions of Python (CVE-2024-6232).
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ from steersman.nodes.shell.effects import (
 from steersman.nodes.shell.paths import absolute, may_be_folder, tree
 
 _MOST_ARCHIVE: Final = 4 * MOST_FILE_BYTES
-"""Bytes that are read: files that fit into a container, with their headers."""
+"""Bytes of an archive that is read: files that fit into a container, with their headers."""
 _BLOCK: Final = tarfile.BLOCKSIZE
 _MOST_SAID: Final = 64 << 10
 """Bytes of an extended header."""
 _RECORDS: Final = 256
-"""Of an extended header, that are read between two effects."""
+"""Records of an extended header that are parsed between two effects."""
 _MOST_DIGITS: Final = 20
 _OCTAL: Final = re.compile(rb"[ \0]*+([0-7]*+)[ \0]*+")
 _FULL: Final = b"tar: write error: No space left on device\n"
@@ -47,7 +47,7 @@ _WITHOUT_EFFECT: Final = frozenset({"--no-same-permissions", "--no-same-owner", 
 
 
 class _Malformed(Exception):
-    """What is no archive."""
+    """The data is not a valid archive."""
 
 
 class _Options(Struct):
@@ -58,7 +58,7 @@ class _Options(Struct):
 
 
 class _Member(Struct):
-    """A file, folder or link of an archive."""
+    """File, folder or link in an archive."""
 
     name: str
     kind: bytes
@@ -69,7 +69,7 @@ class _Member(Struct):
 
 
 def tar(world: World, words: list[str]) -> Course:
-    """`tar cf - PATH...`, `tar xf - [-C FOLDER]`, `tar tf -`: an archive may also be one of the files."""
+    """`tar cf - PATH...`, `tar xf - [-C FOLDER]`, `tar tf -`; the archive may also be a file in the container."""
     options, why = _options(words)
     if why:
         yield Write(2, f"tar: {why}\n".encode(errors="replace"))
@@ -89,7 +89,7 @@ def tar(world: World, words: list[str]) -> Course:
     held = 0
     try:
         while isinstance(piece := (yield Read()), bytes):
-            if not world.memory.take(len(piece)):
+            if not world.memory.reserve(len(piece)):
                 raise OutOfMemory
             held += len(piece)
             taken += piece
@@ -98,11 +98,11 @@ def tar(world: World, words: list[str]) -> Course:
                 return (yield from _take_apart(world, None, folder, lists=False))
         return (yield from _take_apart(world, bytes(taken), folder, lists=options.action == "t"))
     finally:
-        world.memory.give(held)
+        world.memory.release(held)
 
 
 def _options(words: list[str]) -> tuple[_Options, str]:
-    """What is asked for, or why it is not understood."""
+    """Parse the arguments. Return the options, and an error message or ""."""
     options, rest = _Options(), deque(words)
     if rest and not rest[0].startswith("-"):
         rest[0] = f"-{rest[0]}"
@@ -132,11 +132,11 @@ def _options(words: list[str]) -> tuple[_Options, str]:
     return options, "" if options.action else "must specify one of -c, -x, -t"
 
 
-# Reading
+# Extracting
 
 
 def _take_apart(world: World, data: bytes | None, folder: str, *, lists: bool) -> Course:
-    """Put the files of an archive below a folder, or list them."""
+    """Extract the files of an archive below a folder, or list them."""
     if data is None:
         yield Write(2, b"tar: short read\n")
         return 1
@@ -171,7 +171,7 @@ def _take_apart(world: World, data: bytes | None, folder: str, *, lists: bool) -
 
 
 def _made(world: World, member: _Member, data: bytes, folder: str) -> tuple[str, bytes] | None:
-    """Where a member is put, and its contents; None for devices and the like."""
+    """Return the path and content of an extracted member; None for devices and the like."""
     path = posixpath.normpath(posixpath.join(folder, member.name.lstrip("/")))
     path = "/" + path.lstrip("/")
     if member.kind in _FILES:
@@ -190,7 +190,10 @@ _FILES: Final = frozenset({tarfile.REGTYPE, tarfile.AREGTYPE, tarfile.CONTTYPE, 
 
 
 def _next_member(world: World, data: bytes, at: int) -> Work[tuple[_Member, int] | None]:
-    """The member whose headers begin at a place, and the place behind it; None at the end. Raises _Malformed."""
+    """Parse the headers of the member at a position. Return the member and the position after it; None at the end.
+
+    Raises _Malformed.
+    """
     said: dict[str, str] = {}
     while True:
         header = data[at : at + _BLOCK]
@@ -233,14 +236,14 @@ def _next_member(world: World, data: bytes, at: int) -> Work[tuple[_Member, int]
 
 
 def _check(header: bytes) -> None:
-    """Raises _Malformed where the checksum of a header is not right."""
+    """Verify the checksum of a header. Raises _Malformed."""
     wanted = _number(header[148:156])
     if sum(header[:148]) + 256 + sum(header[156:]) != wanted:
         raise _Malformed
 
 
 def _number(text: bytes) -> int:
-    """A number of a header, in octal or (GNU) in bytes; never less than 0. Raises _Malformed."""
+    """Parse a number of a header, in octal or (GNU) binary; never negative. Raises _Malformed."""
     if text[:1] == b"\x80":
         return int.from_bytes(text[1:], "big")
     found = _OCTAL.fullmatch(text)
@@ -254,7 +257,7 @@ def _text(data: bytes) -> str:
 
 
 def _records(world: World, data: bytes) -> Work[dict[str, str]]:
-    """The records of an extended header that matter here: `LENGTH NAME=VALUE`. Raises _Malformed."""
+    """Parse the relevant records (`LENGTH NAME=VALUE`) of an extended header. Raises _Malformed."""
     found: dict[str, str] = {}
     at = number = 0
     while at < len(data) and data[at : at + 1] != b"\0":
@@ -275,11 +278,11 @@ def _records(world: World, data: bytes) -> Work[dict[str, str]]:
     return found
 
 
-# Writing
+# Creating
 
 
 def _create(world: World, options: _Options, folder: str) -> Course:
-    """Write the files on some paths, and below them."""
+    """Create an archive of the files on some paths and below them."""
     code = 0
     taken = None if options.archive == "-" else Buffer(world.memory)
     for path in options.paths:
@@ -313,7 +316,7 @@ def _create(world: World, options: _Options, folder: str) -> Course:
 
 
 def _found(world: World, place: str, path: str) -> Work[list[tuple[str, str]]]:
-    """What is on a path and below it: the name in the archive, the place in the container."""
+    """Return the files on a path and below it: pairs of the name in the archive and the path in the container."""
     if place in world.files:
         return [(path, place)]
     inside = yield from tree(world, place)
@@ -324,7 +327,7 @@ def _found(world: World, place: str, path: str) -> Work[list[tuple[str, str]]]:
 
 
 def _member(name: str, contents: bytes | None, now: int) -> bytes:
-    """The bytes of a file or a link, or of a folder where there are no contents."""
+    """Return the bytes of a member with its header; `contents` None makes a folder."""
     info = tarfile.TarInfo(name or ".")
     info.mtime, info.uname, info.gname = now, "root", "root"
     if contents is None:

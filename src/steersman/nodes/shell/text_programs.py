@@ -1,4 +1,4 @@
-"""Programs that read text and write text, line by line."""
+"""Programs that read and write text line by line."""
 
 from __future__ import annotations
 
@@ -21,12 +21,15 @@ if TYPE_CHECKING:
     import re2
 
 _MOST_SORTED: Final = 4 << 20
-"""Bytes that `sort` keeps, with what each line takes itself."""
+"""Bytes that `sort` buffers, with the overhead of each line."""
 _LINE_ITSELF: Final = 48
+"""Overhead of a line in bytes."""
 _AT_ONCE: Final = 512
+"""Lines that are processed between two effects."""
 _MOST_COLUMNS: Final = 100
-"""That `awk` prints."""
+"""Columns that `awk` prints."""
 _FOLLOWED_EVERY: Final = 1.0
+"""Seconds between two reads of a followed file."""
 _PRINTED_COLUMNS: Final = re.compile(r"\{ *print ((?:\$[0-9]{1,3}(?:, ?)?)+) *\}", re.ASCII)
 _COLUMN: Final = re.compile(r"\$([0-9]+)", re.ASCII)
 _RANGE: Final = re.compile("([0-9]{1,9})?(-)?([0-9]{1,9})?", re.ASCII)
@@ -45,7 +48,7 @@ _ESCAPES: Final = MappingProxyType({"n": "\n", "t": "\t", "r": "\r", "\\": "\\",
 
 
 def cat(world: World, words: list[str]) -> Course:
-    """`cat [FILE...]`: what is read is written at once."""
+    """`cat [FILE...]`; input is written at once."""
     source = Input(world, "cat", [each for each in words if not each.startswith("-") or each == "-"])
     while piece := (yield from source.piece()):
         yield Write(1, piece)
@@ -69,8 +72,10 @@ def head(world: World, words: list[str]) -> Course:
 
 
 def tail(world: World, words: list[str]) -> Course:
-    """`tail [-n LINES | -n +LINE | -c BYTES] [-f | -F] [FILE...]`; with `-f` what comes is written until it is ended,
-    with `-F` also of files that are not there yet."""
+    """`tail [-n LINES | -n +LINE | -c BYTES] [-f | -F] [FILE...]`.
+
+    With `-f` appended text is written until the program is ended, with `-F` also of files that do not exist yet.
+    """
     wanted, in_bytes, paths, follows = _ends(words)
     source = Input(world, "tail", paths)
     data = yield from source.all()
@@ -86,7 +91,7 @@ def tail(world: World, words: list[str]) -> Course:
 
 
 def _followed(world: World, paths: list[str], *, waits: bool) -> Work[None]:
-    """Write what is appended to files, once a second; `waits` for those that are not there."""
+    """Write what is appended to files, once a second. With `waits`, also wait for files that do not exist yet."""
     seen = {path: len(data) for path in paths if (data := world.read(path)) is not None}
     if not seen and not waits:
         yield Wait(float("inf"))
@@ -106,7 +111,7 @@ def _followed(world: World, paths: list[str], *, waits: bool) -> Work[None]:
 
 
 def _line_at(world: World, data: bytes, number: int) -> Work[int]:
-    """The place of a line; the first is 1."""
+    """Return the position of a line; the first line is 1."""
     at = 0
     for passed in range(number - 1):
         if not passed % _AT_ONCE:
@@ -118,7 +123,7 @@ def _line_at(world: World, data: bytes, number: int) -> Work[int]:
 
 
 def _last_lines(world: World, data: bytes, wanted: int) -> Work[int]:
-    """The place of the last lines of a text."""
+    """Return the position of the last `wanted` lines of a text."""
     at = len(data)
     if wanted and data.endswith(b"\n"):
         at -= 1
@@ -132,8 +137,11 @@ def _last_lines(world: World, data: bytes, wanted: int) -> Work[int]:
 
 
 def _ends(words: list[str]) -> tuple[int, bool, list[str], str]:
-    """How much is wanted (less than 0: from that line or byte on), whether bytes are counted, the paths, and the option
-    by which files are followed."""
+    """Parse the arguments of head and tail.
+
+    Returns the number of lines or bytes (negative: from that one on), True if it counts bytes, the paths, and the
+    option for following files.
+    """
     wanted, in_bytes, follows = 10, False, ""
     paths: list[str] = []
     rest = deque(words)
@@ -153,7 +161,7 @@ def _ends(words: list[str]) -> tuple[int, bool, list[str], str]:
 
 
 def _wanted(text: str) -> int:
-    """A number of lines or bytes from the end, or (less than 0) the number of the first one."""
+    """Parse a number of lines or bytes from the end; `+N` gives the negative number of the first one."""
     number = int(text.lstrip("+-")[:9])
     return -max(number, 1) if text.startswith("+") else number
 
@@ -234,14 +242,14 @@ def _grepped(source: Input, wanted: re2._Regexp, options: Options) -> Course:
 
 
 def _batches(block: bytes) -> Iterator[list[bytes]]:
-    """A few lines at a time, without their ends."""
+    """Yield the lines of a block without newlines, a few at a time."""
     lines = block.removesuffix(b"\n").split(b"\n")
     for at in range(0, len(lines), _AT_ONCE):
         yield lines[at : at + _AT_ONCE]
 
 
 def awk(world: World, words: list[str]) -> Course:
-    """`awk [-F SEPARATOR] '{print $1, $3}'` alone; of the rest of the language nothing is known."""
+    """`awk [-F SEPARATOR] '{print $1, $3}'`; nothing else of the language is supported."""
     options = options_of(words, "", "F")
     columns = _PRINTED_COLUMNS.fullmatch(options.rest[0]) if options is not None and options.rest else None
     if options is None or columns is None:
@@ -279,7 +287,7 @@ def sort(world: World, words: list[str]) -> Course:
         source, key = Input(world, "sort", options.rest), _key_of(options)
         while lines := (yield from source.lines()):
             more = sum(map(len, lines)) + _LINE_ITSELF * len(lines)
-            if held + more > _MOST_SORTED or not world.memory.take(more):
+            if held + more > _MOST_SORTED or not world.memory.reserve(more):
                 yield Write(2, b"sort: out of memory\n")
                 return 1
             held += more
@@ -287,13 +295,13 @@ def sort(world: World, words: list[str]) -> Course:
         yield from _merged(world, runs, key, options)
         return source.code
     finally:
-        world.memory.give(held)
+        world.memory.release(held)
 
 
 def _merged(
     world: World, runs: list[list[bytes]], key: Callable[[bytes], tuple[float, bytes]], options: Options
 ) -> Work[None]:
-    """Write runs of lines that are in order as one."""
+    """Merge sorted runs of lines and write the result."""
     last: tuple[float, bytes] | None = None
     merged: Iterator[bytes] = merge(*runs, key=key, reverse="r" in options.flags)
     while batch := list(islice(merged, _AT_ONCE)):
@@ -392,7 +400,7 @@ def cut(world: World, words: list[str]) -> Course:
 
 
 def _ranges(said: str) -> list[tuple[int, int]] | None:
-    """The beginnings and ends of a list such as `1,3-5,7-`, -1 for all that follows; None for what is no list."""
+    """Parse a list such as `1,3-5,7-` into starts and ends, -1 for an open end; None for invalid text."""
     found: list[tuple[int, int]] = []
     for each in said.split(",")[:100]:
         match = _RANGE.fullmatch(each)
@@ -408,7 +416,7 @@ def _ranges(said: str) -> list[tuple[int, int]] | None:
     for start, end in found:
         if not joined or 0 <= joined[-1][1] < start:
             joined.append((start, end))
-        elif joined[-1][1] >= 0:  # what two ranges have in common is written once
+        elif joined[-1][1] >= 0:  # overlapping ranges are written once
             joined[-1] = (joined[-1][0], -1 if end < 0 else max(end, joined[-1][1]))
     return joined
 
@@ -439,7 +447,7 @@ def tr(world: World, words: list[str]) -> Course:
 
 
 def _set_of(said: str) -> bytes:
-    """The characters of a set, in order."""
+    """Return the characters of a set in order, each once."""
     for name, meant in _SETS.items():
         said = said.replace(name, meant)
     said = re.sub(r"\\(.)", lambda found: _ESCAPES.get(found[1], found[1]), said[:1024])
@@ -480,7 +488,7 @@ def _failed(why: str) -> Course:
 
 
 def _unknown(name: str, words: list[str]) -> Course:
-    """A use of a program that is not known here."""
+    """Report an unsupported use of a program."""
     answer = yield Missing(name)
     if isinstance(answer, int):
         return answer

@@ -1,4 +1,4 @@
-"""Pathname expansion: words with wildcards become the paths that they match."""
+"""Pathname expansion: words with wildcards are replaced by the paths that they match."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ _ESCAPED: Final = re.compile(r"\\(.)", re.DOTALL)
 _WILDCARD: Final = re.compile(r"[*?\[]")
 _HAS_WILDCARD: Final = re.compile(r"(?:[^\\]|\\.)*?[*?\[]", re.DOTALL)
 _MOST_PARTS: Final = 32
-"""Of a path with wildcards; a longer one stands for itself."""
+"""Parts of a path with wildcards; a longer path is taken literally."""
 _MOST_MATCHES: Final = 1 << 12
 _MOST_NAME: Final = 255
-"""Bytes of a file's name, as Linux has it."""
+"""Bytes of a file's name in Linux."""
 _AT_ONCE: Final = 64
-"""Paths and names that are looked at between two effects."""
+"""Paths and names that are processed between two effects."""
 Pieces = list[tuple[str, bool]]
-"""Parts of a word, and whether each is quoted: wildcards in quotes stand for themselves."""
+"""Parts of a word, each with True if it is quoted; wildcards in quotes are literal."""
 
 
 def quoted(text: str) -> str:
-    """Return a pattern that matches a text alone."""
+    """Return a pattern that matches only the given text."""
     return _SPECIAL.sub(r"\\\1", text)
 
 
 def matching(world: World, pieces: Pieces) -> Work[list[str]]:
-    """Return the paths that a word matches in order; its text where there are none, or no wildcards in it."""
+    """Return the paths that a word matches, in order; the word's text if there are none, or if it has no wildcards."""
     text = "".join([each for each, _ in pieces])
     if len(text) > MOST_PATH or not any(not is_quoted and _WILDCARD.search(each) for each, is_quoted in pieces):
         return [text]
@@ -77,7 +77,7 @@ def _is_there(world: World, children: dict[str, set[str]], path: str) -> bool:
 
 
 def _children(world: World) -> Work[dict[str, set[str]]]:
-    """Return the names in each folder."""
+    """Return the names in each folder, by the folder's path."""
     found: dict[str, set[str]] = {"/": set()}
     for number, path in enumerate((*world.folders, *world.files)):
         place = path.rstrip("/")

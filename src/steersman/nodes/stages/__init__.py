@@ -1,1 +1,1 @@
-"""Stages of kwok: what happens to pods and nodes, how they look then, and when, as a file says it."""
+"""Stages of kwok: configured life cycles of pods and nodes, with statuses, delays and events."""

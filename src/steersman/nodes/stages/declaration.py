@@ -1,4 +1,4 @@
-"""Stage objects as kwok has them (kwok.x-k8s.io/v1alpha1, kind Stage), read from manifests."""
+"""Stage objects of kwok (kwok.x-k8s.io/v1alpha1, kind Stage), parsed from manifests."""
 
 from __future__ import annotations
 
@@ -7,31 +7,31 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from steersman.machinery.suggestions import explained
+from steersman.machinery.suggestions import explain_validation_error
 
 API_GROUP: Final = "kwok.x-k8s.io"
 API_VERSION: Final = f"{API_GROUP}/v1alpha1"
 KINDS: Final = ("Pod", "Node")
-"""Kinds of API group `v1` whose stages are followed."""
+"""Kinds of the API version `v1` that may have stages."""
 
 
 class StageError(ValueError):
-    """A stage that cannot be followed; the text says which and why."""
+    """A stage cannot be used. The text names the stage and the reason."""
 
 
 class _Strict(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
-    """A part of a Stage: a field that is not known would be left out in silence."""
+    """Part of a Stage. Unknown fields are errors, as they would be ignored silently otherwise."""
 
 
 class ResourceRef(_Strict, frozen=True):
-    """Which kind of objects a stage is about."""
+    """Kind of the objects that a stage is for."""
 
     api_group: str = "v1"
     kind: str = ""
 
 
 class Requirement(_Strict, frozen=True):
-    """What a path of jq has to lead to; values are texts, of which truth values and whole numbers are one."""
+    """Requirement for the result of a jq path. Values are strings; booleans and whole numbers count as their text."""
 
     key: str
     operator: Literal["In", "NotIn", "Exists", "DoesNotExist"]
@@ -39,7 +39,7 @@ class Requirement(_Strict, frozen=True):
 
 
 class MatchExpression(_Strict, frozen=True):
-    """A requirement, in `jq` or, as it was before, beside it."""
+    """Requirement of a selector, in `jq` or in the older form of fields beside it."""
 
     key: str = ""
     operator: str = ""
@@ -49,7 +49,7 @@ class MatchExpression(_Strict, frozen=True):
 
 
 class Selector(_Strict, frozen=True):
-    """All of it has to hold; an empty one selects every object."""
+    """Selector of objects, all parts of which must match; an empty one selects every object."""
 
     match_labels: dict[str, str] = {}
     match_annotations: dict[str, str] = {}
@@ -61,7 +61,7 @@ class JQExpression(_Strict, frozen=True):
 
 
 class ExpressionFrom(_Strict, frozen=True):
-    """Where a value is found in the object."""
+    """Expression that finds a value in the object."""
 
     expression_from: str = ""
     jq: JQExpression | None = None
@@ -69,7 +69,9 @@ class ExpressionFrom(_Strict, frozen=True):
 
 
 class Delay(_Strict, frozen=True):
-    """How long a stage waits: from the duration up to the jitter duration, or the latter if it is shorter."""
+    """Delay of a stage: random between the duration and the jitter duration, or the jitter duration if that
+    is shorter.
+    """
 
     duration_milliseconds: int | None = None
     duration_from: ExpressionFrom | None = None
@@ -78,7 +80,7 @@ class Delay(_Strict, frozen=True):
 
 
 class Event(_Strict, frozen=True):
-    """An event about the object."""
+    """Event about the object."""
 
     type: str = ""
     reason: str = ""
@@ -90,7 +92,7 @@ class Finalizer(_Strict, frozen=True):
 
 
 class Finalizers(_Strict, frozen=True):
-    """`empty` takes away all, before others are added."""
+    """Change of finalizers. `empty` removes all of them before others are added."""
 
     add: tuple[Finalizer, ...] = ()
     remove: tuple[Finalizer, ...] = ()
@@ -102,7 +104,7 @@ class Impersonation(_Strict, frozen=True):
 
 
 class Patch(_Strict, frozen=True):
-    """A patch whose text is a template of YAML; with a root, of what is below that member."""
+    """Patch from a template of YAML text. With `root`, the text is the value of that member."""
 
     subresource: str = ""
     root: str = ""
@@ -112,7 +114,7 @@ class Patch(_Strict, frozen=True):
 
 
 class Step(_Strict, frozen=True):
-    """One thing that a stage does, or several in the order of the fields here."""
+    """One action of a stage, or several in the order of these fields."""
 
     event: Event | None = None
     finalizers: Finalizers | None = None
@@ -122,7 +124,7 @@ class Step(_Strict, frozen=True):
 
 
 class Next(_Strict, frozen=True):
-    """What a stage does, as it was said before there were steps."""
+    """Actions of a stage in the older form, before there were steps."""
 
     event: Event | None = None
     finalizers: Finalizers | None = None
@@ -149,21 +151,21 @@ class Metadata(msgspec.Struct, frozen=True):
 
 
 class Stage(msgspec.Struct, frozen=True, rename="camel"):
-    """A stage as it is written."""
+    """Stage object."""
 
     spec: Spec
     metadata: Metadata = Metadata()
 
 
 def read_stage(manifest: Mapping[str, Any]) -> Stage:
-    """A Stage object. Raises StageError for what is not followed here, and what kwok does not know."""
+    """Parse a Stage manifest. Raises StageError for unknown fields and for features that are not supported here."""
     name = _name_of(manifest)
     if manifest.get("apiVersion") != API_VERSION:
         raise StageError(f"Stage {name}: apiVersion {manifest.get('apiVersion')}: only {API_VERSION} is known")
     try:
         stage = msgspec.convert(dict(manifest), Stage)
     except msgspec.ValidationError as error:
-        raise StageError(f"Stage {name}: {explained(error, Stage)}") from None
+        raise StageError(f"Stage {name}: {explain_validation_error(error, Stage)}") from None
     for refused in _refused(stage.spec):
         raise StageError(f"Stage {name}: {refused}")
     return stage
@@ -206,7 +208,7 @@ def _refused(spec: Spec) -> Iterator[str]:
 
 
 def requirement_of(expression: MatchExpression) -> Requirement:
-    """What an expression requires. Raises StageError."""
+    """Return the requirement of a match expression. Raises StageError."""
     if expression.jq is not None:
         found = expression.jq
     else:
@@ -224,14 +226,14 @@ def requirement_of(expression: MatchExpression) -> Requirement:
 
 
 def source_of(source: ExpressionFrom | None) -> str:
-    """The jq expression of a source, "" for none."""
+    """Return the jq expression of a source; "" for none."""
     if source is None:
         return ""
     return source.jq.expression if source.jq is not None else source.expression_from
 
 
 def steps_of(spec: Spec) -> tuple[Step, ...]:
-    """What a stage does, one thing after the other."""
+    """Return the actions of a stage in order."""
     if spec.steps or spec.next is None:
         return spec.steps
     next_ = spec.next

@@ -1,4 +1,4 @@
-"""Expressions of jq over an object: many of them in one program, as reading the object is what takes time."""
+"""jq expressions over an object, combined into one program, as parsing the object is the expensive part."""
 
 from __future__ import annotations
 
@@ -6,15 +6,16 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from steersman.nodes.stages.declaration import StageError
+from steersman.work.extras import MissingExtra, require
 from steersman.work.offloading import expect_offloading
 
 MOST_SOURCE: Final = 1 << 14
 """Characters of an expression."""
 _PRELUDE: Final = "def env: {}; {} as $ENV | "
-"""What runs in a process does not look at its environment."""
+"""Start of each program, which hides the environment variables of the process."""
 
 Found = list[Any] | None
-"""What an expression leads to, without null; None where it failed."""
+"""Results of an expression, without null; None if it failed."""
 
 
 class Expressions:
@@ -25,18 +26,18 @@ class Expressions:
         self._program: Any = None
 
     def add(self, source: str) -> int:
-        """The place at which `evaluate` says what an expression leads to. Raises StageError."""
+        """Add an expression and return the index of its results in `evaluate`. Raises StageError."""
         found = self._places.get(source)
         if found is None:
             if len(source) > MOST_SOURCE:
                 raise StageError(f"an expression of more than {MOST_SOURCE} characters")
-            _compiled(source, source)  # by itself first: what is wrong in one must not reach into others
+            _compiled(source, source)  # alone first, so that a syntax error in it cannot affect the others
             found = self._places[source] = len(self._places)
             self._program = None
         return found
 
     def evaluate(self, text: str) -> Sequence[Found]:
-        """What each expression leads to in an object, a JSON text."""
+        """Return the results of each expression for an object in JSON."""
         expect_offloading()
         if not self._places:
             return ()
@@ -45,14 +46,16 @@ class Expressions:
             self._program = _compiled(f"{_PRELUDE}[{', '.join(parts)}]", "all expressions")
         try:
             found = self._program.input_text(text).first()
-        except (ValueError, StopIteration):  # an expression ended all, as `halt` does
+        except (ValueError, StopIteration):  # an expression ended the whole program, as `halt` does
             return [None] * len(self._places)
         return found if isinstance(found, list) else [None] * len(self._places)
 
 
 def _compiled(source: str, shown: str) -> Any:
-    import jq
-
+    try:
+        jq = require("jq", feature="stages of simulated nodes", package="jq", extra="stages")
+    except MissingExtra as error:
+        raise StageError(str(error)) from None
     try:
         return jq.compile(source)
     except ValueError as error:

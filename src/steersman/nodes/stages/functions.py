@@ -1,4 +1,4 @@
-"""What templates of stages may call beside Go's own functions and sprig's (kwok `pkg/utils/gotpl`)."""
+"""Functions of templates in stages, beside Go's own and sprig's (kwok `pkg/utils/gotpl`)."""
 
 from __future__ import annotations
 
@@ -21,30 +21,30 @@ from steersman.nodes.stages.sprig.all import SPRIG
 from steersman.nodes.stages.sprig.checks import by_chance
 
 VERSION: Final = "v0.8.0"
-"""The version of kwok that this follows."""
+"""Version of kwok that these functions follow."""
 _MOST_INDENT: Final = 100
 _NETWORK: Final = ("NetworkUnavailable", "False", "RouteCreated", "RouteController created a route")
 _CONDITIONS: Final = (GOOD[-1], *GOOD[:-1], _NETWORK)
-"""In kwok's order."""
+"""Conditions of a healthy node in kwok's order."""
 
 
 def moment_text(seconds: float) -> str:
-    """A time, in seconds since 1970, as time.RFC3339Nano writes it in UTC."""
+    """Return a time, given in seconds since 1970, in UTC as time.RFC3339Nano formats it."""
     shown = datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S.%f").rstrip("0").rstrip(".")
     return f"{shown}Z"
 
 
-_STARTED: Final = moment_text(times.moment())
+_STARTED: Final = moment_text(times.unix_now())
 
 
 def _quote(value: Value) -> str:
-    """A text in quotes; the JSON of anything else, in quotes."""
+    """Return a string in quotes; for any other value, its JSON in quotes."""
     shown = msgspec.json.encode(plain(value)).decode()
     return shown if shown[:1] == '"' else quote(shown)
 
 
 def _yaml(value: Value, *indents: Value) -> str:
-    """YAML; with an indent, on lines of their own that begin with so many times two spaces."""
+    """Return a value as YAML; with an indent, on new lines that begin with so many times two spaces."""
     shown = yaml.from_json(msgspec.json.encode(plain(value))).decode()
     indent = integer(indents[0], "YAML") if len(indents) == 1 else 0
     if indent > _MOST_INDENT:
@@ -70,7 +70,7 @@ _OF_ALL: Final[Mapping[str, Function]] = MappingProxyType(
     {
         **SPRIG,
         "NodeConditions": _node_conditions,
-        "Now": lambda: moment_text(times.moment()),
+        "Now": lambda: moment_text(times.unix_now()),
         "Quote": _quote,
         "StartTime": lambda: _STARTED,
         "Version": lambda: VERSION,
@@ -80,7 +80,7 @@ _OF_ALL: Final[Mapping[str, Function]] = MappingProxyType(
 
 
 def _nothing(*_: Value) -> Value:
-    """Stands for a function that is about one object, when templates are read."""
+    """Stand in for a function of one object while templates are parsed."""
     return None
 
 
@@ -91,12 +91,12 @@ _OF_KINDS: Final = {
 
 
 def functions_of_kind(kind: str) -> Mapping[str, Function]:
-    """All functions for templates about a kind; those about one object come with it."""
+    """Return all functions for templates of a kind. Functions that need an object are stand-ins."""
     return {**_OF_ALL, **dict.fromkeys((*_OF_KINDS[kind], *by_chance(Random(0))), _nothing)}
 
 
 def functions_of_node(node: SimulatedNode) -> Mapping[str, Function]:
-    """What is known of a simulated node."""
+    """Return the functions that depend on a simulated node."""
     return {
         "NodeIP": lambda: node.address,
         "NodeName": lambda: node.name,
@@ -105,7 +105,7 @@ def functions_of_node(node: SimulatedNode) -> Mapping[str, Function]:
 
 
 def functions_of_pod(pod: Pod, nodes: Mapping[str, SimulatedNode]) -> Mapping[str, Function]:
-    """What is known of a pod's node and addresses. A pod has one address, however often it is asked for."""
+    """Return the functions that depend on a pod and its node. A pod has one address, however often it is requested."""
     own = nodes[pod.spec.node_name]
     key = pod.metadata.namespace, pod.metadata.name
 

@@ -1,4 +1,4 @@
-"""Takes objects of one kind from stage to stage (kwok `pod_controller.go`, `node_controller.go`)."""
+"""Controller that takes objects of one kind from stage to stage (kwok `pod_controller.go`, `node_controller.go`)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from steersman.net.ascii import is_digits
 from steersman.nodes.stages.go_template.builtins import Function
 from steersman.nodes.stages.go_template.template import data_of
 from steersman.nodes.stages.go_template.values import TemplateError
-from steersman.nodes.stages.selection import Lifecycle, PreparedStage, Seen
+from steersman.nodes.stages.selection import Lifecycle, ObjectSnapshot, PreparedStage
 from steersman.nodes.stages.steps import PreparedPatch, PreparedStep, finalizer_operations
 from steersman.work.backoff import Backoff
 from steersman.work.offloading import offload, offload_if
@@ -34,36 +34,37 @@ logger = logging.getLogger(__name__)
 O = TypeVar("O", Pod, Node)  # noqa: E741
 
 MOST_OBJECT: Final = 1 << 17
-"""Bytes of an object's JSON; jq reads so many in some 10 ms, and nothing else goes on meanwhile."""
+"""Bytes of an object's JSON. jq parses so much in about 10 ms, which holds the event loop."""
 _LARGE: Final = 1 << 15
-"""Bytes of an object from which on templates are evaluated beside the loop."""
+"""Bytes of an object from which on templates are evaluated in a worker thread."""
 _WORKERS: Final = 16
 _BACKOFF: Final = Backoff(1.0, 32 * 60.0, jitter=0.2)
-"""Seconds before a step that could not be done is done."""
+"""Seconds before a failed step is retried."""
 _AGAIN: Final = frozenset({"ServerTimeout", "Timeout", "ServiceUnavailable", "TooManyRequests"})
+"""Reasons of errors after which a step is retried."""
 
 
 @dataclass(slots=True)
 class _Job(Generic[O]):
-    """What is to become of an object, in one version of it."""
+    """Pending stage of an object, for one version of the object."""
 
     obj: O
     stage: PreparedStage | None = None
-    """None: nothing, as it is in no stage, or has been through it."""
+    """Stage that the object is in; None if it is in no stage, or its stage is done."""
     unseen: bool = False
-    """The version is what a stage has made of the object; which stage that is in is found out when a watch tells it."""
+    """True if a stage has written this version; its next stage is determined when a watch event brings it."""
     due: float = 0.0
-    """On the loop's clock."""
+    """Time of its next step on the event loop's clock."""
     step: int = 0
-    """The first that is not done yet."""
+    """Index of the first step that is not done yet."""
     failures: int = 0
 
 
 class StagePlayer(Generic[O]):
-    """Plays the stages of a kind: `start`, then `changed` for every change; `await stop()`.
+    """Plays the stages of a kind: `start`, then `queue` for every change; `await stop()`.
 
-    `follows` says whether an object is one of those that are simulated here, now; `functions` what templates may ask
-    about it.
+    `follows` returns True for an object that is simulated here now. `functions` returns the template functions of an
+    object.
     """
 
     def __init__(
@@ -85,35 +86,35 @@ class StagePlayer(Generic[O]):
         self._functions: Callable[[O], Mapping[str, Function]] = functions
         self._queue: WorkQueue[Key] = WorkQueue()
         self._jobs: dict[Key, _Job[O]] = {}
-        self._told: dict[Key, str] = {}
-        """What was last said of objects that cannot be played."""
+        self._reported: dict[Key, str] = {}
+        """Last reported error of objects whose stage failed."""
 
     def start(self) -> None:
-        """Begins to play."""
+        """Start to play stages."""
         name = f"stages of {self._resource.plural}"
-        self._queue.start(self._see_to, self._failed, name=name, workers=_WORKERS)
+        self._queue.start(self._sync, self._failed, name=name, workers=_WORKERS)
 
     async def stop(self) -> None:
-        """Ends; objects stay in the stages they are in."""
+        """Stop. Objects stay in their current stages."""
         await self._queue.stop()
 
     @property
     def idle(self) -> bool:
-        """Whether nothing is to be done now; some of it may fall due later."""
+        """True if no step is due now; some may be due later."""
         return self._queue.idle
 
-    def look(self, key: Key) -> None:
-        """An object may have changed, or may be followed again."""
+    def queue(self, key: Key) -> None:
+        """Queue an object that may have changed, or that is followed again."""
         self._queue.add(key)
 
     def _failed(self, key: Key, error: Exception) -> None:
         logger.error("stages of %s %s/%s", self._resource.plural, *key, exc_info=error)
 
-    async def _see_to(self, key: Key) -> None:
+    async def _sync(self, key: Key) -> None:
         obj = self._objects.get(*key)
         if obj is None:
             self._jobs.pop(key, None)
-            self._told.pop(key, None)
+            self._reported.pop(key, None)
             return
         if not self._follows(obj):
             self._jobs.pop(key, None)
@@ -129,25 +130,25 @@ class StagePlayer(Generic[O]):
             job = self._jobs[key] = await self._play(key, job.stage, job)
 
     async def _job(self, key: Key, obj: O) -> _Job[O]:
-        """What is to become of an object as it is now."""
+        """Return the pending stage of an object in its current version."""
         text = self._text(obj)
         if len(text) > MOST_OBJECT:
-            self._tell(key, obj, f"more than {MOST_OBJECT} bytes")
+            self._report(key, obj, f"more than {MOST_OBJECT} bytes")
             return _Job(obj)
-        seen = Seen(text.decode(), obj.metadata.labels, obj.metadata.annotations)
-        stage = await offload(self._lifecycle.stage_of, seen)
+        snapshot = ObjectSnapshot(text.decode(), obj.metadata.labels, obj.metadata.annotations)
+        stage = await offload(self._lifecycle.stage_of, snapshot)
         if stage is None:
             return _Job(obj)
         if len(text) > _LARGE:
             await next_slice()
-        delay = await offload(stage.delay, seen, times.moment(), self._lifecycle.random)
+        delay = await offload(stage.delay, snapshot, times.unix_now(), self._lifecycle.random)
         return _Job(obj, stage, due=asyncio.get_running_loop().time() + delay)
 
     def _text(self, obj: O) -> bytes:
         return self._resource.encode(obj)
 
     async def _play(self, key: Key, stage: PreparedStage, job: _Job[O]) -> _Job[O]:
-        """Takes an object through its stage; what is to become of it then."""
+        """Do the steps of an object's stage, and return the stage that is pending after them."""
         latest = job.obj
         try:
             while job.step < len(stage.steps):
@@ -156,16 +157,16 @@ class StagePlayer(Generic[O]):
                 job.step += 1
         except (StatusError, Unreachable) as error:
             if isinstance(error, Unreachable) or error.reason in _AGAIN:
-                return self._later(key, job, error)
+                return self._retry(key, job, error)
             if not (is_conflict(error) or is_not_found(error)):
-                self._tell(key, job.obj, f"stage {stage.name}: {error}")
+                self._report(key, job.obj, f"stage {stage.name}: {error}")
         except TemplateError as error:
-            self._tell(key, job.obj, f"stage {stage.name}: {error}")
+            self._report(key, job.obj, f"stage {stage.name}: {error}")
         if not _is_newer(latest, job.obj):
             return _Job(latest)
         return await self._job(key, latest) if stage.immediate else _Job(latest, unseen=True)
 
-    def _later(self, key: Key, job: _Job[O], error: Exception) -> _Job[O]:
+    def _retry(self, key: Key, job: _Job[O], error: Exception) -> _Job[O]:
         wait = _BACKOFF.wait(job.failures, self._lifecycle.random.random)
         logger.warning("%s %s/%s: %s; again in %.0f s", self._resource.plural, *key, error, wait)
         job.failures += 1
@@ -173,8 +174,10 @@ class StagePlayer(Generic[O]):
         return job
 
     async def _do(self, obj: O, step: PreparedStep, *, gone: bool) -> O | None:
-        """Does a step, of which an object that was deleted (`gone`) has the event alone; the object as a patch has made
-        it. Raises StatusError, Unreachable, TemplateError."""
+        """Do a step and return the object if a patch has changed it.
+
+        After a deletion (`gone`) only the event of a step is recorded. Raises StatusError, Unreachable, TemplateError.
+        """
         result: O | None = None
         if step.event is not None:
             about = reference(self._resource, obj)
@@ -203,17 +206,17 @@ class StagePlayer(Generic[O]):
             self._resource, metadata.name, metadata.namespace, patch, media=media, subresource=subresource
         )
 
-    def _tell(self, key: Key, obj: O, why: str) -> None:
-        """Says that a stage cannot be played for an object, once."""
-        if self._told.get(key) == why:
+    def _report(self, key: Key, obj: O, why: str) -> None:
+        """Report once that a stage cannot be played for an object."""
+        if self._reported.get(key) == why:
             return
-        self._told[key] = why
+        self._reported[key] = why
         logger.warning("%s %s/%s: %s", self._resource.plural, *key, why)
         self._recorder.event(reference(self._resource, obj), "Warning", "StageFailed", why[:1000])
 
 
 def _is_newer(obj: Pod | Node, known: Pod | Node) -> bool:
-    """Whether an object is another version than one that is known, and no older one, of which a watch tells late."""
+    """Return True if an object is a later version than a known one; an older one may come from a late watch event."""
     version, before = obj.metadata.resource_version, known.metadata.resource_version
     if obj.metadata.uid == known.metadata.uid and is_digits(version) and is_digits(before):
         return int(version) > int(before)

@@ -1,4 +1,4 @@
-"""The stages of a cluster's pods and nodes, played for those that are simulated."""
+"""Stage controllers for the simulated pods and nodes of a cluster."""
 
 from __future__ import annotations
 
@@ -12,16 +12,19 @@ from steersman.client.informer import Informers, Key, key_of
 from steersman.client.resources import NODES, PODS
 from steersman.nodes.simulated_node import SimulatedNode
 from steersman.nodes.stages.functions import functions_of_node, functions_of_pod
-from steersman.nodes.stages.given import Stages
 from steersman.nodes.stages.player import StagePlayer
 from steersman.nodes.stages.sprig.checks import by_chance
+from steersman.nodes.stages.stage_set import Stages
 
 _COMPONENT = "kwok_controller"
-"""Who tells of events, as kwok has it."""
+"""Source of the events, as in kwok."""
 
 
 class StagePlayers:
-    """`start`, then `await stop()`. Objects of unreachable nodes stay as they are until `returned` is called."""
+    """Stage controllers of pods and nodes: `start`, then `await stop()`.
+
+    Objects of unreachable nodes stay as they are until `resume_node` is called.
+    """
 
     def __init__(
         self,
@@ -31,8 +34,8 @@ class StagePlayers:
         nodes: Mapping[str, SimulatedNode],
         stages: Stages,
     ) -> None:
-        self._pod_objects = informers.of(PODS)
-        self._node_objects = informers.of(NODES)
+        self._pod_objects = informers.for_resource(PODS)
+        self._node_objects = informers.for_resource(NODES)
         self._nodes = nodes
         self._pods: StagePlayer[Pod] | None = None
         self._of_nodes: StagePlayer[Node] | None = None
@@ -59,21 +62,21 @@ class StagePlayers:
 
     @property
     def rule_pods(self) -> bool:
-        """Whether pods follow stages, and nothing else."""
+        """True if stages replace the built-in behaviour of pods."""
         return self._pods is not None
 
     @property
     def rule_nodes(self) -> bool:
-        """Whether the statuses of nodes follow stages."""
+        """True if stages set the statuses of nodes."""
         return self._of_nodes is not None
 
     @property
     def idle(self) -> bool:
-        """Whether nothing is to be done now; some of it may fall due later."""
+        """True if no step is due now; some may be due later."""
         return all(each.idle for each in (self._pods, self._of_nodes) if each is not None)
 
     def start(self) -> None:
-        """Begins to play for all objects that there are, and each that changes."""
+        """Start to play stages for existing and changed objects."""
         if self._pods is not None:
             self._pods.start()
             self._pod_objects.on_change(self._pod_changed)
@@ -82,18 +85,18 @@ class StagePlayers:
             self._node_objects.on_change(self._node_changed)
 
     async def stop(self) -> None:
-        """Ends; objects stay in the stages they are in."""
+        """Stop. Objects stay in their current stages."""
         for player in (self._pods, self._of_nodes):
             if player is not None:
                 await player.stop()
 
-    def returned(self, node: SimulatedNode) -> None:
-        """A node can be reached again: it and its pods go on."""
+    def resume_node(self, node: SimulatedNode) -> None:
+        """Continue the stages of a node that is reachable again, and of its pods."""
         if self._of_nodes is not None:
-            self._of_nodes.look(("", node.name))
+            self._of_nodes.queue(("", node.name))
         if self._pods is not None:
             for pod in self._pod_objects.indexed(BY_NODE, node.name):
-                self._pods.look(key_of(pod))
+                self._pods.queue(key_of(pod))
 
     def _is_reachable(self, node: str) -> bool:
         found = self._nodes.get(node)
@@ -102,10 +105,10 @@ class StagePlayers:
     def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
         pod = new or old
         if self._pods is not None and pod is not None and pod.spec.node_name in self._nodes:
-            self._pods.look(key_of(pod))
+            self._pods.queue(key_of(pod))
 
     def _node_changed(self, old: Node | None, new: Node | None) -> None:
         node = new or old
         if self._of_nodes is not None and node is not None and node.metadata.name in self._nodes:
             key: Key = "", node.metadata.name
-            self._of_nodes.look(key)
+            self._of_nodes.queue(key)

@@ -1,4 +1,4 @@
-"""Which stage an object is in, and for how long: selectors, weights, delays (kwok `pkg/utils/lifecycle`)."""
+"""Selection of an object's stage and its delay: selectors, weights, delays (kwok `pkg/utils/lifecycle`)."""
 
 from __future__ import annotations
 
@@ -25,27 +25,27 @@ from steersman.nodes.stages.expressions import Expressions, Found
 from steersman.nodes.stages.steps import PreparedStep, prepared
 
 _LONGEST_TEXT: Final = 64
-"""Characters of a time or a duration: it is read at each look at its object."""
+"""Characters of a time or a duration, which is parsed for each version of its object."""
 LONGEST_DELAY: Final = timedelta(days=365).total_seconds()
-"""Seconds; what is to come later comes then."""
+"""Longest delay in seconds; longer ones are cut to this."""
 _INTEGER: Final = re.compile(r"[+-]?(?:0[xX][0-9a-fA-F]+|0[bB][01]+|0[oO]?[0-7]*|[1-9][0-9]*)", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
-    """An object as stages see it."""
+class ObjectSnapshot:
+    """Snapshot of an object for the selection of its stage."""
 
     text: str
-    """Its JSON."""
+    """JSON of the object."""
     labels: Mapping[str, str]
     annotations: Mapping[str, str]
 
 
 class PreparedStage:
-    """A stage whose expressions and templates were read."""
+    """Stage with compiled expressions and parsed templates."""
 
     def __init__(self, stage: Stage, selectors: Expressions) -> None:
-        """`selectors` takes its selector's expressions. Raises StageError."""
+        """Compile a stage; the expressions of its selector are added to `selectors`. Raises StageError."""
         spec = stage.spec
         self.name: Final = stage.metadata.name
         self._selector = spec.selector or Selector()
@@ -62,7 +62,7 @@ class PreparedStage:
             self._place(source_of(delay.jitter_duration_from)),
         )
         self.immediate: Final = bool(spec.immediate_next_stage)
-        """Whether the next stage begins with what this one's patch has made, before the server tells of it."""
+        """True if the next stage starts from the patched object, before a watch event brings it."""
         self.steps: Final[tuple[PreparedStep, ...]] = tuple(
             prepared(each, spec.resource_ref.kind) for each in steps_of(spec)
         )
@@ -70,23 +70,23 @@ class PreparedStage:
     def _place(self, source: str) -> int | None:
         return self._values.add(source) if source else None
 
-    def selects(self, seen: Seen, found: Sequence[Found]) -> bool:
-        """Whether an object is in the stage, where `found` is what the selectors' expressions lead to."""
+    def selects(self, snapshot: ObjectSnapshot, found: Sequence[Found]) -> bool:
+        """Return True if an object is in the stage. `found` are the results of the selectors' expressions."""
         selector = self._selector
         return (
-            all(seen.labels.get(key) == value for key, value in selector.match_labels.items())
-            and all(seen.annotations.get(key) == value for key, value in selector.match_annotations.items())
-            and all(holds(requirement, found[place]) for place, requirement in self._requirements)
+            all(snapshot.labels.get(key) == value for key, value in selector.match_labels.items())
+            and all(snapshot.annotations.get(key) == value for key, value in selector.match_annotations.items())
+            and all(is_met(requirement, found[place]) for place, requirement in self._requirements)
         )
 
-    def weight(self, seen: Seen) -> int | None:
-        """How likely the stage is among others; None where the object says something that is no number."""
+    def weight(self, snapshot: ObjectSnapshot) -> int | None:
+        """Return the weight of the stage for an object; None if the object's value for it is no number."""
         default, place = self._weight
-        return default if place is None else weight_of(self._values.evaluate(seen.text)[place], default)
+        return default if place is None else weight_of(self._values.evaluate(snapshot.text)[place], default)
 
-    def delay(self, seen: Seen, now: float, random: Random) -> float:
-        """Seconds until it begins; `now` is in seconds since 1970."""
-        found = self._values.evaluate(seen.text)
+    def delay(self, snapshot: ObjectSnapshot, now: float, random: Random) -> float:
+        """Return the seconds until the stage starts. `now` is in seconds since 1970."""
+        found = self._values.evaluate(snapshot.text)
         least = self._duration(self._delay, found, now)
         if least is None:
             return 0.0
@@ -102,7 +102,7 @@ class PreparedStage:
 
 
 class Lifecycle:
-    """The stages of one kind: which one an object is in."""
+    """Stages of one kind."""
 
     def __init__(self, random: Random) -> None:
         self.random: Final = random
@@ -110,7 +110,7 @@ class Lifecycle:
         self.stages: Final[list[PreparedStage]] = []
 
     def add(self, stage: Stage) -> None:
-        """One more stage. Raises StageError if it cannot be read. One without selector selects nothing."""
+        """Add a stage; a stage without a selector selects nothing. Raises StageError if it cannot be compiled."""
         try:
             prepared_stage = PreparedStage(stage, self._selectors)
         except StageError as error:
@@ -118,13 +118,13 @@ class Lifecycle:
         if stage.spec.selector is not None:
             self.stages.append(prepared_stage)
 
-    def stage_of(self, seen: Seen) -> PreparedStage | None:
-        """The stage that an object is in; of several one by chance, as their weights have it."""
-        found = self._selectors.evaluate(seen.text)
-        stages = [each for each in self.stages if each.selects(seen, found)]
+    def stage_of(self, snapshot: ObjectSnapshot) -> PreparedStage | None:
+        """Return the stage of an object, or None; among several, a random one by their weights."""
+        found = self._selectors.evaluate(snapshot.text)
+        stages = [each for each in self.stages if each.selects(snapshot, found)]
         if len(stages) < 2:
             return stages[0] if stages else None
-        weighed = [(each, each.weight(seen)) for each in stages]
+        weighed = [(each, each.weight(snapshot)) for each in stages]
         if any(weight is not None and weight > 0 for _, weight in weighed):
             likely = [(each, weight) for each, weight in weighed if weight is not None and weight > 0]
             return self.random.choices([each for each, _ in likely], [weight for _, weight in likely])[0]
@@ -132,8 +132,8 @@ class Lifecycle:
         return self.random.choice(known or stages)
 
 
-def holds(requirement: Requirement, found: Found) -> bool:
-    """Whether what an expression leads to is as required; where it failed, it leads to nothing."""
+def is_met(requirement: Requirement, found: Found) -> bool:
+    """Return True if an expression's results meet a requirement; a failed expression has no results."""
     match requirement.operator:
         case "Exists":
             return bool(found)
@@ -150,14 +150,14 @@ def _has_one(found: Found, values: Sequence[str]) -> bool:
 
 
 def _shown(value: object) -> str | None:
-    """A text, truth value or whole number as values of requirements have it."""
+    """Return a string, boolean or whole number as text for comparison; None for any other value."""
     if isinstance(value, bool):
         return "true" if value else "false"
     return str(value) if isinstance(value, (str, int)) else None
 
 
 def weight_of(found: Found, default: int) -> int | None:
-    """A weight that was found in an object; None for a text that is no number (strconv.ParseInt with base 0)."""
+    """Return the weight that was found in an object; None for text that is no number (strconv.ParseInt with base 0)."""
     if not found:
         return default
     first = found[0]
@@ -171,7 +171,7 @@ def weight_of(found: Found, default: int) -> int | None:
 
 
 def duration_of(found: Found, default: float | None, now: float) -> float | None:
-    """Seconds until a time, or of a duration, that was found in an object; None for an empty text."""
+    """Return the seconds of a duration, or until a time, that was found in an object; None for empty text."""
     first = found[0] if found else None
     if first == "":
         return None

@@ -1,4 +1,4 @@
-"""What a stage does, prepared when it is read: events, finalizers, patches out of templates, deletion."""
+"""Actions of a stage, prepared for execution: events, finalizers, patches from templates, deletion."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _MEDIA: Final = {
 
 @dataclass(frozen=True, slots=True)
 class PreparedPatch:
-    """A patch whose template was read."""
+    """Patch with a parsed template."""
 
     template: Template
     root: str
@@ -34,7 +34,7 @@ class PreparedPatch:
     media: str
 
     def body(self, data: Value, functions: Mapping[str, Function]) -> Any:
-        """The patch for an object. Raises TemplateError for one whose text is no patch."""
+        """Return the patch for an object. Raises TemplateError if the rendered text is no valid patch."""
         try:
             value, _ = yaml.load(self.template.render(data, functions).encode(errors="replace"))
         except yaml.YAMLError as error:
@@ -56,7 +56,7 @@ class PreparedPatch:
 
 @dataclass(frozen=True, slots=True)
 class PreparedStep:
-    """What is done in the order of the fields here."""
+    """Actions of one step, done in the order of these fields."""
 
     event: Event | None
     finalizers: Finalizers | None
@@ -65,7 +65,7 @@ class PreparedStep:
 
 
 def prepared(step: Step, kind: str) -> PreparedStep:
-    """A step of a stage about a kind. Raises StageError for a template that cannot be read."""
+    """Prepare a step of a stage for a kind. Raises StageError for a template that cannot be parsed."""
     return PreparedStep(
         step.event, step.finalizers, step.delete, None if step.patch is None else _prepared(step.patch, kind)
     )
@@ -80,7 +80,7 @@ def _prepared(patch: Patch, kind: str) -> PreparedPatch:
 
 
 def finalizer_operations(present: Sequence[str], wanted: Finalizers) -> list[dict[str, Any]]:
-    """The JSON patch that makes the finalizers of an object those that are wanted; nothing if they are."""
+    """Return the JSON patch that changes an object's finalizers as wanted; empty if nothing has to change."""
     add, remove = [each.value for each in wanted.add], {each.value for each in wanted.remove}
     at = [number for number, each in enumerate(present) if each in remove]
     if not (wanted.empty or (remove and len(at) == len(present))):

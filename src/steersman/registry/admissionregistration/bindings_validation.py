@@ -1,4 +1,4 @@
-"""Validation of the bindings of policies (`pkg/apis/admissionregistration/validation`)."""
+"""Validation of bindings of admission policies (`pkg/apis/admissionregistration/validation`)."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ Binding = MutatingAdmissionPolicyBinding | ValidatingAdmissionPolicyBinding
 
 
 def validate_binding(binding: Binding) -> Iterator[FieldError]:
-    """What is wrong with a binding of either kind."""
+    """Validate a binding of either kind."""
     spec = binding.spec
     yield from validate_required(is_dns1123_subdomain, spec.policy_name, _SPEC / "policyName")
     if spec.param_ref is not None:

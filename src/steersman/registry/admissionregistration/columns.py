@@ -27,7 +27,7 @@ def _param_ref(binding: MutatingAdmissionPolicyBinding | ValidatingAdmissionPoli
 
 
 def _printed(selector: LabelSelector) -> str:
-    """A selector as Go prints its protobuf form."""
+    """Return a selector in the form in which Go prints its protobuf message."""
     labels = "".join(f"{key}: {value}," for key, value in sorted(selector.match_labels.items()))
     expressions = "".join(
         f"LabelSelectorRequirement{{Key:{each.key},Operator:{each.operator},Values:[{' '.join(each.values)}],}},"

@@ -1,4 +1,4 @@
-"""Defaults of webhooks and of what admission policies match (admissionregistration v1)."""
+"""Defaults of webhooks and of the match resources of admission policies (admissionregistration v1)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ HTTPS_PORT: Final = 443
 
 
 def set_webhook_defaults(webhook: MutatingWebhook | ValidatingWebhook) -> None:
-    """A webhook that fails refuses the request, sees all of its resources in any version, and has ten seconds."""
+    """Set the defaults of a webhook: it fails closed, matches resources in any version, and has ten seconds to answer."""
     if webhook.failure_policy is None:
         webhook.failure_policy = "Fail"
     if webhook.match_policy is None:
@@ -36,7 +36,7 @@ def set_webhook_defaults(webhook: MutatingWebhook | ValidatingWebhook) -> None:
 
 
 def set_match_defaults(match: MatchResources | None) -> None:
-    """Everything that the rules match, in any version."""
+    """Set the defaults of match resources: all objects that the rules match, in any version."""
     if match is None:
         return
     if match.match_policy is None:

@@ -1,5 +1,6 @@
-"""Validation of what policies and bindings say about the requests that they are about: rules, selectors
-(`pkg/apis/admissionregistration/validation`).
+"""Validation of the match resources of policies and bindings: rules and selectors.
+
+Follows `pkg/apis/admissionregistration/validation`.
 """
 
 from __future__ import annotations
@@ -20,11 +21,11 @@ MATCH_POLICIES: Final = ("Equivalent", "Exact")
 REINVOCATION_POLICIES: Final = ("IfNeeded", "Never")
 
 _MUTATED_OPERATIONS: Final = ("*", "CONNECT", "CREATE", "UPDATE")
-"""What changes an object that is deleted would change nothing."""
+"""Operations with an object that is stored afterwards, so that a mutation has an effect."""
 
 
 def validate_match_resources(match: MatchResources | None, path: Path) -> Iterator[FieldError]:
-    """What a policy, or a binding, is about."""
+    """Validate the match resources of a policy or a binding."""
     if match is None:
         return
     if match.match_policy is None:
@@ -56,7 +57,7 @@ def _validate_named_rule(rule: NamedRuleWithOperations, path: Path) -> Iterator[
 
 
 def validate_mutated_operations(match: MatchResources | None, path: Path) -> Iterator[FieldError]:
-    """What is changed can only be what is created, updated or connected to. `path` is that of `match`."""
+    """Allow only operations that store an object, for mutating policies; `path` is that of `match`."""
     for rule in () if match is None else match.resource_rules:
         for operation in paced(rule.operations or ()):
             yield from validate_supported(operation, _MUTATED_OPERATIONS, path.child("resourceRules", "operations"))

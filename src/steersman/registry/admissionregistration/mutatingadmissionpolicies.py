@@ -7,18 +7,18 @@ from steersman.kinds.built_in import built_in
 from steersman.machinery.validation.object_meta import name_is_dns_subdomain
 from steersman.registry.admissionregistration.columns import PARAM_KIND
 from steersman.registry.admissionregistration.defaults import set_match_defaults
-from steersman.registry.admissionregistration.policy_inquiry import JudgedStrategy, mutating_policies
+from steersman.registry.admissionregistration.policy_inquiry import InquiryStrategy, mutating_policies
 from steersman.rest.resource import AGE, Column, Resource
 
 
 def set_defaults(policy: MutatingAdmissionPolicy) -> None:
-    """A policy that fails refuses the request."""
+    """Set the defaults of a policy, which fails closed."""
     if policy.spec.failure_policy is None:
         policy.spec.failure_policy = "Fail"
     set_match_defaults(policy.spec.match_constraints)
 
 
-class MutatingAdmissionPolicyStrategy(JudgedStrategy[MutatingAdmissionPolicy]):
+class MutatingAdmissionPolicyStrategy(InquiryStrategy[MutatingAdmissionPolicy]):
     bumps_generation_on = ("spec",)
 
 

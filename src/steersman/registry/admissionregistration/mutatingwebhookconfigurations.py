@@ -1,4 +1,4 @@
-"""MutatingWebhookConfigurations: servers outside that change objects before they are stored."""
+"""MutatingWebhookConfigurations: external servers that change objects before they are stored."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from steersman.rest.strategy import Strategy
 
 
 def set_defaults(configuration: MutatingWebhookConfiguration) -> None:
-    """What every webhook has by default; it is asked once."""
+    """Set the defaults of every webhook; it is not invoked again by default."""
     for webhook in configuration.webhooks:
         set_webhook_defaults(webhook)
         if webhook.reinvocation_policy is None:

@@ -1,4 +1,4 @@
-"""Names that upstream keeps for what is configured in files."""
+"""Names that upstream reserves for configurations from files."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _OF_FILES: Final = ".static.k8s.io"
 
 
 def name_warnings(name: str) -> Iterator[str]:
-    """What is told of the name of a configuration, or of a policy or a binding."""
+    """Yield a warning if the name of a configuration, policy or binding is reserved."""
     if name.endswith(_OF_FILES):
         yield (
             f'metadata.name: names ending with "{_OF_FILES}" are reserved for static manifest-based configurations and '

@@ -10,7 +10,7 @@ from steersman.registry.older_version import deprecated, older_version
 
 
 def set_v1alpha1_binding_defaults(binding: Any) -> None:
-    """Those of v1; parameters that are not found deny the request."""
+    """Set the defaults of v1, and of v1alpha1: a request is denied if its parameters are not found."""
     mutatingadmissionpolicybindings.set_defaults(binding)
     params = binding.spec.param_ref
     if params is not None and params.parameter_not_found_action is None:
@@ -45,4 +45,4 @@ OLDER_VERSIONS: Final = {
         ),
     ),
 }
-"""By resource."""
+"""The older versions by resource."""

@@ -1,7 +1,8 @@
-"""What is found out before a policy or a binding is validated: what its expressions come to, compiled beside the loop,
-and whether its author may read the parameters (`pkg/registry/admissionregistration`, authz.go).
+"""Inquiries before the validation of policies and bindings.
 
-Who may not read objects must not learn from expressions what is in them.
+Expressions are compiled in a worker thread. The request user must be allowed to read the parameters
+(`pkg/registry/admissionregistration`, authz.go): otherwise a user without access to objects could learn their content
+through expressions.
 """
 
 from __future__ import annotations
@@ -52,13 +53,13 @@ _PARAM_KIND: Final[Reading[tuple[str, str] | None]] = Reading(
 )
 
 
-class JudgedStrategy(Strategy[T], Generic[T]):
-    """What policies and bindings have in common: an inquiry has found what is wrong with them."""
+class InquiryStrategy(Strategy[T], Generic[T]):
+    """The base of the strategies of policies and bindings, whose errors an Inquiry has found."""
 
     allow_unconditional_update = False
 
     def validate(self, ctx: Context, obj: T) -> Iterator[FieldError]:
-        errors: Sequence[FieldError] = ctx.found
+        errors: Sequence[FieldError] = ctx.inquiry_result
         return iter(errors)
 
     def validate_update(self, ctx: Context, new: T, old: T) -> Iterator[FieldError]:
@@ -71,63 +72,63 @@ class JudgedStrategy(Strategy[T], Generic[T]):
         return self.warnings_on_create(ctx, new)
 
 
-class _Rights:
-    """Judges whether users may read parameters."""
+class _ParamAuthorization:
+    """Authorization of users to read parameters."""
 
     def __init__(self, services: Services) -> None:
         self._services: Final = services
 
-    def are_all(self, user: UserInfo) -> bool:
-        """Whether nothing is asked of a user."""
+    def is_exempt(self, user: UserInfo) -> bool:
+        """Return True if the user needs no authorization."""
         return SYSTEM_MASTERS in user.groups
 
     def resource_of(self, api_version: str, kind: str) -> tuple[str, str, str] | None:
-        """Group, version and plural of a kind, "*" for a plural that is not known; None for what is no version."""
+        """Return group, version and plural of a kind; "*" for an unknown plural, None for an invalid apiVersion."""
         group, _, version = api_version.rpartition("/")
         if "/" in group:
             return None
         served = self._services.resource_of(GroupVersionKind(group, version, kind))
         return group, version, served or _ANY
 
-    async def may(
+    async def authorize(
         self, user: UserInfo, verb: str, resource: tuple[str, str, str], namespace: str, name: str
     ) -> Verdict:
-        """What the authorizer says."""
+        """Return the authorizer's verdict."""
         group, version, plural = resource
         action = Action(verb=verb, group=group, version=version, resource=plural, namespace=namespace, name=name)
         return await decide(self._services.authorizer, Attributes(user, action))
 
 
 def _shown(user: UserInfo) -> str:
-    """A user as Go prints one."""
+    """Return a user in the form in which Go prints it."""
     extra = " ".join(f"{key}:[{' '.join(values)}]" for key, values in sorted(user.extra.items()))
     return f"&{{{user.name} {user.uid} [{' '.join(user.groups)}] map[{extra}]}}"
 
 
 class PolicyInquiry(Inquiry[P], Generic[P]):
-    """Of a policy of one of both kinds."""
+    """The Inquiry for policies of either kind."""
 
     def __init__(self, services: Services, load: Callable[[], Callable[[P, P | None], Iterator[FieldError]]]) -> None:
-        """`load` imports what validates."""
-        self._rights: Final = _Rights(services)
+        """Create the inquiry; `load` imports the validation."""
+        self._authorization: Final = _ParamAuthorization(services)
         self._load: Final = load
 
-    async def look_into(self, ctx: Context, new: P, old: P | None) -> None:
-        errors = await offload_if(True, self._judge, new, old)
+    async def look_up(self, ctx: Context, new: P, old: P | None) -> None:
+        errors = await offload_if(True, self._validate, new, old)
         kind = new.spec.param_kind
         is_same = old is not None and old.spec.param_kind == kind
         if not errors and kind is not None and not is_same and (refusal := await self._refusal(ctx.user, kind)):
             errors = [forbidden(Path("spec", "paramKind"), refusal)]
-        ctx.found = errors
+        ctx.inquiry_result = errors
 
-    def _judge(self, new: P, old: P | None) -> list[FieldError]:
+    def _validate(self, new: P, old: P | None) -> list[FieldError]:
         return list(self._load()(new, old))
 
     async def _refusal(self, user: UserInfo, kind: ParamKind) -> str:
-        if self._rights.are_all(user):
+        if self._authorization.is_exempt(user):
             return ""
-        resource = self._rights.resource_of(kind.api_version, kind.kind) or (_ANY, _ANY, _ANY)
-        verdict = await self._rights.may(user, "get", resource, _ANY, _ANY)
+        resource = self._authorization.resource_of(kind.api_version, kind.kind) or (_ANY, _ANY, _ANY)
+        verdict = await self._authorization.authorize(user, "get", resource, _ANY, _ANY)
         if verdict.error and not verdict.allowed:
             return verdict.error
         if verdict.allowed:
@@ -139,43 +140,43 @@ class PolicyInquiry(Inquiry[P], Generic[P]):
 
 
 class BindingInquiry(Inquiry[B], Generic[B]):
-    """Of a binding of one of both kinds."""
+    """The Inquiry for bindings of either kind."""
 
     def __init__(self, services: Services, policies: str) -> None:
-        """`policies` is the plural of what it binds."""
+        """Create the inquiry; `policies` is the plural of the bound policies."""
         self._services: Final = services
-        self._rights: Final = _Rights(services)
+        self._authorization: Final = _ParamAuthorization(services)
         self._policies: Final = policies
 
-    async def look_into(self, ctx: Context, new: B, old: B | None) -> None:
+    async def look_up(self, ctx: Context, new: B, old: B | None) -> None:
         errors = list(validate_binding(new))
-        # upstream compares references by pointers in them, so that none is the same as before
+        # Upstream compares references by the pointers in them, so no reference equals the old one.
         if not errors and (refusal := await self._refusal(ctx.user, new)):
             errors = [forbidden(Path("spec", "paramRef"), refusal)]
-        ctx.found = errors
+        ctx.inquiry_result = errors
 
     async def _refusal(self, user: UserInfo, binding: B) -> str:
         ref = binding.spec.param_ref
-        if ref is None or self._rights.are_all(user):
+        if ref is None or self._authorization.is_exempt(user):
             return ""
         policy = binding.spec.policy_name
         policies = self._services.objects(_GROUP, self._policies)
         unknown = ""
         resource = (_ANY, _ANY, _ANY)
-        if not policies.has("", policy):
-            await policies.catch_up()
-        if not policies.has("", policy):
+        if not policies.is_cached("", policy):
+            await policies.wait_until_current()
+        if not policies.is_cached("", policy):
             unknown = f"get policy {policy}"
-        elif (kind := policies.known("", policy, _PARAM_KIND)) is not None:
+        elif (kind := policies.read_cached("", policy, _PARAM_KIND)) is not None:
             shown = f"&{{{kind[0]} {kind[1]}}}"
-            found = self._rights.resource_of(*kind)
+            found = self._authorization.resource_of(*kind)
             resource = found or resource
             if found is None:
                 unknown = f"parse paramKind {shown}"
             elif resource[2] == _ANY:
                 unknown = f"resolve paramKind {shown}"
         verb = "get" if ref.name else "list"
-        verdict = await self._rights.may(user, verb, resource, ref.namespace, ref.name)
+        verdict = await self._authorization.authorize(user, verb, resource, ref.namespace, ref.name)
         if verdict.error and not verdict.allowed:
             return f"failed to authorize request: {verdict.error}"
         if verdict.allowed:
@@ -189,7 +190,7 @@ class BindingInquiry(Inquiry[B], Generic[B]):
 
 
 def validating_policies(services: Services) -> Inquiry[ValidatingAdmissionPolicy]:
-    """The inquiry of ValidatingAdmissionPolicies."""
+    """Return the inquiry for ValidatingAdmissionPolicies."""
 
     def load() -> Any:
         from steersman.registry.admissionregistration.policy_validation import validate_validating
@@ -200,7 +201,7 @@ def validating_policies(services: Services) -> Inquiry[ValidatingAdmissionPolicy
 
 
 def mutating_policies(services: Services) -> Inquiry[MutatingAdmissionPolicy]:
-    """The inquiry of MutatingAdmissionPolicies."""
+    """Return the inquiry for MutatingAdmissionPolicies."""
 
     def load() -> Any:
         from steersman.registry.admissionregistration.policy_validation import validate_mutating
@@ -211,10 +212,10 @@ def mutating_policies(services: Services) -> Inquiry[MutatingAdmissionPolicy]:
 
 
 def validating_bindings(services: Services) -> Inquiry[ValidatingAdmissionPolicyBinding]:
-    """The inquiry of ValidatingAdmissionPolicyBindings."""
+    """Return the inquiry for ValidatingAdmissionPolicyBindings."""
     return BindingInquiry(services, "validatingadmissionpolicies")
 
 
 def mutating_bindings(services: Services) -> Inquiry[MutatingAdmissionPolicyBinding]:
-    """The inquiry of MutatingAdmissionPolicyBindings."""
+    """Return the inquiry for MutatingAdmissionPolicyBindings."""
     return BindingInquiry(services, "mutatingadmissionpolicies")

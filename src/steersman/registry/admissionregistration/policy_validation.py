@@ -1,7 +1,6 @@
-"""Validation of policies: their expressions, compiled, and what stands around them
-(`pkg/apis/admissionregistration/validation`).
+"""Validation of policies and their expressions (`pkg/apis/admissionregistration/validation`).
 
-It is slow to import, as expressions are, and slow to run: see `policy_inquiry`.
+Importing this module is slow, as is compiling expressions: see `policy_inquiry`.
 """
 
 from __future__ import annotations
@@ -59,7 +58,7 @@ Policy = ValidatingAdmissionPolicy | MutatingAdmissionPolicy
 
 
 def _validate_common(policy: Policy, old: Policy | None) -> Iterator[FieldError]:
-    """What both kinds of policies have before their variables."""
+    """Validate the fields that both kinds of policies have before their variables."""
     spec = policy.spec
     if spec.failure_policy is None:
         yield required(_SPEC / "failurePolicy")
@@ -124,7 +123,7 @@ def _validate_expression(text: str, names: Environment, results: tuple[Type, ...
 def validate_validating(
     policy: ValidatingAdmissionPolicy, old: ValidatingAdmissionPolicy | None
 ) -> Iterator[FieldError]:
-    """What is wrong with a ValidatingAdmissionPolicy that replaces `old` (None: it is created)."""
+    """Validate a ValidatingAdmissionPolicy that replaces `old` (None on create)."""
     yield from _validate_common(policy, old)
     spec = policy.spec
     variables = Variables(params=spec.param_kind is not None)
@@ -135,7 +134,7 @@ def validate_validating(
         yield required(_SPEC / "validations", detail)
         yield required(_SPEC / "auditAnnotations", detail)
         return
-    # where there are no variables, the name is not known either
+    # Without variables, the name `variables` is undefined, too.
     names_for = variables.environment if spec.variables else partial(environment, params=spec.param_kind is not None)
     names, without_authorizer = names_for(authorizer=True), names_for(authorizer=False)
     for index, validation in enumerate(spec.validations):
@@ -153,7 +152,7 @@ def validate_validating(
 
 
 def _shown(annotation: AuditAnnotation) -> dict[str, Any]:
-    """An annotation as upstream's internal type prints it."""
+    """Return an annotation in the form in which upstream's internal type is printed."""
     return {"Key": annotation.key, "ValueExpression": annotation.value_expression}
 
 
@@ -197,7 +196,7 @@ def _validate_annotation(
 
 
 def validate_mutating(policy: MutatingAdmissionPolicy, old: MutatingAdmissionPolicy | None) -> Iterator[FieldError]:
-    """What is wrong with a MutatingAdmissionPolicy that replaces `old` (None: it is created)."""
+    """Validate a MutatingAdmissionPolicy that replaces `old` (None on create)."""
     yield from _validate_common(policy, old)
     spec = policy.spec
     variables = Variables(params=spec.param_kind is not None)

@@ -1,4 +1,4 @@
-"""What is wrong with the rules of webhooks and policies (pkg/apis/admissionregistration/validation)."""
+"""Validation of the rules of webhooks and policies (pkg/apis/admissionregistration/validation)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _SCOPES: Final = ("*", "Cluster", "Namespaced")
 def validate_rule(
     rule: RuleWithOperations | NamedRuleWithOperations, path: Path, operations: Collection[str] = OPERATIONS
 ) -> Iterator[FieldError]:
-    """What is wrong with a rule that may hold these operations."""
+    """Validate a rule; `operations` are the allowed operations."""
     given = rule.operations
     if not given:
         yield required(path / "operations")
@@ -40,7 +40,7 @@ def validate_rule(
 
 
 def _alone(given: Sequence[str], path: Path, what: str) -> Iterator[FieldError]:
-    """A star stands for all there are, so nothing may stand beside it."""
+    """Forbid other values beside "*", which stands for all of them."""
     if len(given) > 1 and _ANY in given:
         yield invalid(path, list(given), f"if '*' is present, must not specify other {what}")
 

@@ -1,4 +1,4 @@
-"""ValidatingAdmissionPolicies: expressions that judge objects before they are stored."""
+"""ValidatingAdmissionPolicies: expressions that accept or reject objects before they are stored."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from steersman.machinery.validation.conditions import validate_conditions
 from steersman.machinery.validation.object_meta import name_is_dns_subdomain
 from steersman.registry.admissionregistration.columns import PARAM_KIND
 from steersman.registry.admissionregistration.defaults import set_match_defaults
-from steersman.registry.admissionregistration.policy_inquiry import JudgedStrategy, validating_policies
+from steersman.registry.admissionregistration.policy_inquiry import InquiryStrategy, validating_policies
 from steersman.rest.context import Context
 from steersman.rest.resource import AGE, Column, Resource, Subresource
 from steersman.rest.strategy import StatusStrategy
 
 
 def validate_status(status: ValidatingAdmissionPolicyStatus, path: Path) -> Iterator[FieldError]:
-    """The warnings of type checking, and the conditions."""
+    """Validate the warnings of type checking and the conditions."""
     checked = path.child("typeChecking", "expressionWarnings")
     for index, warning in enumerate(() if status.type_checking is None else status.type_checking.expression_warnings):
         at = checked[index]
@@ -38,13 +38,13 @@ def validate_status(status: ValidatingAdmissionPolicyStatus, path: Path) -> Iter
 
 
 def set_defaults(policy: ValidatingAdmissionPolicy) -> None:
-    """A policy that fails refuses the request."""
+    """Set the defaults of a policy, which fails closed."""
     if policy.spec.failure_policy is None:
         policy.spec.failure_policy = "Fail"
     set_match_defaults(policy.spec.match_constraints)
 
 
-class ValidatingAdmissionPolicyStrategy(JudgedStrategy[ValidatingAdmissionPolicy]):
+class ValidatingAdmissionPolicyStrategy(InquiryStrategy[ValidatingAdmissionPolicy]):
     resets = ("status",)
     bumps_generation_on = ("spec",)
 

@@ -1,4 +1,4 @@
-"""ValidatingAdmissionPolicyBindings: where a ValidatingAdmissionPolicy holds, and with which parameters."""
+"""ValidatingAdmissionPolicyBindings: the scope and the parameters of a ValidatingAdmissionPolicy."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from steersman.kinds.built_in import built_in
 from steersman.machinery.validation.object_meta import name_is_dns_subdomain
 from steersman.registry.admissionregistration.columns import PARAM_REF, POLICY_NAME
 from steersman.registry.admissionregistration.defaults import set_match_defaults
-from steersman.registry.admissionregistration.policy_inquiry import JudgedStrategy, validating_bindings
+from steersman.registry.admissionregistration.policy_inquiry import InquiryStrategy, validating_bindings
 from steersman.rest.resource import AGE, Resource
 
 
 def set_defaults(binding: ValidatingAdmissionPolicyBinding) -> None:
-    """What it matches has the defaults of all such."""
+    """Set the defaults of the binding's match resources."""
     set_match_defaults(binding.spec.match_resources)
 
 
-class ValidatingAdmissionPolicyBindingStrategy(JudgedStrategy[ValidatingAdmissionPolicyBinding]):
+class ValidatingAdmissionPolicyBindingStrategy(InquiryStrategy[ValidatingAdmissionPolicyBinding]):
     bumps_generation_on = ("spec",)
 
 

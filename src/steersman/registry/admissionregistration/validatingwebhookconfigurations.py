@@ -1,4 +1,4 @@
-"""ValidatingWebhookConfigurations: servers outside that judge objects before they are stored."""
+"""ValidatingWebhookConfigurations: external servers that accept or reject objects before they are stored."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from steersman.rest.strategy import Strategy
 
 
 def set_defaults(configuration: ValidatingWebhookConfiguration) -> None:
-    """What every webhook has by default."""
+    """Set the defaults of every webhook."""
     for webhook in configuration.webhooks:
         set_webhook_defaults(webhook)
 

@@ -1,6 +1,7 @@
-"""What is wrong with configurations of webhooks (pkg/apis/admissionregistration/validation).
+"""Validation of webhook configurations (pkg/apis/admissionregistration/validation).
 
-What was stored when less was asked for may stay: an update is held against no more than the object kept to before.
+Stored configurations that satisfy only older, weaker rules may stay so: an update is held only to the rules that the
+old object satisfied.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from steersman.registry.admissionregistration.defaults import HTTPS_PORT
 from steersman.registry.admissionregistration.rule_validation import validate_rule
 from steersman.registry.validation.webhook_clients import (
     REVIEW_VERSIONS,
-    are_understood,
+    are_supported,
     validate_review_versions,
     validate_webhook_service,
     validate_webhook_url,
@@ -43,8 +44,8 @@ _MOST_SECONDS: Final = 30
 _STRICT: Final = LabelSelectorOptions()
 
 
-class _Asked(Struct, frozen=True):
-    """What is asked of a configuration."""
+class _Rules(Struct, frozen=True):
+    """The rules to which a configuration is held."""
 
     match_conditions: bool = True
     no_side_effects: bool = True
@@ -53,25 +54,25 @@ class _Asked(Struct, frozen=True):
     selectors: LabelSelectorOptions = _STRICT
 
 
-_OF_NEW: Final = _Asked()
+_RULES_FOR_NEW: Final = _Rules()
 
 
 def validate_configuration(configuration: Configuration) -> Iterator[FieldError]:
-    """What is wrong with a new configuration, beside its metadata."""
-    return _validate(configuration.webhooks, _OF_NEW)
+    """Validate a new configuration without its metadata."""
+    return _validate(configuration.webhooks, _RULES_FOR_NEW)
 
 
 def validate_configuration_update(new: Configuration, old: Configuration) -> Iterator[FieldError]:
-    """What is wrong with replacing one configuration by another of its kind."""
+    """Validate the replacement of a configuration by another of the same kind."""
     before = old.webhooks
-    asked = _Asked(
+    rules = _Rules(
         match_conditions=[each.match_conditions for each in new.webhooks] != [each.match_conditions for each in before],
         no_side_effects=all(each.side_effects in _NO_SIDE_EFFECTS for each in before),
-        known_version=all(are_understood(each.admission_review_versions or []) for each in before),
+        known_version=all(are_supported(each.admission_review_versions or []) for each in before),
         unique_names=len({each.name for each in before}) == len(before),
         selectors=LabelSelectorOptions(allow_invalid_label_value=any(_has_invalid_selector(each) for each in before)),
     )
-    return _validate(new.webhooks, asked)
+    return _validate(new.webhooks, rules)
 
 
 def _has_invalid_selector(webhook: Webhook) -> bool:
@@ -81,27 +82,27 @@ def _has_invalid_selector(webhook: Webhook) -> bool:
     )
 
 
-def _validate(webhooks: Sequence[Webhook], asked: _Asked) -> Iterator[FieldError]:
+def _validate(webhooks: Sequence[Webhook], rules: _Rules) -> Iterator[FieldError]:
     names: set[str] = set()
     for index, webhook in enumerate(paced(webhooks)):
         path = Path("webhooks")[index]
-        yield from _validate_webhook(webhook, asked, path)
+        yield from _validate_webhook(webhook, rules, path)
         versions = webhook.admission_review_versions or []
         where = path / "admissionReviewVersions"
-        yield from validate_review_versions(versions, where, missing=_MISSING, any_version=not asked.known_version)
-        if asked.unique_names and webhook.name:
+        yield from validate_review_versions(versions, where, missing=_MISSING, any_version=not rules.known_version)
+        if rules.unique_names and webhook.name:
             if webhook.name in names:
                 yield duplicate(path / "name", webhook.name)
             names.add(webhook.name)
 
 
-def _validate_webhook(webhook: Webhook, asked: _Asked, path: Path) -> Iterator[FieldError]:
+def _validate_webhook(webhook: Webhook, rules: _Rules, path: Path) -> Iterator[FieldError]:
     yield from is_fully_qualified_name(webhook.name, path / "name")
     for index, rule in enumerate(webhook.rules):
         yield from validate_rule(rule, (path / "rules")[index])
     yield from _one_of(webhook.failure_policy, _FAILURE_POLICIES, path / "failurePolicy")
     yield from _one_of(webhook.match_policy, _MATCH_POLICIES, path / "matchPolicy")
-    effects = _NO_SIDE_EFFECTS if asked.no_side_effects else _SIDE_EFFECTS
+    effects = _NO_SIDE_EFFECTS if rules.no_side_effects else _SIDE_EFFECTS
     if webhook.side_effects is None:
         yield required(path / "sideEffects", f"must specify one of {', '.join(effects)}")
     yield from _one_of(webhook.side_effects, effects, path / "sideEffects")
@@ -112,11 +113,11 @@ def _validate_webhook(webhook: Webhook, asked: _Asked, path: Path) -> Iterator[F
         ("namespaceSelector", webhook.namespace_selector),
         ("objectSelector", webhook.object_selector),
     ):
-        yield from validate_label_selector(selector, path / name, asked.selectors)
+        yield from validate_label_selector(selector, path / name, rules.selectors)
     if isinstance(webhook, MutatingWebhook):
         yield from _one_of(webhook.reinvocation_policy, _REINVOCATION_POLICIES, path / "reinvocationPolicy")
     yield from _validate_client(webhook, path / "clientConfig")
-    if asked.match_conditions and webhook.match_conditions:
+    if rules.match_conditions and webhook.match_conditions:
         from steersman.admission_rules.match_conditions import match_condition_errors  # slow to import, and rare
 
         yield from match_condition_errors(webhook.match_conditions, path / "matchConditions")

@@ -1,4 +1,4 @@
-"""Groups of the Kubernetes community, whose kinds have to be approved (apiextensions.k8s.io `apihelpers`)."""
+"""Approval of API groups that belong to the Kubernetes community (apiextensions.k8s.io `apihelpers`)."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ _NEEDED: Final = f'protected groups must have approval annotation "{ANNOTATION}"
 
 
 def is_protected(group: str) -> bool:
-    """Whether kinds of the group need the annotation."""
+    """Return True if kinds of the group need the approval annotation."""
     return group in _PROTECTED or group.endswith(tuple(f".{name}" for name in _PROTECTED))
 
 
 def approval(annotations: Mapping[str, str]) -> tuple[str, str]:
-    """The state of a definition's approval, one of the above, and why it is so in upstream's words."""
+    """Return the approval state of a definition, one of the constants above, and upstream's reason for it."""
     said = annotations.get(ANNOTATION, "")
     if not said:
         return MISSING, f"{_NEEDED}, {_SEE}"
@@ -44,7 +44,7 @@ def approval(annotations: Mapping[str, str]) -> tuple[str, str]:
 
 
 def validate_approval(new: CustomResourceDefinition, old: CustomResourceDefinition | None) -> Iterator[FieldError]:
-    """The annotation; what an update leaves in the same state is never refused."""
+    """Validate the approval annotation; an update that does not change the state is never refused."""
     if not is_protected(new.spec.group):
         return
     state, reason = approval(new.metadata.annotations)

@@ -1,4 +1,4 @@
-"""Conditions of a definition (apiextensions.k8s.io `apihelpers`)."""
+"""Conditions of a CustomResourceDefinition (apiextensions.k8s.io `apihelpers`)."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ ESTABLISHED: Final = "Established"
 
 
 class HasConditions(Protocol):
-    """A definition, or what is kept of one."""
+    """An object with the status of a definition: the definition itself or a reduced copy."""
 
     @property
     def status(self) -> CustomResourceDefinitionStatus: ...
 
 
 def find_condition(definition: HasConditions, kind: str) -> CustomResourceDefinitionCondition | None:
-    """Return the condition of a type."""
+    """Return the condition of a type, None if there is none."""
     return conditions.find_condition(definition.status.conditions or (), kind)
 
 
 def is_established(definition: HasConditions) -> bool:
-    """Whether objects of the kind can be stored, so that it may not be another any more."""
+    """Return True if objects of the kind can be stored, so that kind and scope are fixed."""
     return conditions.is_condition_true(definition.status.conditions or (), ESTABLISHED)
 
 

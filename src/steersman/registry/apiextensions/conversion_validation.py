@@ -1,4 +1,4 @@
-"""How objects are converted between versions (apiextensions.k8s.io `validateCustomResourceConversion`)."""
+"""Validation of the conversion between versions (apiextensions.k8s.io `validateCustomResourceConversion`)."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ _ONLY_WEBHOOK: Final = "should not be set when strategy is not set to Webhook"
 
 
 def client_config(definition: CustomResourceDefinition) -> WebhookClientConfig | None:
-    """How the webhook that converts is reached, if there is one."""
+    """Return the client configuration of the conversion webhook, None if there is none."""
     conversion = definition.spec.conversion
     return None if conversion is None or conversion.webhook is None else conversion.webhook.client_config
 
 
 def review_versions(conversion: CustomResourceConversion | None) -> Sequence[str]:
-    """Versions of ConversionReview that the webhook takes."""
+    """Return the versions of ConversionReview that the webhook accepts."""
     webhook = None if conversion is None else conversion.webhook
     return (webhook.conversion_review_versions if webhook is not None else None) or ()
 
@@ -38,7 +38,7 @@ def review_versions(conversion: CustomResourceConversion | None) -> Sequence[str
 def validate_conversion(
     conversion: CustomResourceConversion | None, path: Path, *, any_review_version: bool, any_ca_bundle: bool
 ) -> Iterator[FieldError]:
-    """`any_review_version`, `any_ca_bundle`: what is wrong with those is not looked for."""
+    """Validate a conversion; `any_review_version` and `any_ca_bundle` each switch off one check."""
     if conversion is None:
         return
     strategy, versions = conversion.strategy, review_versions(conversion)
@@ -66,7 +66,7 @@ def _validate_client_config(config: WebhookClientConfig, path: Path, *, any_ca_b
         yield from validate_webhook_url(config.url, path / "url")
     elif service is not None:
         port = HTTPS_PORT if service.port is None else service.port
-        # upstream hands over the name for the namespace, so that errors tell of the other one
+        # Upstream mixes up name and namespace here, so each error is reported for the other member.
         yield from validate_webhook_service(service.name, service.namespace, service.path, port, path / "service")
     if config.ca_bundle and not any_ca_bundle:
         yield from validate_ca_bundle(config.ca_bundle, path / "caBundle")

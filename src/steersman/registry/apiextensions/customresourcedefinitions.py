@@ -1,4 +1,4 @@
-"""CustomResourceDefinitions: kinds that a cluster's users add."""
+"""CustomResourceDefinitions: kinds that users add to a cluster."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from steersman.rest.strategy import StatusStrategy, Strategy
 
 GROUP: Final = "apiextensions.k8s.io"
 CLEANUP_FINALIZER: Final = "customresourcecleanup.apiextensions.k8s.io"
-"""Taken away when no object of the kind is left."""
+"""The finalizer that is removed once no object of the kind is left."""
 
 _MARKED: Final = "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon"
 
@@ -42,7 +42,7 @@ class CustomResourceDefinitionStrategy(Strategy[CustomResourceDefinition]):
         definition.metadata.generation = 1
 
     def validate(self, ctx: Context, definition: CustomResourceDefinition) -> Iterator[FieldError]:
-        # imported here, as it takes long and the server starts without
+        # Imported on first use: the import is slow and startup does not need it.
         from steersman.registry.apiextensions.validation import validate_definition
 
         return validate_definition(definition)
@@ -76,7 +76,7 @@ class CustomResourceDefinitionStrategy(Strategy[CustomResourceDefinition]):
         check_preconditions(options, metadata, GroupResource(GROUP, "customresourcedefinitions"))
 
     def begin_delete(self, ctx: Context, definition: CustomResourceDefinition) -> bool:
-        """The first DELETE never removes a definition: its objects are to be deleted first."""
+        """Mark the definition on the first DELETE and keep it, as its objects must be deleted first."""
         metadata = definition.metadata
         if metadata.deletion_timestamp is not None:
             return False
@@ -88,7 +88,7 @@ class CustomResourceDefinitionStrategy(Strategy[CustomResourceDefinition]):
 
 
 class CustomResourceDefinitionStatusStrategy(StatusStrategy[CustomResourceDefinition]):
-    """Labels and other metadata may be changed with the status."""
+    """The strategy of `/status`, with which labels and other metadata may change, too."""
 
     allow_unconditional_update = False
     metadata_on_update = "twice"
@@ -102,7 +102,7 @@ class CustomResourceDefinitionStatusStrategy(StatusStrategy[CustomResourceDefini
 
 
 def _unserved_versions() -> tuple[OtherVersion, ...]:
-    from steersman.registry.apiextensions.v1beta1 import unserved_versions  # only those who have a definition need it
+    from steersman.registry.apiextensions.v1beta1 import unserved_versions  # not needed without definitions
 
     return unserved_versions()
 

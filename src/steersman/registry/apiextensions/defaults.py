@@ -1,4 +1,4 @@
-"""What a CustomResourceDefinition has when it does not say (apiextensions.k8s.io `apis/apiextensions/v1`)."""
+"""Defaults of CustomResourceDefinitions (apiextensions.k8s.io `apis/apiextensions/v1`)."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ HTTPS_PORT: Final = 443
 
 
 def set_defaults(definition: CustomResourceDefinition) -> None:
-    """Names that follow from the kind, versions that differ in name only, the version that is stored first.
+    """Derive missing names from the kind, default the conversion to none, and set the first stored version.
 
-    A webhook about which nothing is said is none: it does not come back from upstream's internal type.
+    An empty webhook becomes None, as it is lost in the conversion through upstream's internal type.
     """
     spec = definition.spec
     names = spec.names
@@ -33,5 +33,5 @@ def set_defaults(definition: CustomResourceDefinition) -> None:
 
 
 def storage_version(definition: CustomResourceDefinition) -> list[str] | None:
-    """The name of the first version that says it is stored, as a list."""
+    """Return the name of the first version with `storage: true` as a list, None if there is none."""
     return next(([version.name] for version in definition.spec.versions or () if version.storage), None)

@@ -1,4 +1,4 @@
-"""Formats in schemas that are not checked, since nobody knows them (apiextensions.k8s.io `validation/formats.go`)."""
+"""Warnings about unknown formats in schemas, which nothing checks (apiextensions.k8s.io `validation/formats.go`)."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ TEXT_FORMATS: Final = frozenset(
         "uuid5",
     }
 )
-"""Those of texts, without their dashes."""
+"""Formats of strings, without dashes."""
 
 _FORMATS: Final = {"integer": frozenset({"int32", "int64"}), "number": frozenset({"double", "float"})}
 _LISTS: Final = ("allOf", "anyOf", "oneOf")
@@ -47,7 +47,7 @@ _MAPS: Final = ("properties", "patternProperties", "definitions", "dependencies"
 
 
 def unrecognized_formats(internal: InternalSpec) -> Iterator[str]:
-    """The formats that nobody knows, in the schemas of all versions, as often as they are there."""
+    """Yield the unknown formats in the schemas of all versions, with repetitions."""
     for schema in internal.schemas.values:
         for part in parts(schema):
             name = part.get("format", "")
@@ -56,19 +56,19 @@ def unrecognized_formats(internal: InternalSpec) -> Iterator[str]:
 
 
 def is_recognized(kind: str, name: str) -> bool:
-    """Whether a format is known for values of a type, "" for any."""
+    """Return True if a format is known for values of a type ("" for a missing type)."""
     if kind in ("", "string"):
         return name.replace("-", "") in TEXT_FORMATS
     return name in _FORMATS.get(kind, ())
 
 
 def warning(name: str) -> str:
-    """What is said of one."""
+    """Return the warning about an unknown format."""
     return f"unrecognized format {quote(name)}"
 
 
 def parts(schema: PlainSchema) -> Iterator[PlainSchema]:
-    """A schema and all that it has in it, each before what it has in it."""
+    """Yield a schema and all schemas inside it, each before the schemas inside it."""
     ahead: list[Any] = [schema]
     while ahead:
         give_way()

@@ -1,8 +1,8 @@
-"""The internal form of a definition's spec: what all versions have in common stands above them.
+"""The internal form of a definition's spec, where members that all versions share stand above the versions.
 
-Upstream validates this form, so that errors name `spec.validation.openAPIV3Schema`, `spec.subresources`,
-`spec.additionalPrinterColumns` and `spec.selectableFields` wherever all versions say the same there, a definition of
-one version always; and versions that differ have theirs in `spec.versions[0].schema.openAPIV3Schema`
+Upstream validates this form. So errors name `spec.validation.openAPIV3Schema`, `spec.subresources`,
+`spec.additionalPrinterColumns` and `spec.selectableFields` wherever all versions agree, which includes every definition
+with one version; versions that differ have their errors in `spec.versions[0].schema.openAPIV3Schema`
 (apiextensions.k8s.io `apis/apiextensions/v1/conversion.go`).
 """
 
@@ -34,20 +34,20 @@ PlainSchema = dict[str, Any]
 
 
 def same(left: object, right: object) -> bool:
-    """Whether two parts of a definition say the same: 1 is not true, and nothing is the same as an empty list."""
+    """Return True if two parts of a definition are equal as JSON: 1 differs from true, and None equals an empty list."""
     return encode(left or None) == encode(right or None)
 
 
 class Shared(Struct, Generic[T], frozen=True):
-    """A member that versions have: one for all of them, or each its own."""
+    """A member of versions: one value that all share, or a value for each version."""
 
     common: T | None
     own: tuple[T | None, ...]
-    """By version; nothing but None where they have it in common."""
+    """The values by version; all None if the versions share one value."""
 
     @property
     def values(self) -> Iterator[T]:
-        """The common value, then those of versions."""
+        """The shared value, then those of versions."""
         return (value for value in (self.common, *self.own) if value is not None)
 
 
@@ -62,7 +62,7 @@ def _shared(values: Sequence[T | None]) -> Shared[T]:
 
 
 class InternalSpec:
-    """A spec in that form. It looks at the spec when it is first asked, and keeps what it has seen."""
+    """A spec in internal form, computed lazily and cached."""
 
     def __init__(self, spec: CustomResourceDefinitionSpec) -> None:
         self.spec = spec
@@ -75,7 +75,7 @@ class InternalSpec:
 
     @cached_property
     def validation(self) -> Shared[CustomResourceValidation]:
-        """The schemas, in what is around them."""
+        """The schemas in their wrappers."""
         return _shared([version.schema for version in self.versions])
 
     @cached_property
@@ -86,22 +86,21 @@ class InternalSpec:
 
     @cached_property
     def subresources(self) -> Shared[CustomResourceSubresources]:
-        """Status and scale."""
+        """The status and scale subresources."""
         return _shared([version.subresources for version in self.versions])
 
     @cached_property
     def columns(self) -> Shared[list[CustomResourceColumnDefinition]]:
-        """Printer columns."""
+        """The printer columns."""
         return _shared([version.additional_printer_columns or None for version in self.versions])
 
     @cached_property
     def selectable_fields(self) -> Shared[list[SelectableField]]:
-        """Fields that selectors may name."""
+        """The selectable fields."""
         return _shared([version.selectable_fields or None for version in self.versions])
 
     def validation_of(self, name: str) -> tuple[bool, CustomResourceValidation | None]:
-        """Whether there is such a version, and what it says of its schema; where versions have one in common it is
-        that of any name."""
+        """Return True if the version exists, and its schema; a shared schema is returned for any name."""
         validation = self.validation
         if not any(validation.own):
             return True, validation.common

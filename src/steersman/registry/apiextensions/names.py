@@ -1,4 +1,4 @@
-"""What the names of a kind and of its resource may be (apiextensions.k8s.io `apis/apiextensions/validation`)."""
+"""Validation of the names of a kind and its resource (apiextensions.k8s.io `apis/apiextensions/validation`)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _MIXED: Final = "may have mixed case, but should otherwise match: "
 
 
 def definition_name(definition: CustomResourceDefinition) -> Callable[[str, bool], list[str]]:
-    """Judges a name for this definition: it is made of those that it declares."""
+    """Return the validator for the name of this definition, which consists of the names that it declares."""
     spec = definition.spec
     its_name = f"{spec.names.plural}.{spec.group}"
 
@@ -29,7 +29,7 @@ def definition_name(definition: CustomResourceDefinition) -> Callable[[str, bool
 
 
 def validate_names(names: CustomResourceDefinitionNames, path: Path) -> Iterator[FieldError]:
-    """Names as labels of DNS, kinds in any case. None has to be there."""
+    """Validate names as DNS labels, and kinds in any case. Every name may be missing."""
     for attribute in ("plural", "singular"):
         name = getattr(names, attribute)
         if name and (errors := is_dns1035_label(name)):
@@ -50,7 +50,7 @@ def _validate_labels(labels: list[str], path: Path) -> Iterator[FieldError]:
 
 
 def require_names(names: CustomResourceDefinitionNames, path: Path) -> Iterator[FieldError]:
-    """The names that a spec has to have."""
+    """Yield errors for missing required names of a spec."""
     for name, member in (
         (names.plural, "plural"),
         (names.singular, "singular"),

@@ -1,4 +1,4 @@
-"""Parts of a definition in messages, as upstream prints those of its internal type: JSON with Go's names."""
+"""Parts of a definition in messages, printed like upstream's internal type: JSON with Go's names."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from steersman.schema.internal_form import internal
 
 
 def versions_text(internal: InternalSpec) -> Verbatim:
-    """The versions of a spec, without what they have in common."""
+    """Return the versions of a spec without shared members."""
     if internal.spec.versions is None:
         return Verbatim("null")
     rows = zip(

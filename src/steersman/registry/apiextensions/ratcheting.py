@@ -1,6 +1,6 @@
-"""What an update need not put right, since the stored definition has it already.
+"""Ratcheting: invalid values that an update of a definition may keep.
 
-apiextensions.k8s.io `ValidateCustomResourceDefinitionUpdate` and what it asks of the old object.
+Follows apiextensions.k8s.io `ValidateCustomResourceDefinitionUpdate` and its inspection of the old object.
 """
 
 from __future__ import annotations
@@ -14,25 +14,25 @@ from steersman.registry.apiextensions.conditions import is_established
 from steersman.registry.apiextensions.conversion_validation import client_config, review_versions
 from steersman.registry.apiextensions.internal import InternalSpec, same
 from steersman.registry.apiextensions.selectable_fields import MAX_SELECTABLE_FIELDS
-from steersman.registry.validation.webhook_clients import are_understood, validate_ca_bundle
+from steersman.registry.validation.webhook_clients import are_supported, validate_ca_bundle
 from steersman.schema import SchemaChecks
 
 
 @dataclass(frozen=True, slots=True)
 class Allowance:
-    """What is asked of a definition; the usual is what a new one is asked."""
+    """The rules to which a definition is held; the defaults are those for a new definition."""
 
     checks: SchemaChecks = field(default_factory=SchemaChecks)
     requires_schemas: bool = True
     any_review_version: bool = False
     any_ca_bundle: bool = True
-    """A definition that nobody uses yet may have any."""
+    """True for a definition that is not established yet."""
     is_established: bool = False
-    """Whether the kind and the scope are in use."""
+    """True if the kind and the scope are in use and so immutable."""
     unlimited_fields: frozenset[str] = frozenset()
-    """Versions that may have more selectable fields than usual; "" is what all versions have in common."""
+    """Versions that may exceed the limit of selectable fields; "" stands for the shared fields."""
     unchanged_schemas: frozenset[str] = frozenset()
-    """Versions whose schema is the same as before."""
+    """Versions whose schema has not changed."""
     old: InternalSpec | None = None
 
 
@@ -40,12 +40,12 @@ NEW = Allowance()
 
 
 def allowance_of_update(new: InternalSpec, definition: CustomResourceDefinition) -> Allowance:
-    """What an update of the stored `definition` is asked."""
+    """Return the rules for an update of the stored `definition`."""
     old = InternalSpec(definition.spec)
     return Allowance(
         checks=SchemaChecks.of_update(old.schemas.values),
         requires_schemas=_has_schemas(old),
-        any_review_version=not are_understood(review_versions(definition.spec.conversion)),
+        any_review_version=not are_supported(review_versions(definition.spec.conversion)),
         any_ca_bundle=_has_any_ca_bundle(definition),
         is_established=is_established(definition),
         unlimited_fields=frozenset(_unlimited_fields(new, old)),

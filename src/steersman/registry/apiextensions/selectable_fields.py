@@ -1,4 +1,4 @@
-"""Fields that selectors of custom resources may name (`ValidateCustomResourceSelectableFields`)."""
+"""Validation of the selectable fields of custom resources (`ValidateCustomResourceSelectableFields`)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _WRONG_TYPE: Final = (
 def validate_selectable_fields(
     fields: Sequence[SelectableField], schema: PlainSchema, path: Path, *, any_number: bool
 ) -> Iterator[FieldError]:
-    """Paths to scalars outside of the metadata, each of them once. `any_number`: there may be more than usual."""
+    """Validate unique paths to scalars outside of the metadata. `any_number` switches off the limit of their number."""
     seen: set[str] = set()
     for index, selectable in enumerate(fields):
         here, said = path[index] / "jsonPath", selectable.json_path

@@ -1,6 +1,6 @@
-"""apiextensions.k8s.io/v1beta1: the version in which definitions lie in the store, and which is not served.
+"""apiextensions.k8s.io/v1beta1: the version in which definitions are stored, which is not served.
 
-What all versions of a definition say alike stands above them there (apiextensions.k8s.io
+Members that all versions of a definition share stand above the versions in it (apiextensions.k8s.io
 `apis/apiextensions/v1beta1/types.go` and `v1/conversion.go`).
 """
 
@@ -71,7 +71,9 @@ class CustomResourceDefinition(Wire):
 
 
 def set_defaults(definition: CustomResourceDefinition) -> None:
-    """As those of v1; besides, `version` and `versions` follow from each other, and what no schema knows is kept."""
+    """Set the defaults of v1, and those of v1beta1: `version` and `versions` follow from each other, and unknown fields
+    are preserved.
+    """
     spec = definition.spec
     names = spec.names
     spec.scope = spec.scope or "Namespaced"
@@ -98,7 +100,7 @@ def set_defaults(definition: CustomResourceDefinition) -> None:
 
 
 def to_v1(definition: CustomResourceDefinition) -> v1.CustomResourceDefinition:
-    """A definition as v1 has it; what stands above the versions goes into each."""
+    """Convert a definition to v1; shared members are copied into each version."""
     spec = definition.spec
     made = v1.CustomResourceDefinitionSpec(
         group=spec.group,
@@ -147,7 +149,7 @@ def _conversion_to_v1(conversion: CustomResourceConversion) -> v1.CustomResource
 
 
 def from_v1(definition: v1.CustomResourceDefinition) -> CustomResourceDefinition:
-    """A definition of v1 with what its versions have in common above them."""
+    """Convert a definition from v1; members that all versions share move above the versions."""
     own = definition.spec
     inner = InternalSpec(own)
     parts = zip(
@@ -214,5 +216,5 @@ _GVK: Final = GroupVersionKind("apiextensions.k8s.io", "v1beta1", "CustomResourc
 
 
 def unserved_versions() -> tuple[OtherVersion, ...]:
-    """v1beta1, of v1."""
+    """Return v1beta1 as another version of the definition."""
     return (OtherVersion(StructKind(CustomResourceDefinition, _GVK, default=set_defaults), to_v1, from_v1),)

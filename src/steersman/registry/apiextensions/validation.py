@@ -1,4 +1,4 @@
-"""What a CustomResourceDefinition may be (apiextensions.k8s.io `apis/apiextensions/validation/validation.go`)."""
+"""Validation of CustomResourceDefinitions (apiextensions.k8s.io `apis/apiextensions/validation/validation.go`)."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ from steersman.registry.apiextensions.version_validation import (
     validate_deprecation,
     validate_subresources,
 )
-from steersman.schema import RuleJudge, has_defaults, has_extensions, schema_errors
+from steersman.schema import RuleValidator, has_defaults, has_extensions, schema_errors
 from steersman.work.threads import give_way
 
 SCOPES: Final = ("Cluster", "Namespaced")
 
 MAX_VERSIONS: Final = 100
-"""Upstream has no bound. Each is served at paths of its own, with an APIService and a document."""
+"""Limit of versions, which upstream lacks: each version has its own paths, APIService and OpenAPI document."""
 
 _SPEC: Final = Path("spec")
 _STATUS: Final = Path("status")
@@ -43,14 +43,14 @@ _PRESERVE: Final = _SPEC / "preserveUnknownFields"
 
 
 def validate_definition(definition: CustomResourceDefinition) -> Iterator[FieldError]:
-    """A new definition; its metadata is the store's to judge."""
+    """Validate a new definition. The store validates the metadata."""
     internal = InternalSpec(definition.spec)
     yield from _SpecValidation(internal, NEW).errors()
     yield from _validate_the_rest(definition, None)
 
 
 def validate_definition_update(new: CustomResourceDefinition, old: CustomResourceDefinition) -> Iterator[FieldError]:
-    """A definition in the place of another."""
+    """Validate the update of a definition."""
     internal = InternalSpec(new.spec)
     allowance = allowance_of_update(internal, old)
     yield from _SpecValidation(internal, allowance).errors()
@@ -64,7 +64,7 @@ def validate_definition_update(new: CustomResourceDefinition, old: CustomResourc
 
 
 def validate_status_update(new: CustomResourceDefinition) -> Iterator[FieldError]:
-    """The status of a definition: of all of it only the accepted names."""
+    """Validate the status of a definition: only its accepted names."""
     yield from validate_names(new.status.accepted_names, _STATUS / "acceptedNames")
 
 
@@ -83,7 +83,7 @@ def _validate_the_rest(new: CustomResourceDefinition, old: CustomResourceDefinit
 def validate_stored_versions(
     stored: list[str] | None, versions: Sequence[CustomResourceDefinitionVersion]
 ) -> Iterator[FieldError]:
-    """What is stored in some version can be read only as long as there is that version."""
+    """Require that every stored version is still a version, as stored objects could not be read otherwise."""
     if not stored:
         yield invalid(_STORED, stored, "must have at least one stored version")
         return
@@ -103,7 +103,7 @@ def validate_stored_versions(
 
 
 class _SpecValidation:
-    """One look at a spec in its internal form, under an allowance."""
+    """The validation of one spec in internal form, under an Allowance."""
 
     def __init__(self, internal: InternalSpec, allowance: Allowance) -> None:
         self._internal = internal
@@ -112,7 +112,7 @@ class _SpecValidation:
         self._checks = allowance.checks
 
     def errors(self) -> Iterator[FieldError]:
-        """All that is wrong, in upstream's order."""
+        """Yield all errors in upstream's order."""
         spec, allowance = self._spec, self._allowance
         if len(self._internal.versions) > MAX_VERSIONS:
             yield too_many(_SPEC / "versions", len(self._internal.versions), MAX_VERSIONS)
@@ -136,7 +136,7 @@ class _SpecValidation:
         )
 
     def _require_schemas(self) -> Iterator[FieldError]:
-        """That there are schemas, and whether they have to be structural."""
+        """Validate that schemas exist where required, and decide if they must be structural."""
         spec, schemas = self._spec, self._internal.schemas
         prunes = not spec.preserve_unknown_fields
         structural = self._checks.structural or prunes
@@ -175,18 +175,18 @@ class _SpecValidation:
     def _validate_schema(
         self, schema: PlainSchema | None, path: Path, version: str, *, status: bool
     ) -> Iterator[FieldError]:
-        """`status`: whether there is a subresource of that name; `version`: whose schema it is."""
+        """Validate the schema of `version`; `status` is True if there is a status subresource."""
         if schema is not None:
             yield from schema_errors(
                 schema,
                 path / "openAPIV3Schema",
                 self._checks,
                 status_enabled=status,
-                rules=_judge_of_rules(schema, limits_each=version not in self._allowance.unchanged_schemas),
+                rules=_rule_checker(schema, limits_each=version not in self._allowance.unchanged_schemas),
             )
 
     def _validate_fields(self, index: int, path: Path) -> Iterator[FieldError]:
-        """The selectable fields of a version that has its own."""
+        """Validate the selectable fields of a version that has its own."""
         fields = self._internal.selectable_fields.own[index]
         if not fields:
             return
@@ -213,7 +213,7 @@ class _SpecValidation:
             yield invalid(_SPEC / "version", first, ",".join(messages))
 
     def _validate_common(self) -> Iterator[FieldError]:
-        """What all versions have in common."""
+        """Validate the members that all versions share."""
         internal = self._internal
         status = any(_has_status(each) for each in internal.subresources.values)
         yield from self._validate_schema(internal.schemas.common, _SPEC / "validation", internal.version, status=status)
@@ -243,8 +243,8 @@ def _has_status(subresources: CustomResourceSubresources | None) -> bool:
     return subresources is not None and subresources.status is not None
 
 
-def _judge_of_rules(schema: PlainSchema, *, limits_each: bool) -> RuleJudge | None:
-    """Judges the rules of a schema; None if it has none, as expressions are slow to import."""
+def _rule_checker(schema: PlainSchema, *, limits_each: bool) -> RuleValidator | None:
+    """Return a checker of the rules of a schema; None if it has no rules, as importing expressions is slow."""
     if not any("x-kubernetes-validations" in part for part in parts(schema)):
         return None
     from steersman.validation_rules.definition import DefinitionRules

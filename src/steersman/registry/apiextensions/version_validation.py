@@ -1,4 +1,4 @@
-"""What a version has of its own, or all versions have together: warnings, subresources, printer columns."""
+"""Validation of members of a version, or of all versions: warnings, subresources, printer columns."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MAX_WARNING_LENGTH: Final = 256
 
 
 def validate_deprecation(version: CustomResourceDefinitionVersion, path: Path) -> Iterator[FieldError]:
-    """The warning of a deprecated version."""
+    """Validate the warning of a deprecated version."""
     text = version.deprecation_warning
     if text is not None:
         for message in _warning_errors(text, deprecated=version.deprecated):
@@ -32,7 +32,9 @@ def validate_deprecation(version: CustomResourceDefinitionVersion, path: Path) -
 
 
 def _pointed_at(text: str) -> Verbatim:
-    """A text that Go has a pointer to: printed as JSON, whose escapes are others than those of Go's own quotes."""
+    """Return the text of a Go string pointer, which is printed as JSON and so has other escapes than a quoted Go
+    string.
+    """
     return Verbatim(go_json(text))
 
 
@@ -51,7 +53,7 @@ def _warning_errors(text: str, *, deprecated: bool) -> Iterator[str]:
 
 
 def validate_subresources(subresources: CustomResourceSubresources | None, path: Path) -> Iterator[FieldError]:
-    """The paths of a scale subresource."""
+    """Validate the paths of a scale subresource."""
     scale = None if subresources is None else subresources.scale
     if scale is None:
         return
@@ -80,7 +82,7 @@ def _validate_path_under(text: str, path: Path, below: tuple[str, ...], shown: s
 
 
 def validate_column(column: CustomResourceColumnDefinition, path: Path) -> Iterator[FieldError]:
-    """A printer column. Of its path only the first character is looked at."""
+    """Validate a printer column; only the first character of its path is checked."""
     if not column.name:
         yield required(path / "name")
     if column.type not in TYPES:

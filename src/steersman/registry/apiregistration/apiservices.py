@@ -1,4 +1,4 @@
-"""APIServices: which server answers a group and version, this one or one behind a Service."""
+"""APIServices: the server that answers a group version, which is this server or one behind a Service."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ STATUSES: Final = ("True", "False", "Unknown")
 
 
 def set_defaults(service: APIService) -> None:
-    """Servers are asked on 443."""
+    """Default the port of the Service to 443."""
     reference = service.spec.service
     if reference is not None and reference.port is None:
         reference.port = 443
@@ -121,13 +121,13 @@ class APIServiceStatusStrategy(StatusStrategy[APIService]):
 
 
 def service_name(service: APIService) -> str:
-    """The Service that answers, as `namespace/name`."""
+    """Return the Service that answers, as `namespace/name`, or "Local"."""
     reference = service.spec.service
     return "Local" if reference is None else f"{reference.namespace}/{reference.name}"
 
 
 def available(service: APIService) -> str:
-    """Whether it answers, and why not."""
+    """Return the status of the Available condition, with its reason if it is not True."""
     for condition in service.status.conditions:
         if condition.type == "Available":
             if condition.status == "True" or not condition.reason:

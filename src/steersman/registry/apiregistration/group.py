@@ -9,7 +9,7 @@ from steersman.registry.apiregistration.apiservices import API_SERVICES
 
 API_REGISTRATION: Final = APIGroup(
     name="apiregistration.k8s.io",
-    priority=20001,  # more than any other may have
+    priority=20001,  # above the maximum of other groups
     versions=(Version("v1"),),
     empty_versions=("v1beta1",),
     resources=(API_SERVICES,),

@@ -1,1 +1,1 @@
-"""Kinds that API servers keep for each other."""
+"""Kinds that API servers store for each other."""

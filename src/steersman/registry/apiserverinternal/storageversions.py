@@ -1,4 +1,4 @@
-"""StorageVersions: which version of a resource each API server of a cluster stores and can read."""
+"""StorageVersions: the versions in which each API server of a cluster stores a resource and can decode it."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from steersman.rest.context import Context
 from steersman.rest.resource import AGE, Column, Resource, Subresource
 from steersman.rest.strategy import StatusStrategy, Strategy
 
-SHOWN: Final = 3
-"""Servers in a Table's cell."""
+MAX_SHOWN: Final = 3
+"""The most servers in a Table cell."""
 
 _STATUS: Final = Path("status")
 _COMMON: Final = _STATUS / "commonEncodingVersion"
@@ -44,7 +44,7 @@ _API_VERSION_ERROR: Final = (
 
 
 def storage_version_name(name: str, prefix: bool) -> list[str]:
-    """`GROUP.RESOURCE`."""
+    """Return the errors of a name, which must be `GROUP.RESOURCE`."""
     group, dot, resource = name.rpartition(".")
     if not dot:
         return ["name must be in the form of <group>.<resource>"]
@@ -53,7 +53,7 @@ def storage_version_name(name: str, prefix: bool) -> list[str]:
 
 
 def _api_version_errors(api_version: str) -> str:
-    """What is wrong with an apiVersion, joined by commas; "" if nothing is."""
+    """Return the errors of an apiVersion joined by commas, "" if there are none."""
     parts = api_version.split("/")
     if len(parts) > 2:
         return _API_VERSION_ERROR
@@ -88,7 +88,7 @@ def _validate_server(server: ServerStorageVersion, path: Path) -> Iterator[Field
 
 
 def _validate_common(status: StorageVersionStatus) -> Iterator[FieldError]:
-    """What all servers encode in must be said, and only that."""
+    """Require the common encoding version to be set if and only if all servers have the same."""
     said = status.common_encoding_version
     found = {server.encoding_version for server in status.storage_versions}
     common = found.pop() if len(found) == 1 else None
@@ -107,7 +107,7 @@ def _validate_common(status: StorageVersionStatus) -> Iterator[FieldError]:
 
 
 def _validate_conditions(conditions: Sequence[StorageVersionCondition]) -> Iterator[FieldError]:
-    """Upstream leaves `conditions` out of the paths."""
+    """Validate conditions; upstream omits `conditions` from the paths."""
     seen: dict[str, int] = {}
     for index, condition in enumerate(conditions):
         path = _STATUS[index]
@@ -152,9 +152,9 @@ class StorageVersionStatusStrategy(StatusStrategy[StorageVersion]):
 
 def _servers(obj: StorageVersion) -> str:
     servers = obj.status.storage_versions
-    shown = ",".join(f"{each.api_server_id}={each.encoding_version}" for each in servers[:SHOWN])
-    if len(servers) > SHOWN:
-        return f"{shown} + {len(servers) - SHOWN} more..."
+    shown = ",".join(f"{each.api_server_id}={each.encoding_version}" for each in servers[:MAX_SHOWN])
+    if len(servers) > MAX_SHOWN:
+        return f"{shown} + {len(servers) - MAX_SHOWN} more..."
     return shown or "<unset>"
 
 

@@ -1,4 +1,4 @@
-"""ControllerRevisions: earlier states of the template of a DaemonSet or StatefulSet, kept for a rollback."""
+"""ControllerRevisions: earlier templates of a DaemonSet or StatefulSet, kept for rollbacks."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from steersman.rest.strategy import Strategy
 
 
 def controller(revision: ControllerRevision) -> str:
-    """The owner that manages it, e.g. `daemonset.apps/fluentd`."""
+    """Return the managing owner, e.g. `daemonset.apps/fluentd`."""
     for owner in revision.metadata.owner_references:
         if owner.controller:
             group = owner.api_version.rpartition("/")[0]
@@ -40,7 +40,7 @@ class ControllerRevisionStrategy(Strategy[ControllerRevision]):
 
     def validate_update(self, ctx: Context, new: ControllerRevision, old: ControllerRevision) -> Iterator[FieldError]:
         yield from _validate(new)
-        # what is stored went through an encoder that escapes what HTML marks; beyond that, bytes are compared
+        # Stored data has passed an encoder that escapes HTML characters; otherwise bytes are compared.
         data = escape_html(bytes(new.data or b""))
         if data != bytes(old.data or b""):
             yield invalid(Path("data"), Verbatim(compact(data or b"null").decode()), FIELD_IMMUTABLE)

@@ -1,4 +1,4 @@
-"""DaemonSets: one pod on every node, or on some."""
+"""DaemonSets: a pod on every node, or on selected nodes."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from steersman.rest.resource import AGE, Column, Resource, Subresource
 from steersman.rest.strategy import StatusStrategy
 
 TEMPLATE_GENERATION: Final = "deprecated.daemonset.template.generation"
-"""The annotation that counts the templates, what is left of a field of v1beta1."""
+"""The annotation that counts templates, the remainder of a field of v1beta1."""
 
 
 COUNTERS: Final = (
@@ -54,7 +54,7 @@ COUNTERS: Final = (
 
 
 def set_defaults(daemon_set: DaemonSet) -> None:
-    """A rolling update one pod at a time, ten old revisions."""
+    """Set the defaults: a rolling update of one pod at a time, and ten old revisions."""
     strategy = daemon_set.spec.update_strategy
     strategy.type = strategy.type or "RollingUpdate"
     if strategy.type == "RollingUpdate":
@@ -69,7 +69,7 @@ def set_defaults(daemon_set: DaemonSet) -> None:
 
 
 def template_generation(daemon_set: DaemonSet) -> int:
-    """What the annotation counts, 0 without one, or where what is stored is no number."""
+    """Return the template generation in the annotation, 0 if there is none or if it is no number."""
     try:
         return parse_int(daemon_set.metadata.annotations.get(TEMPLATE_GENERATION, "0"))
     except ValueError:
@@ -77,7 +77,7 @@ def template_generation(daemon_set: DaemonSet) -> int:
 
 
 def internal_error(daemon_set: DaemonSet) -> str:
-    """The annotation is a number, and is kept as one."""
+    """Parse and normalize the number in the annotation; return an error text if it is no number."""
     annotations = daemon_set.metadata.annotations
     try:
         if TEMPLATE_GENERATION in annotations:

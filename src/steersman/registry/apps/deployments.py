@@ -1,4 +1,4 @@
-"""Deployments: a number of like pods, replaced step by step when their template changes."""
+"""Deployments: a number of equal pods, replaced step by step when their template changes."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ from steersman.rest.resource import AGE, Column, Resource, Subresource
 from steersman.rest.strategy import StatusStrategy
 
 ROLLBACK_TO: Final = "deprecated.deployment.rollback.to"
-"""The annotation that asks for an earlier revision, what is left of a field of v1beta1."""
+"""The annotation that requests a rollback, the remainder of a field of v1beta1."""
 
 COUNTERS: Final = (
     ("observed_generation", "observedGeneration"),
@@ -62,7 +62,10 @@ SOME_OF_REPLICAS: Final = (
 
 
 def set_defaults(deployment: Deployment) -> None:
-    """One replica, a rolling update by quarters, ten old replica sets, ten minutes to make progress."""
+    """Set the defaults.
+
+    They are one replica, a rolling update by 25%, ten old ReplicaSets, and ten minutes to make progress.
+    """
     spec = deployment.spec
     if spec.replicas is None:
         spec.replicas = 1
@@ -105,7 +108,7 @@ def _validate_strategy(strategy: v1.DeploymentStrategy, path: Path) -> Iterator[
 
 
 def internal_error(deployment: Deployment) -> str:
-    """The annotation is a number, and is kept as one."""
+    """Parse and normalize the number in the annotation; return an error text if it is no number."""
     annotations = deployment.metadata.annotations
     text = annotations.get(ROLLBACK_TO)
     try:
@@ -144,7 +147,7 @@ def _validate_spec(deployment: Deployment, options: PodValidationOptions) -> Ite
 
 
 class DeploymentStrategy(WorkloadStrategy[Deployment]):
-    # annotations are copied to the replica sets
+    # Annotations are copied to the ReplicaSets.
     bumps_generation_on = ("spec", "metadata/annotations")
 
     def validate(self, ctx: Context, deployment: Deployment) -> Iterator[FieldError]:
@@ -175,7 +178,7 @@ class DeploymentStatusStrategy(StatusStrategy[Deployment]):
 
 
 def selector(deployment: Deployment) -> str:
-    """Which pods are its own; unlike other workloads' it is empty where nothing is selected."""
+    """Return the selector as text; unlike in other workloads an empty selector is shown as ""."""
     try:
         return str(from_label_selector(deployment.spec.selector))
     except SelectorError:

@@ -46,7 +46,7 @@ SOME_OF_REPLICAS: Final = (
 
 
 def set_defaults(replica_set: ReplicaSet) -> None:
-    """One replica."""
+    """Set the defaults: one replica."""
     if replica_set.spec.replicas is None:
         replica_set.spec.replicas = 1
     set_pod_template_defaults(replica_set.spec.template)
@@ -56,7 +56,7 @@ def _validate_spec(spec: ReplicaSetSpec, options: PodValidationOptions) -> Itera
     path = Path("spec")
     yield from validate_nonnegative(spec.replicas or 0, path / "replicas")
     yield from validate_nonnegative(spec.min_ready_seconds, path / "minReadySeconds")
-    # The reference speaks of deployments here too.
+    # Upstream's message says "deployment" here, too.
     yield from validate_selector(spec.selector, path / "selector", "deployment")
     selector = parse_selector(spec.selector)
     if selector is None:

@@ -1,4 +1,4 @@
-"""StatefulSets: pods with names and volumes of their own."""
+"""StatefulSets: pods with stable names and volumes."""
 
 from __future__ import annotations
 
@@ -76,7 +76,10 @@ _ANY_STRATEGY: Final = StatefulSetUpdateStrategy()
 
 
 def set_defaults(stateful_set: StatefulSet) -> None:
-    """One replica, a rolling update in order, volumes that outlive their pods, ten old revisions."""
+    """Set the defaults.
+
+    They are one replica, an ordered rolling update, volumes that outlive their pods, and ten old revisions.
+    """
     spec = stateful_set.spec
     spec.pod_management_policy = spec.pod_management_policy or "OrderedReady"
     strategy = spec.update_strategy
@@ -112,7 +115,7 @@ def _warnings(spec: StatefulSetSpec) -> Iterator[str]:
 
 
 def _drop_max_unavailable(stateful_set: StatefulSet) -> None:
-    """The feature behind the field (MaxUnavailableStatefulSet) is off, so the field is not kept."""
+    """Drop `maxUnavailable`, as its feature (MaxUnavailableStatefulSet) is off."""
     if (rolling := stateful_set.spec.update_strategy.rolling_update) is not None:
         rolling.max_unavailable = None
 
@@ -154,7 +157,9 @@ def _validate_retention(spec: StatefulSetSpec, path: Path) -> Iterator[FieldErro
 
 
 def _checked_template(spec: StatefulSetSpec) -> PodTemplateSpec:
-    """The template with the volumes that claim templates add, without the host name that the pods get anyway."""
+    """Return the template to validate: with the volumes of claim templates, and without the hostname, which is
+    generated.
+    """
     pod = spec.template.spec
     if not (pod.subdomain or pod.hostname or spec.volume_claim_templates):
         return spec.template
@@ -184,7 +189,10 @@ def _validate_template(
 def _validate_spec(
     spec: StatefulSetSpec, options: PodValidationOptions, *, new: bool, check_pod: bool = True
 ) -> Iterator[FieldError]:
-    """`new` is False on updates, which may keep a bad service name or claim template: neither can be changed."""
+    """Validate a spec.
+
+    `new` is False on updates, which may keep an invalid service name or claim template, as neither can change.
+    """
     path = Path("spec")
     if not spec.pod_management_policy:
         yield required(path / "podManagementPolicy")
@@ -208,7 +216,7 @@ def _validate_spec(
 
 
 def _fixed(spec: StatefulSetSpec) -> StatefulSetSpec:
-    """What of a spec can never be changed."""
+    """Return the spec with all mutable fields cleared."""
     return replace(
         spec,
         replicas=0,
@@ -222,7 +230,10 @@ def _fixed(spec: StatefulSetSpec) -> StatefulSetSpec:
 
 
 def _claim_warnings(spec: StatefulSetSpec, *member: str) -> Iterator[str]:
-    """Those of the claims; upstream leaves `spec` out of their paths on create, and spells it so on update."""
+    """Yield warnings about claim templates.
+
+    `member` is the path of the spec: upstream omits it on create, and writes "Spec" on update.
+    """
     for index, claim in enumerate(spec.volume_claim_templates):
         yield from claim_spec_warnings(claim.spec, Path("spec", "volumeClaimTemplates")[index].child(*member))
 

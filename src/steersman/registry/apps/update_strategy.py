@@ -1,4 +1,4 @@
-"""Update strategies of workloads, as messages show them."""
+"""Update strategies of workloads in messages."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from steersman.machinery.errors.field import Verbatim
 
 
 def shown_strategy(strategy: Any) -> Verbatim:
-    """An update strategy as the reference prints it."""
+    """Return an update strategy in the form that upstream prints."""
     rolling = strategy.rolling_update
     shown = None
     if isinstance(rolling, RollingUpdateStatefulSetStrategy):

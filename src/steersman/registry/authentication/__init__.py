@@ -1,1 +1,1 @@
-"""The reviews of authentication.k8s.io: who somebody is."""
+"""The reviews of authentication.k8s.io, which identify users."""

@@ -1,4 +1,4 @@
-"""SelfSubjectReviews: who the server takes me for."""
+"""SelfSubjectReviews: the identity of the request user."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from steersman.rest.resource import Resource
 
 
 async def create(services: Services, ctx: Context, review: SelfSubjectReview) -> SelfSubjectReview:
-    """Tells the sender about themselves; what they sent does not matter."""
+    """Return a review with the request user; the content of `review` is ignored."""
     return SelfSubjectReview(
         metadata=ObjectMeta(creation_timestamp=times.now()),
         status=SelfSubjectReviewStatus(user_info=user_info(ctx.user)),

@@ -1,4 +1,4 @@
-"""TokenReviews: whose a bearer token is."""
+"""TokenReviews: the identity of a bearer token."""
 
 from __future__ import annotations
 
@@ -19,12 +19,15 @@ INVALID: Final = "invalid bearer token"
 
 
 async def create(services: Services, ctx: Context, review: TokenReview) -> TokenReview:
-    """Judges the token as if a request came with it. Raises StatusError (400) without a token."""
+    """Authenticate the token as for a request, and return the review with its status.
+
+    Raises StatusError (400) without a token.
+    """
     if ctx.action.namespace:
         raise bad_request(f"namespace is not allowed on this type: {ctx.action.namespace}")
     if not review.spec.token:
         raise bad_request("token is required for TokenReview in authentication")
-    # Cluster-scoped: a namespace in the metadata is ignored.
+    # The kind is cluster-scoped, so a namespace in the metadata is ignored.
     review.metadata.namespace = ""
     audiences = tuple(review.spec.audiences) or services.api_audiences
     identity, error = await _identity(services, review.spec.token, audiences)
@@ -39,13 +42,13 @@ async def create(services: Services, ctx: Context, review: TokenReview) -> Token
 
 
 async def _identity(services: Services, token: str, audiences: tuple[str, ...]) -> tuple[TokenIdentity | None, str]:
-    """Whose the token is, or what is wrong with it."""
+    """Return the identity of the token, or None and an error text."""
     try:
         identity = services.authenticate_token(token, audiences)
         if identity is not None and not isinstance(identity, TokenIdentity):
             identity = await identity
     except AuthenticationError as error:
-        # upstream asks two authenticators of bearer tokens, and the first knows only its own
+        # Upstream tries two bearer token authenticators, of which the first accepts only its own tokens.
         return None, aggregate((INVALID, str(error)))
     return identity, INVALID
 

@@ -1,4 +1,4 @@
-"""A user as authentication/v1 tells of one."""
+"""Conversion of users to authentication/v1 UserInfo."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from steersman.authentication import user
 
 
 def user_info(subject: user.UserInfo) -> UserInfo:
-    """`subject` for a client's eyes."""
+    """Return `subject` as authentication/v1 UserInfo."""
     return UserInfo(
         username=subject.name,
         uid=subject.uid,

@@ -1,1 +1,1 @@
-"""The reviews of authorization.k8s.io: what somebody may do."""
+"""The reviews of authorization.k8s.io, which answer access questions."""

@@ -1,4 +1,4 @@
-"""SelfSubjectAccessReviews: may I do something?"""
+"""SelfSubjectAccessReviews: access of the request user."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from steersman.authorization.review_validation import validate_self_subject_acce
 from steersman.authorization.reviews import review_attributes
 from steersman.kinds.built_in import built_in
 from steersman.machinery.validation.object_meta import name_is_path_segment
-from steersman.registry.authorization.judgement import judge, require_valid
+from steersman.registry.authorization.review import require_valid, review_access
 from steersman.registry.services import Services
 from steersman.rest.context import Context
 from steersman.rest.resource import Resource
@@ -17,16 +17,16 @@ from steersman.work.offloading import offload
 
 
 async def create(services: Services, ctx: Context, review: SelfSubjectAccessReview) -> SelfSubjectAccessReview:
-    """Answers with the review and its status. Raises StatusError (422)."""
-    # Cluster-scoped: a namespace in the metadata is ignored.
+    """Return the review with its status. Raises StatusError (422)."""
+    # The kind is cluster-scoped, so a namespace in the metadata is ignored.
     review.metadata.namespace = ""
-    attributes = await offload(_asked, ctx.user, review)
-    review.status = await judge(services.authorizer, attributes)
+    attributes = await offload(_attributes, ctx.user, review)
+    review.status = await review_access(services.authorizer, attributes)
     return review
 
 
-def _asked(user: UserInfo, review: SelfSubjectAccessReview) -> Attributes:
-    """What a review asks. Raises StatusError (422)."""
+def _attributes(user: UserInfo, review: SelfSubjectAccessReview) -> Attributes:
+    """Return the attributes of a review. Raises StatusError (422)."""
     require_valid(validate_self_subject_access_review(review))
     spec = review.spec
     return review_attributes(user, spec.resource_attributes, spec.non_resource_attributes)

@@ -1,4 +1,4 @@
-"""SelfSubjectRulesReviews: everything I may do in a namespace, as far as it can be listed."""
+"""SelfSubjectRulesReviews: the rules of the request user in a namespace, as far as they can be listed."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from steersman.rest.resource import Resource
 from steersman.work.offloading import mark_large, offload
 
 _MANY: Final = 100
-"""Rules from which on the answer counts as large."""
+"""Number of rules above which the answer counts as large."""
 
 
 async def create(services: Services, ctx: Context, review: SelfSubjectRulesReview) -> SelfSubjectRulesReview:
-    """Lists the rules. Raises StatusError (400) without a namespace."""
+    """Return a review with the rules. Raises StatusError (400) without a namespace."""
     namespace = review.spec.namespace
     if not namespace:
         raise bad_request("no namespace on request")

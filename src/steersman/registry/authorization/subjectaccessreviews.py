@@ -1,4 +1,4 @@
-"""SubjectAccessReviews: may somebody do something?"""
+"""SubjectAccessReviews: access of a user."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from steersman.authorization.review_validation import validate_subject_access_re
 from steersman.authorization.reviews import review_attributes, subject_of
 from steersman.kinds.built_in import built_in
 from steersman.machinery.validation.object_meta import name_is_path_segment
-from steersman.registry.authorization.judgement import judge, require_valid
+from steersman.registry.authorization.review import require_valid, review_access
 from steersman.registry.services import Services
 from steersman.rest.context import Context
 from steersman.rest.resource import Resource
@@ -16,16 +16,16 @@ from steersman.work.offloading import offload
 
 
 async def create(services: Services, ctx: Context, review: SubjectAccessReview) -> SubjectAccessReview:
-    """Answers with the review and its status. Raises StatusError (422)."""
-    # Cluster-scoped: a namespace in the metadata is ignored.
+    """Return the review with its status. Raises StatusError (422)."""
+    # The kind is cluster-scoped, so a namespace in the metadata is ignored.
     review.metadata.namespace = ""
-    attributes = await offload(_asked, review)
-    review.status = await judge(services.authorizer, attributes)
+    attributes = await offload(_attributes, review)
+    review.status = await review_access(services.authorizer, attributes)
     return review
 
 
-def _asked(review: SubjectAccessReview) -> Attributes:
-    """What a review asks. Raises StatusError (422)."""
+def _attributes(review: SubjectAccessReview) -> Attributes:
+    """Return the attributes of a review. Raises StatusError (422)."""
     require_valid(validate_subject_access_review(review))
     spec = review.spec
     return review_attributes(subject_of(spec), spec.resource_attributes, spec.non_resource_attributes)

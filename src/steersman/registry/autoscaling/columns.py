@@ -1,4 +1,4 @@
-"""The Targets cell of a HorizontalPodAutoscaler: what is measured against what is wanted."""
+"""The Targets cell of a HorizontalPodAutoscaler: current and target values of metrics."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from typing import Any, Final
 
 from steersman.api.autoscaling.v2 import HorizontalPodAutoscaler, MetricSpec, MetricStatus, MetricTarget
 
-SHOWN: Final = 2
-"""How many metrics the cell shows before it says how many more there are."""
+MAX_SHOWN: Final = 2
+"""The number of metrics in the cell."""
 
 _UNKNOWN: Final = "<unknown>"
 _SOURCES: Final = {
@@ -20,22 +20,22 @@ _SOURCES: Final = {
 
 
 def metrics(autoscaler: HorizontalPodAutoscaler) -> str:
-    """Every metric as `current/target`, e.g. `cpu: 30%/80%, 12/100 (avg) + 1 more...`."""
+    """Return every metric as `current/target`, e.g. `cpu: 30%/80%, 12/100 (avg) + 1 more...`."""
     specs = autoscaler.spec.metrics
     if not specs:
         return "<none>"
     statuses: list[MetricStatus | None] = [*(autoscaler.status.current_metrics or ())]
     statuses += [None] * (len(specs) - len(statuses))
-    shown = ", ".join(_metric(spec, status) for spec, status in zip(specs[:SHOWN], statuses, strict=False))
-    return f"{shown} + {len(specs) - SHOWN} more..." if len(specs) > SHOWN else shown
+    shown = ", ".join(_metric(spec, status) for spec, status in zip(specs[:MAX_SHOWN], statuses, strict=False))
+    return f"{shown} + {len(specs) - MAX_SHOWN} more..." if len(specs) > MAX_SHOWN else shown
 
 
 def _metric(spec: MetricSpec, status: MetricStatus | None) -> str:
     if (name := _SOURCES.get(spec.type)) is None:
         return "<unknown type>"
     source: Any = getattr(spec, name)
-    seen: Any = getattr(status, name) if status is not None else None
-    current = seen.current if seen is not None else None
+    observed: Any = getattr(status, name) if status is not None else None
+    current = observed.current if observed is not None else None
     target: MetricTarget = source.target
     if name in ("resource", "container_resource"):
         return f"{source.name}: {_resource(target, current)}"

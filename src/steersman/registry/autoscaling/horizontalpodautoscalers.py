@@ -1,4 +1,4 @@
-"""HorizontalPodAutoscalers: change the number of a workload's pods by what they measure."""
+"""HorizontalPodAutoscalers: change a workload's number of pods according to metrics."""
 
 from __future__ import annotations
 
@@ -26,9 +26,10 @@ from steersman.rest.strategy import StatusStrategy, Strategy
 
 
 def set_defaults(autoscaler: HorizontalPodAutoscaler) -> None:
-    """At least one pod; 80% of the CPU that pods ask for; doubled or four more pods every 15 seconds at most.
+    """Set the defaults of v2.
 
-    Annotations that tell v1 what it has no fields for are dropped: here are the fields.
+    They are at least one pod, 80% of the requested CPU, and scaling up by 100% or four pods every 15 seconds at most.
+    Annotations that v1 uses for fields that it lacks are dropped, as v2 has these fields.
     """
     annotations = autoscaler.metadata.annotations
     for name in ANNOTATIONS & annotations.keys():
@@ -45,7 +46,7 @@ def set_defaults(autoscaler: HorizontalPodAutoscaler) -> None:
 
 
 def set_v1_defaults(autoscaler: v1.HorizontalPodAutoscaler) -> None:
-    """At least one pod."""
+    """Set the defaults of v1: at least one pod."""
     if autoscaler.spec.min_replicas is None:
         autoscaler.spec.min_replicas = 1
 
@@ -91,7 +92,7 @@ class HorizontalPodAutoscalerStrategy(Strategy[HorizontalPodAutoscaler]):
         return validate_autoscaler(new, old)
 
     def canonicalize(self, obj: HorizontalPodAutoscaler) -> None:
-        """What came as v1 is validated as it is, and gets the defaults of v2 when it is stored."""
+        """Set the defaults of v2, also for an object that came as v1 and was validated without them."""
         set_defaults(obj)
 
 

@@ -1,4 +1,4 @@
-"""What a HorizontalPodAutoscaler may be (kubernetes `pkg/apis/autoscaling/validation`)."""
+"""Validation of HorizontalPodAutoscalers (kubernetes `pkg/apis/autoscaling/validation`)."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ _SOURCES: Final = {
     "Resource": ("resource", "resource"),
     "ContainerResource": ("container_resource", "containerResource"),
 }
-"""Type of a metric -> attribute and JSON name of its source, in the order in which they are looked at."""
+"""Type of a metric -> attribute and JSON name of its source, in order of validation."""
 _ONE_OF_TWO: Final = "must set either a target raw value or a target utilization"
 _NOT_BOTH: Final = "may not set both a target raw value and a target utilization"
 
 
 def validate_autoscaler(new: HorizontalPodAutoscaler, old: HorizontalPodAutoscaler | None) -> Iterator[FieldError]:
-    """A new autoscaler, or one that replaces `old` and may keep what used to be let in."""
+    """Validate a new autoscaler, or one that replaces `old` and may keep values that older servers accepted."""
     spec, path = new.spec, Path("spec")
     lowest = 0 if old is not None and old.spec.min_replicas == 0 else 1
     yield from _validate_replicas(spec, path, lowest)
@@ -79,7 +79,7 @@ def _has_bad_object_version(autoscaler: HorizontalPodAutoscaler | None) -> bool:
 
 
 def _version_error(reference: CrossVersionObjectReference, group_needed: bool) -> str:
-    """What is wrong with the apiVersion, "" if nothing is."""
+    """Return an error text for the apiVersion, "" if it is valid."""
     slashes = reference.api_version.count("/")
     if slashes > 1:
         return f"unexpected GroupVersion string: {reference.api_version}"

@@ -1,4 +1,4 @@
-"""CronJobs: jobs made by the clock."""
+"""CronJobs: jobs created on a schedule."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from steersman.rest.strategy import StatusStrategy
 
 CONCURRENCY_POLICIES: Final = ("Allow", "Forbid", "Replace")
 MAX_NAME: Final = 52
-"""Its jobs are called after it, with eleven characters more."""
+"""The names of its jobs are eleven characters longer."""
 JOB_SPEC: Final = Path("spec", "jobTemplate", "spec")
 
 
 def set_defaults(cron_job: CronJob) -> None:
-    """Runs may overlap; three jobs that succeeded and one that failed are kept."""
+    """Set the defaults: runs may overlap, and three successful jobs and one failed job are kept."""
     spec = cron_job.spec
     spec.concurrency_policy = spec.concurrency_policy or "Allow"
     if spec.suspend is None:
@@ -61,7 +61,9 @@ def _validate_spec(spec: CronJobSpec, old: CronJobSpec | None, options: PodValid
 
 
 def _validate_schedule(spec: CronJobSpec, path: Path, *, zone_allowed: bool) -> Iterator[FieldError]:
-    """`zone_allowed` says that the schedule had a time zone before there was a field for it."""
+    """Validate the schedule; `zone_allowed` is True for a stored schedule with a time zone from before `timeZone`
+    existed.
+    """
     try:
         check_schedule(spec.schedule)
     except ScheduleError as error:
@@ -125,14 +127,14 @@ class CronJobStatusStrategy(StatusStrategy[CronJob]):
 
 
 def suspend(cron_job: CronJob) -> str:
-    """Whether it is held, as the text of a flag."""
+    """Return the text of the flag, `<unset>` if it is missing."""
     return "<unset>" if cron_job.spec.suspend is None else str(cron_job.spec.suspend)
 
 
 def last_schedule(cron_job: CronJob) -> str:
-    """How long ago it made a job."""
+    """Return the age of the last scheduled job."""
     last = cron_job.status.last_schedule_time
-    return "<none>" if last is None else times.age(last, times.moment())
+    return "<none>" if last is None else times.age(last, times.unix_now())
 
 
 CRON_JOBS = Resource(

@@ -1,4 +1,4 @@
-"""Sets of indexes of a job's pods, as text: `1,3-5,7` (batch/v1 Job, Indexed)."""
+"""Sets of pod indexes of a job as text: `1,3-5,7` (batch/v1 Job, Indexed)."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ _NUMBER: Final = re.compile(r"[+-]?[0-9]{1,19}")
 
 
 class IndexesError(ValueError):
-    """The text is not a set of indexes; the message is for the client."""
+    """A text that is no set of indexes; the message is for the client."""
 
 
 def count_indexes(text: str, completions: int) -> int:
-    """How many indexes `text` names; all must be below `completions`, in order. Raises IndexesError."""
+    """Return the number of indexes in `text`; all must be below `completions` and in order. Raises IndexesError."""
     last: int | None = None
     total = 0
     for part in text.split(",") if text else ():
@@ -28,7 +28,7 @@ def count_indexes(text: str, completions: int) -> int:
 
 
 def overlap(completed: str, failed: str, completions: int) -> int | None:
-    """The first index that is in both sets, None if there is none; parts that cannot be read count as empty."""
+    """Return the first index that is in both sets, None if there is none; invalid parts count as empty."""
     left, right = _readable(completed, completions), _readable(failed, completions)
     i = j = 0
     while i < len(left) and j < len(right):

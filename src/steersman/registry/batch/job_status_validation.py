@@ -1,6 +1,6 @@
-"""How a job's status may change; checked since others than the built-in controller may manage jobs.
+"""Validation of updates of a job's status, as other controllers than the built-in one may manage jobs.
 
-Most rules hold only where their fields change, so that a status that is wrong already can still be corrected.
+Most rules apply only if their fields change, so that an invalid status can be corrected.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _COUNTS: Final = ("active", "succeeded", "failed", "ready", "terminating")
 
 
 def is_true(status: JobStatus, condition_type: str) -> bool:
-    """Whether a condition of this type holds."""
+    """Return True if the condition of this type is true."""
     return any(each.type == condition_type and each.status == "True" for each in status.conditions)
 
 
@@ -29,12 +29,12 @@ def _is_false(status: JobStatus, condition_type: str) -> bool:
 
 
 def is_finished(status: JobStatus) -> bool:
-    """Whether the job is complete or has failed."""
+    """Return True if the job is complete or has failed."""
     return is_true(status, "Complete") or is_true(status, "Failed")
 
 
 def validate_job_status_update(new: Job, old: Job) -> Iterator[FieldError]:
-    """A write of `/status`."""
+    """Validate an update through `/status`."""
     yield from _validate_counts(new.status)
     yield from _validate_conditions(new, old)
     yield from _validate_finished(new, old)
@@ -92,13 +92,13 @@ def _validate_completion_time(new: Job, old: Job) -> Iterator[FieldError]:
             yield invalid(path, end, "cannot set completionTime when there is no Complete=True condition")
         if end is None and complete:
             yield required(path, "completionTime is required for Complete jobs")
-    # Both are text of one width in UTC, so that they compare as the times do.
+    # Both times are UTC in text of one width, so the texts compare like the times.
     if (start != old.status.start_time or end_changed) and start and end and end < start:
         yield invalid(path, end, "must be equal to or after `startTime`")
 
 
 def _validate_finished(new: Job, old: Job) -> Iterator[FieldError]:
-    """A job that is finished has begun, and has no pods any more."""
+    """Require that a finished job has a start time and has no more pods."""
     status, before = new.status, old.status
     if not is_finished(status):
         return

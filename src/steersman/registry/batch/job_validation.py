@@ -1,4 +1,4 @@
-"""What a Job, or the jobs that a CronJob makes, may be (kubernetes `pkg/apis/batch/validation`)."""
+"""Validation of Jobs, and of the job templates of CronJobs (kubernetes `pkg/apis/batch/validation`)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from steersman.registry.validation.domain_prefixed_path import validate_domain_p
 
 JOB_NAME_LABELS: Final = ("job-name", "batch.kubernetes.io/job-name")
 CONTROLLER_UID_LABELS: Final = ("controller-uid", "batch.kubernetes.io/controller-uid")
-"""Each the label of old, and the one of today; the selector uses the latter."""
+"""The legacy label and the current label of each; the selector uses the current label."""
 
 MAX_PARALLELISM_INDEXED: Final = 100_000
 MAX_FAILED_INDEXES: Final = 100_000
@@ -51,7 +51,7 @@ _OF_MANY: Final = f"when completions are above {MANY_COMPLETIONS} and used with 
 def validate_job(
     job: Job, options: PodValidationOptions, *, require_prefixed_labels: bool = True
 ) -> Iterator[FieldError]:
-    """A whole job. Jobs made before there were labels with a prefix do without them."""
+    """Validate a whole job. Jobs created before the prefixed labels existed may lack them."""
     yield from _validate_generated_selector(job, require_prefixed_labels=require_prefixed_labels)
     yield from validate_spec_with_selector(job.spec, options)
     completions = job.spec.completions
@@ -87,7 +87,7 @@ def _validate_generated_selector(job: Job, *, require_prefixed_labels: bool) -> 
 
 
 def validate_spec_with_selector(spec: JobSpec, options: PodValidationOptions) -> Iterator[FieldError]:
-    """A job's spec, its selector included."""
+    """Validate a job's spec with its selector."""
     yield from validate_spec(spec, _SPEC, options)
     if spec.selector is None:
         yield required(_SPEC / "selector")
@@ -104,7 +104,7 @@ def validate_spec_with_selector(spec: JobSpec, options: PodValidationOptions) ->
 
 
 def validate_spec(spec: JobSpec, path: Path, options: PodValidationOptions) -> Iterator[FieldError]:
-    """A job's spec but for the selector, which a cron job's template has not."""
+    """Validate a job's spec without the selector, which a cron job's template lacks."""
     for attribute, name in _COUNTS:
         value = getattr(spec, attribute)
         if value is not None:
@@ -190,8 +190,11 @@ def _validate_restart_policy(spec: JobSpec, path: Path) -> Iterator[FieldError]:
 def validate_job_spec_update(
     new: JobSpec, old: JobSpec, options: PodValidationOptions, *, template_mutable: bool
 ) -> Iterator[FieldError]:
-    """What may change in a job's spec. `template_mutable` says that it is held and has no pods: then those to come
-    may be scheduled otherwise, and with other resources."""
+    """Validate an update of a job's spec.
+
+    `template_mutable` is True for a suspended job without pods, whose future pods may get other scheduling directives
+    and resources.
+    """
     yield from validate_spec_with_selector(new, options)
     yield from _validate_completions(new, old)
     yield from validate_immutable(new.selector, old.selector, _SPEC / "selector")
@@ -229,7 +232,7 @@ def _validate_template_update(new: JobSpec, old: JobSpec, *, mutable: bool) -> I
 
 
 def _with_directives_of(old: PodTemplateSpec, new: PodTemplateSpec) -> PodTemplateSpec:
-    """`old` with where `new` is to be scheduled, and with its labels and annotations."""
+    """Return `old` with the scheduling directives, labels and annotations of `new`."""
     spec, wanted = old.spec, new.spec
     spec = replace(
         spec,

@@ -41,7 +41,7 @@ PODS_ARE_KEPT: Final = (
 
 
 def set_defaults(job: Job) -> None:
-    """One completion, one pod at a time, six retries."""
+    """Set the defaults: one completion, one pod at a time, six retries."""
     spec = job.spec
     if spec.parallelism is None:
         if spec.completions is None:
@@ -50,7 +50,7 @@ def set_defaults(job: Job) -> None:
     if spec.backoff_limit is None:
         spec.backoff_limit = 6 if spec.backoff_limit_per_index is None else 2**31 - 1
     if spec.template.metadata.labels and not job.metadata.labels:
-        # The same dict, so that it is seen later that the labels are not the client's own.
+        # The same dict, so that prepare_for_create can see that the labels are not the client's own.
         job.metadata.labels = spec.template.metadata.labels
     spec.completion_mode = spec.completion_mode or "NonIndexed"
     if spec.suspend is None:
@@ -63,7 +63,7 @@ def set_defaults(job: Job) -> None:
 
 
 def set_job_spec_defaults(spec: JobSpec) -> None:
-    """What a job's spec has by default on its own and in a cron job's template."""
+    """Set the defaults of a job's spec, in jobs and cron jobs."""
     if spec.pod_failure_policy is not None:
         for rule in spec.pod_failure_policy.rules or ():
             for pattern in rule.on_pod_conditions:
@@ -72,7 +72,7 @@ def set_job_spec_defaults(spec: JobSpec) -> None:
 
 
 def generate_selector(job: Job) -> None:
-    """Makes the selector that finds this job's pods and no others, and labels the template for it."""
+    """Generate the selector for exactly this job's pods, and the labels of the template that it selects."""
     labels = job.spec.template.metadata.labels
     for label in JOB_NAME_LABELS:
         labels.setdefault(label, job.metadata.name)
@@ -84,14 +84,14 @@ def generate_selector(job: Job) -> None:
 
 
 def _template_is_mutable(job: Job) -> bool:
-    """Whether the job is held and has no pods, so that those to come may differ."""
+    """Return True if the job is suspended and has no pods, so that its future pods may differ."""
     status = job.status
     idle = status.start_time is None or is_true(status, "Suspended")
     return bool(job.spec.suspend) and idle and status.active == 0
 
 
 def job_spec_warnings(spec: JobSpec, path: Path) -> Iterator[str]:
-    """What the client should know of a job that is valid."""
+    """Yield warnings about a valid job."""
     if spec.completion_mode == "Indexed" and (spec.completions or 0) > 100_000 and (spec.parallelism or 0) > 10_000:
         yield (
             f"{path}: In Indexed Jobs with a number of completions higher than 10^5 and a parallelism higher than "
@@ -115,7 +115,7 @@ class JobStrategy(WorkloadStrategy[Job]):
         return validate_job(job, self.template_options(None))
 
     def canonicalize(self, job: Job) -> None:
-        # Only now, so that a bad label is told of once.
+        # After validation, so that an invalid label is reported once.
         job.metadata.labels = job.metadata.labels or dict(job.spec.template.metadata.labels)
 
     def warnings_on_create(self, ctx: Context, job: Job) -> Iterator[str]:
@@ -123,7 +123,7 @@ class JobStrategy(WorkloadStrategy[Job]):
         yield from job_spec_warnings(job.spec, Path("spec"))
 
     def prepare_for_update(self, ctx: Context, new: Job, old: Job) -> None:
-        empty_to_null(new.spec)  # so that an empty list of rules is no change
+        empty_to_null(new.spec)  # so that an empty list of rules equals a missing one
         super().prepare_for_update(ctx, new, old)
 
     def warnings_on_delete(self, ctx: Context, options: DeleteOptions) -> Iterator[str]:
@@ -157,11 +157,11 @@ STATUSES: Final = {
     "FailureTarget": "FailureTarget",
     "SuccessCriteriaMet": "SuccessCriteriaMet",
 }
-"""Condition -> what the Status column says, the first that holds; "" stands for being deleted."""
+"""Condition -> text of the Status column; the first true condition counts, and "" stands for deletion."""
 
 
 def status(job: Job) -> str:
-    """The one word for how the job is doing."""
+    """Return the text of the Status column."""
     first: dict[str, str] = {}
     for condition in job.status.conditions:
         first.setdefault(condition.type, condition.status)
@@ -171,7 +171,7 @@ def status(job: Job) -> str:
 
 
 def completions(job: Job) -> str:
-    """How many pods succeeded, and of how many, e.g. `1/3`."""
+    """Return the numbers of succeeded and required pods, e.g. `1/3`."""
     spec, succeeded = job.spec, job.status.succeeded
     if spec.completions is not None:
         return f"{succeeded}/{spec.completions}"
@@ -180,11 +180,11 @@ def completions(job: Job) -> str:
 
 
 def duration(job: Job) -> str:
-    """How long it ran, or has been running."""
+    """Return the duration of the job, so far if it is running."""
     status = job.status
     if not status.start_time:
         return ""
-    end = times.unix(status.completion_time) if status.completion_time else times.moment()
+    end = times.unix(status.completion_time) if status.completion_time else times.unix_now()
     return times.human_duration(end - times.unix(status.start_time))
 
 

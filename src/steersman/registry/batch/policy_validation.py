@@ -1,4 +1,4 @@
-"""When a job has failed and when it has succeeded: its podFailurePolicy and successPolicy."""
+"""Validation of a job's podFailurePolicy and successPolicy."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def _valid_values(values: tuple[str, ...]) -> str:
 
 
 def validate_pod_failure_policy(spec: JobSpec, policy: PodFailurePolicy, path: Path) -> Iterator[FieldError]:
-    """What is made of pods that fail."""
+    """Validate the rules for failed pods."""
     rules, at = policy.rules or [], path / "rules"
     if len(rules) > MAX_FAILURE_RULES:
         yield too_many(at, len(rules), MAX_FAILURE_RULES)
@@ -116,7 +116,7 @@ def _validate_conditions(patterns: list[PodFailurePolicyOnPodConditionsPattern],
 
 
 def validate_success_policy(spec: JobSpec, policy: SuccessPolicy, path: Path) -> Iterator[FieldError]:
-    """Which indexes, or how many, must succeed. The job has completions and indexes."""
+    """Validate the rules for success of a job that has completions and indexes."""
     rules, at = policy.rules or [], path / "rules"
     if not rules:
         yield required(at, "at least one rules must be specified when the successPolicy is specified")

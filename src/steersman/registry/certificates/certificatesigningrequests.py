@@ -1,4 +1,4 @@
-"""CertificateSigningRequests: somebody asks for a certificate, somebody approves, a signer signs."""
+"""CertificateSigningRequests: requests for a certificate, which an approver approves and a signer signs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,12 @@ from steersman.kinds.built_in import built_in
 from steersman.machinery.errors.field import FieldError
 from steersman.machinery.validation.object_meta import name_is_path_segment
 from steersman.machinery.values import times
-from steersman.registry.certificates.validation import Allowed, allowed_by, validate_request, validate_request_update
+from steersman.registry.certificates.validation import (
+    Allowance,
+    allowance_of_update,
+    validate_request,
+    validate_request_update,
+)
 from steersman.rest.context import Context
 from steersman.rest.resource import AGE, Column, Resource, Subresource
 from steersman.rest.strategy import StatusStrategy, Strategy
@@ -25,7 +30,7 @@ class CSRStrategy(Strategy[CertificateSigningRequest]):
     resets = ("spec", "status")
 
     def prepare_for_create(self, ctx: Context, request: CertificateSigningRequest) -> None:
-        # Who asks is not for them to say.
+        # The requestor is always the request user, whatever the object says.
         spec, user = request.spec, ctx.user
         spec.username, spec.uid = user.name, user.uid
         spec.groups = list(user.groups)
@@ -33,16 +38,16 @@ class CSRStrategy(Strategy[CertificateSigningRequest]):
         request.status = CertificateSigningRequestStatus()
 
     def validate(self, ctx: Context, request: CertificateSigningRequest) -> Iterator[FieldError]:
-        return validate_request(request, Allowed())
+        return validate_request(request, Allowance())
 
     def validate_update(
         self, ctx: Context, new: CertificateSigningRequest, old: CertificateSigningRequest
     ) -> Iterator[FieldError]:
-        return validate_request_update(new, old, allowed_by(new, old))
+        return validate_request_update(new, old, allowance_of_update(new, old))
 
 
 class CSRStatusStrategy(StatusStrategy[CertificateSigningRequest]):
-    """For signers: neither approval nor denial can be changed here."""
+    """The strategy of `/status` for signers, which cannot change approval or denial."""
 
     resets = ("spec", "status/conditions")
 
@@ -55,11 +60,11 @@ class CSRStatusStrategy(StatusStrategy[CertificateSigningRequest]):
     def validate_update(
         self, ctx: Context, new: CertificateSigningRequest, old: CertificateSigningRequest
     ) -> Iterator[FieldError]:
-        return validate_request_update(new, old, allowed_by(new, old, certificate=True))
+        return validate_request_update(new, old, allowance_of_update(new, old, certificate=True))
 
 
 class CSRApprovalStrategy(StatusStrategy[CertificateSigningRequest]):
-    """For approvers: only conditions can be changed here."""
+    """The strategy of `/approval` for approvers, which can change only conditions."""
 
     resets = ("spec", "status/certificate")
 
@@ -70,15 +75,15 @@ class CSRApprovalStrategy(StatusStrategy[CertificateSigningRequest]):
     def validate_update(
         self, ctx: Context, new: CertificateSigningRequest, old: CertificateSigningRequest
     ) -> Iterator[FieldError]:
-        return validate_request_update(new, old, allowed_by(new, old, approval=True))
+        return validate_request_update(new, old, allowance_of_update(new, old, approval=True))
 
 
 def _keep_conditions(new: Conditions, old: Conditions, condition_type: str) -> None:
     before = [condition for condition in old if condition.type == condition_type]
-    places = [index for index, condition in enumerate(new) if condition.type == condition_type]
-    if len(before) == len(places):
-        for place, condition in zip(places, before, strict=True):
-            new[place] = condition
+    positions = [index for index, condition in enumerate(new) if condition.type == condition_type]
+    if len(before) == len(positions):
+        for position, condition in zip(positions, before, strict=True):
+            new[position] = condition
 
 
 def _set_times(new: Conditions, old: Conditions) -> None:
@@ -94,7 +99,7 @@ def _set_times(new: Conditions, old: Conditions) -> None:
 
 
 def condition(request: CertificateSigningRequest) -> str:
-    """How far it is, e.g. `Approved,Issued`."""
+    """Return the state of the request, e.g. `Approved,Issued`."""
     types = {each.type for each in request.status.conditions}
     text = "Denied" if "Denied" in types else "Approved" if "Approved" in types else "Pending"
     if "Failed" in types:
@@ -105,7 +110,7 @@ def condition(request: CertificateSigningRequest) -> str:
 
 
 def requested_duration(request: CertificateSigningRequest) -> str:
-    """For how long the certificate is asked."""
+    """Return the requested lifetime of the certificate."""
     seconds = request.spec.expiration_seconds
     return "<none>" if seconds is None else times.human_duration(seconds)
 

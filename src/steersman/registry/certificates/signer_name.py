@@ -10,11 +10,11 @@ from steersman.machinery.validation.formats import byte_length, is_dns1123_label
 
 MAX_DOMAIN: Final = 253
 MAX_NAME: Final = MAX_DOMAIN + 1 + 253 + 1 + 63
-"""A domain, a slash, and room for a namespace and a name."""
+"""Bytes of a domain, a slash, a namespace and a name."""
 
 
 def validate_signer_name(name: str, path: Path) -> Iterator[FieldError]:
-    """A domain of at least two labels, a slash, and a name."""
+    """Validate a signer name: a domain of at least two labels, a slash, and a name."""
     if not name:
         yield required(path)
         return
@@ -27,7 +27,7 @@ def validate_signer_name(name: str, path: Path) -> Iterator[FieldError]:
     if byte_length(domain) > MAX_DOMAIN:
         yield too_long(path, MAX_DOMAIN)
     labels = domain.split(".")
-    # One bad label is enough: more messages could not be told apart.
+    # Only the first invalid label is reported, as further messages would be equal.
     for label in labels:
         if problems := is_dns1123_label(label):
             for message in problems:

@@ -1,4 +1,4 @@
-"""What a CertificateSigningRequest may be (kubernetes `pkg/apis/certificates/validation`)."""
+"""Validation of CertificateSigningRequests (kubernetes `pkg/apis/certificates/validation`)."""
 
 from __future__ import annotations
 
@@ -59,13 +59,13 @@ LEGACY_SIGNER: Final = "kubernetes.io/legacy-unknown"
 MIN_SECONDS: Final = 600
 STATUSES: Final = ("False", "True", "Unknown")
 TERMINAL: Final = ("Approved", "Denied", "Failed")
-"""Conditions that are true or not there."""
+"""Conditions that are either true or missing."""
 
 _CONDITIONS: Final = Path("status", "conditions")
 
 
-class Allowed(Struct, frozen=True, kw_only=True):
-    """What a request may hold because what it replaces did, and what this endpoint may write."""
+class Allowance(Struct, frozen=True, kw_only=True):
+    """Values that a request may have because its old object has them, and parts that an endpoint may write."""
 
     approval: bool = False
     certificate: bool = False
@@ -78,14 +78,14 @@ class Allowed(Struct, frozen=True, kw_only=True):
     duplicate_usages: bool = False
 
 
-def allowed_by(
+def allowance_of_update(
     new: CertificateSigningRequest, old: CertificateSigningRequest, *, approval: bool = False, certificate: bool = False
-) -> Allowed:
-    """What an update of `old` may hold; `approval` and `certificate` say which of the endpoints it comes by."""
+) -> Allowance:
+    """Return the allowance for an update of `old`; `approval` and `certificate` name the endpoint of the update."""
     types = Counter(condition.type for condition in old.status.conditions)
     usages = Counter(old.spec.usages)
     same = new.status.certificate == old.status.certificate
-    return Allowed(
+    return Allowance(
         approval=approval,
         certificate=certificate,
         approved_and_denied="Approved" in types and "Denied" in types,
@@ -98,13 +98,13 @@ def allowed_by(
     )
 
 
-def validate_request(request: CertificateSigningRequest, allowed: Allowed) -> Iterator[FieldError]:
-    """A request as a whole."""
+def validate_request(request: CertificateSigningRequest, allowance: Allowance) -> Iterator[FieldError]:
+    """Validate a whole request."""
     spec, path = request.spec, Path("spec")
     if error := _request_error(spec.request or b""):
         yield invalid(path / "request", spec.request, error)
-    yield from _validate_usages(spec, path / "usages", allowed)
-    if spec.signer_name == LEGACY_SIGNER and not allowed.legacy_signer:
+    yield from _validate_usages(spec, path / "usages", allowance)
+    if spec.signer_name == LEGACY_SIGNER and not allowance.legacy_signer:
         detail = "the legacy signerName is not allowed via this API version"
         yield invalid(path / "signerName", spec.signer_name, detail)
     else:
@@ -113,18 +113,18 @@ def validate_request(request: CertificateSigningRequest, allowed: Allowed) -> It
     if seconds is not None and seconds < MIN_SECONDS:
         detail = "may not specify a duration less than 600 seconds (10 minutes)"
         yield invalid(path / "expirationSeconds", seconds, detail)
-    yield from _validate_conditions(request.status.conditions, allowed)
-    if not allowed.any_certificate and (error := _certificate_error(request.status.certificate)):
+    yield from _validate_conditions(request.status.conditions, allowance)
+    if not allowance.any_certificate and (error := _certificate_error(request.status.certificate)):
         yield invalid(Path("status", "certificate"), "<certificate data>", error)
 
 
-def _validate_usages(spec: CertificateSigningRequestSpec, path: Path, allowed: Allowed) -> Iterator[FieldError]:
+def _validate_usages(spec: CertificateSigningRequestSpec, path: Path, allowance: Allowance) -> Iterator[FieldError]:
     if not spec.usages:
         yield required(path)
-    if not allowed.unknown_usages:
+    if not allowance.unknown_usages:
         for index, usage in enumerate(spec.usages):
             yield from validate_supported(usage, USAGES, path[index])
-    if not allowed.duplicate_usages:
+    if not allowance.duplicate_usages:
         seen: set[str] = set()
         for index, usage in enumerate(spec.usages):
             if usage in seen:
@@ -133,34 +133,34 @@ def _validate_usages(spec: CertificateSigningRequestSpec, path: Path, allowed: A
 
 
 def _validate_conditions(
-    conditions: list[CertificateSigningRequestCondition], allowed: Allowed
+    conditions: list[CertificateSigningRequestCondition], allowance: Allowance
 ) -> Iterator[FieldError]:
     seen: set[str] = set()
     for index, condition in enumerate(conditions):
         path = _CONDITIONS[index]
-        if not condition.type and not allowed.empty_condition:
+        if not condition.type and not allowance.empty_condition:
             yield required(path / "type")
         statuses = ("True",) if condition.type in TERMINAL else STATUSES
         yield from validate_choice(condition.status, statuses, path / "status")
         other = {"Approved": "Denied", "Denied": "Approved"}.get(condition.type)
-        if other in seen and not allowed.approved_and_denied:
+        if other in seen and not allowance.approved_and_denied:
             detail = "Approved and Denied conditions are mutually exclusive"
             yield invalid(_CONDITIONS, condition.type, detail)
-        if condition.type in seen and not allowed.duplicate_conditions:
+        if condition.type in seen and not allowance.duplicate_conditions:
             yield duplicate(path / "type", condition.type)
         seen.add(condition.type)
 
 
 def validate_request_update(
-    new: CertificateSigningRequest, old: CertificateSigningRequest, allowed: Allowed
+    new: CertificateSigningRequest, old: CertificateSigningRequest, allowance: Allowance
 ) -> Iterator[FieldError]:
-    """What may change: nothing final goes, and each endpoint writes what is its own."""
-    yield from validate_request(new, allowed)
+    """Validate an update: final conditions stay, and each endpoint writes only its own parts."""
+    yield from validate_request(new, allowance)
     for condition_type in TERMINAL:
         if len(_of_type(new, condition_type)) < len(_of_type(old, condition_type)):
             detail = f"updates may not remove a condition of type {quote(condition_type)}"
             yield forbidden(_CONDITIONS, detail)
-    if not allowed.approval:
+    if not allowance.approval:
         for condition_type in ("Approved", "Denied"):
             before, after = _of_type(old, condition_type), _of_type(new, condition_type)
             if len(after) > len(before):
@@ -169,7 +169,7 @@ def validate_request_update(
                 yield forbidden(_CONDITIONS, f"updates may not modify a condition of type {quote(condition_type)}")
     if new.status.certificate != old.status.certificate:
         path = Path("status", "certificate")
-        if not allowed.certificate:
+        if not allowance.certificate:
             yield forbidden(path, "updates may not set certificate content")
         elif old.status.certificate:
             yield forbidden(path, "updates may not modify existing certificate content")
@@ -180,8 +180,8 @@ def _of_type(request: CertificateSigningRequest, condition_type: str) -> list[Ce
 
 
 def _request_error(pem: bytes) -> str:
-    """What is wrong with the PKCS #10 request (RFC 2986) in PEM, "" if nothing is."""
-    # imported here, as it takes long and the server starts without
+    """Return an error text for the PKCS #10 request (RFC 2986) in PEM, "" if it is valid."""
+    # Imported on first use: the import is slow and startup does not need it.
     from cryptography import x509
     from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 
@@ -202,7 +202,7 @@ def _request_error(pem: bytes) -> str:
 
 
 def _wrong_signature(key: object) -> str:
-    """What Go says of a signature that is not this key's."""
+    """Return Go's error text for a signature that does not belong to this key."""
     from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePublicKey
     from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 
@@ -212,7 +212,7 @@ def _wrong_signature(key: object) -> str:
 
 
 def _der_error(data: bytes) -> str:
-    """What Go says of a sequence that is cut off or goes on; of another fault, that there is one."""
+    """Return Go's error text for truncated or trailing data, and a general text for any other error."""
     if len(data) < 2:
         return "asn1: syntax error: " + ("truncated tag or length" if data else "sequence truncated")
     size, start = data[1], 2
@@ -227,7 +227,7 @@ def _der_error(data: bytes) -> str:
 
 
 def _certificate_error(pem: bytes) -> str:
-    """What is wrong with certificates in PEM, "" if nothing is; none at all are fine."""
+    """Return an error text for certificates in PEM, "" if they are valid; no certificates at all are valid."""
     if not pem:
         return ""
     from cryptography import x509  # as above

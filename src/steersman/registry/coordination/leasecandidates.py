@@ -1,4 +1,4 @@
-"""LeaseCandidates: who stands for a Lease, and what it can do (coordinated leader election)."""
+"""LeaseCandidates: candidates for a Lease with their versions (coordinated leader election)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _SPEC: Final = Path("spec")
 
 
 def lease_candidate_name(name: str, prefix: bool) -> list[str]:
-    """Any key of a ConfigMap; a dash at the end of a prefix is no fault."""
+    """Return the errors of a name, which may be any ConfigMap key; a prefix may end with a dash."""
     return is_config_map_key(name)
 
 
@@ -52,7 +52,7 @@ def _validate_spec(spec: LeaseCandidateSpec) -> Iterator[FieldError]:
 
 
 def _version(text: str, path: Path) -> Generator[FieldError, None, Semver]:
-    """Returns the version, zero for what is none."""
+    """Parse a version; yield an error and return zero if it is invalid."""
     version = parse_semver(text)
     if version is None:
         yield invalid(path, text, "must be a valid semantic version")
@@ -60,7 +60,7 @@ def _version(text: str, path: Path) -> Generator[FieldError, None, Semver]:
 
 
 def _validate_election(strategy: str, path: Path) -> Iterator[FieldError]:
-    """One of Kubernetes' own, or any with a domain before it."""
+    """Validate a strategy: Kubernetes' own, or any name with a domain prefix."""
     if "/" not in strategy:
         if strategy != OLDEST_EMULATION_VERSION:
             yield not_supported(path, strategy, (OLDEST_EMULATION_VERSION,))

@@ -1,4 +1,4 @@
-"""Leases: who holds something, since when and for how long; leader elections and node heartbeats use them."""
+"""Leases: the holder of a role, since when and for how long; for leader election and node heartbeats."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SPEC: Final = Path("spec")
 
 
 class LeaseStrategy(Strategy[Lease]):
-    """`strategy` and `preferredHolder` belong to coordinated leader election, which is off: they are dropped."""
+    """The strategy of leases; it drops `strategy` and `preferredHolder` of coordinated leader election, which is off."""
 
     allow_create_on_update = True
     allow_unconditional_update = False

@@ -1,4 +1,4 @@
-"""Bindings: posted by a scheduler, never stored; see pod_binding."""
+"""Bindings: posted by a scheduler and never stored; see `pods/binding.py`."""
 
 from __future__ import annotations
 

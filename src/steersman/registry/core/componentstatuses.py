@@ -1,4 +1,4 @@
-"""ComponentStatuses: whether scheduler, controller manager and etcd answer. Computed, and long deprecated."""
+"""ComponentStatuses: the health of scheduler, controller manager and etcd. Computed on request, and long deprecated."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from steersman.rest.resource import Column, Resource
 
 HEALTHY: Final = "Healthy"
 COMPONENTS: Final = {"scheduler": 10259, "controller-manager": 10257}
-"""What is asked, and the port of this host where it answers."""
+"""The probed components, each with its port on this host."""
 STORE: Final = "etcd-0"
-"""The name under which this server's own storage appears: it answers whenever the server does."""
+"""The name of this server's own storage, which is healthy whenever the server answers."""
 
 _CONNECT_SECONDS: Final = 0.05
-"""Within one host a connection is made, or refused, at once."""
+"""Timeout of a probe; within one host a connection is made or refused at once."""
 
 
 def _component(name: str, *, healthy: bool, message: str) -> ComponentStatus:
@@ -31,7 +31,7 @@ def _component(name: str, *, healthy: bool, message: str) -> ComponentStatus:
 
 
 def _ask(name: str, port: int) -> ComponentStatus:
-    """Whether something listens where the component would."""
+    """Return the status of a component: healthy if a process listens on its port."""
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as connection:
         connection.settimeout(_CONNECT_SECONDS)
         listening = connection.connect_ex(("127.0.0.1", port)) == 0
@@ -43,7 +43,7 @@ def _ask(name: str, port: int) -> ComponentStatus:
 
 
 def component_statuses(services: object, ctx: Context) -> Sequence[ComponentStatus]:
-    """All of them, or the one that `ctx` names. Raises StatusError NotFound."""
+    """Return the status of all components, or of the component that `ctx` names. Raises StatusError NotFound."""
     if ctx.action.name and ctx.action.name != STORE and ctx.action.name not in COMPONENTS:
         raise not_found(GroupResource("", "componentstatus"), ctx.action.name)
     statuses = [_ask(name, port) for name, port in COMPONENTS.items() if ctx.action.name in ("", name)]

@@ -16,7 +16,7 @@ from steersman.rest.resource import AGE, Column, Resource
 from steersman.rest.strategy import Strategy
 
 MAX_DATA_BYTES: Final = 1 << 20
-"""All values of a ConfigMap or Secret together."""
+"""The most bytes of all values of a ConfigMap or Secret together."""
 IMMUTABLE: Final = "field is immutable when `immutable` is set"
 
 _DATA: Final = Path("data")

@@ -1,4 +1,4 @@
-"""What events.k8s.io/v1 calls the selectable fields of Events, which are stored as core/v1 has them."""
+"""Selectable fields of Events in events.k8s.io/v1; Events are stored as core/v1."""
 
 from __future__ import annotations
 
@@ -16,4 +16,4 @@ SELECTABLE_FIELDS: Final = {
     "reportingController": "reportingComponent",
     "type": "type",
 }
-"""Names of selectable fields here -> in core/v1."""
+"""Names of selectable fields in events.k8s.io/v1 -> names in core/v1."""

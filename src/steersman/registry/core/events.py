@@ -1,4 +1,4 @@
-"""Events: what happened to an object. They go by themselves after a time; both API groups serve the same ones."""
+"""Events: reports about an object, which expire after a time. Both API groups serve the same stored objects."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from steersman.machinery.go.strings import to_lower, trim_space
 from steersman.machinery.validation.formats import is_dns1123_subdomain, is_qualified_name
 from steersman.machinery.validation.leaves import FIELD_IMMUTABLE, validate_with
 from steersman.machinery.validation.object_meta import name_is_dns_subdomain, name_is_path_segment
-from steersman.machinery.values.times import age, moment
+from steersman.machinery.values.times import age, unix_now
 from steersman.registry.core.event_fields import SELECTABLE_FIELDS
 from steersman.registry.printing.go_struct import go_struct
 from steersman.registry.services import Services
@@ -25,7 +25,7 @@ from steersman.rest.resource import Column, OtherVersion, Resource
 from steersman.rest.strategy import Strategy
 
 MAX_SHORT_TEXT: Final = 128
-"""Bytes of reason, action and reporting instance in events of the new style."""
+"""The most bytes of reason, action and reporting instance in events of the new style."""
 MAX_NOTE: Final = 1024
 
 _NAMESPACE_MISMATCH: Final = "does not match event.namespace"
@@ -33,7 +33,7 @@ _UNSET: Final = "needs to be unset"
 
 
 def _validate_common(event: Event, *, core: bool) -> Iterator[FieldError]:
-    """What holds for every event; `core` says through which group the request came."""
+    """Yield the errors of any event; `core` is True for a request through the core group."""
     own, involved = event.metadata.namespace, event.involved_object.namespace
     path = Path("involvedObject", "namespace")
     if event.event_time is None:
@@ -48,7 +48,7 @@ def _validate_common(event: Event, *, core: bool) -> Iterator[FieldError]:
 
 
 def _validate_new_members(event: Event, controller: Path) -> Iterator[FieldError]:
-    """What an event with an `eventTime` must say."""
+    """Yield the errors of members that an event with an `eventTime` must have."""
     if not event.reporting_component:
         yield required(controller)
     yield from validate_with(is_qualified_name, event.reporting_component, controller)
@@ -76,7 +76,7 @@ def _validate_series(event: Event) -> Iterator[FieldError]:
 
 
 def _validate_new_style(event: Event) -> Iterator[FieldError]:
-    """What events.k8s.io asks for beyond that."""
+    """Yield the additional errors of a new event in events.k8s.io."""
     for message in name_is_dns_subdomain(event.metadata.name, False) if event.metadata.name else ():
         yield invalid(Path("metadata", "name"), event.metadata.name, message)
     yield from _validate_series(event)
@@ -95,7 +95,7 @@ def _validate_new_style(event: Event) -> Iterator[FieldError]:
 
 
 def _immutable(event: Event) -> Iterator[tuple[str, Any]]:
-    """What an update through events.k8s.io may not change."""
+    """Yield name and value of each field that an update through events.k8s.io may not change."""
     yield "involvedObject", event.involved_object
     yield "reason", event.reason
     yield "message", event.message
@@ -116,7 +116,7 @@ _GO_NAMES: Final = {"uid": "UID", "api_version": "APIVersion"}
 
 
 def _go_value(value: Any) -> Any:
-    """`value` with the member names of upstream's internal types, as its messages print it."""
+    """Return `value` with the member names of upstream's internal types, for messages."""
     if not isinstance(value, msgspec.Struct):
         return value
     members = {
@@ -157,13 +157,13 @@ def _source(event: Event) -> str:
 
 
 def _first_seen(event: Event) -> str:
-    return age(event.first_timestamp or event.event_time, moment())
+    return age(event.first_timestamp or event.event_time, unix_now())
 
 
 def _last_seen(event: Event) -> str:
     if event.series is not None:
-        return age(event.series.last_observed_time, moment())
-    return age(event.last_timestamp, moment()) if event.last_timestamp else _first_seen(event)
+        return age(event.series.last_observed_time, unix_now())
+    return age(event.last_timestamp, unix_now()) if event.last_timestamp else _first_seen(event)
 
 
 def _count(event: Event) -> int:

@@ -54,4 +54,4 @@ EVENTS_GROUP: Final = APIGroup(
     versions=(Version("v1"),),
     empty_versions=("v1beta1",),
 )
-"""Serves the events of the core group in another version."""
+"""The events group, which serves the events of the core group in another version."""

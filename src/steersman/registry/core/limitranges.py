@@ -63,7 +63,7 @@ def _validate_type(name: str, path: Path) -> Iterator[FieldError]:
 
 
 def _validate_names(item: LimitRangeItem, path: Path) -> Iterator[FieldError]:
-    """The names of the resources in every map of an item."""
+    """Validate the resource names in every map of an item."""
     check = validate_container_resource_name if item.type in (POD, CONTAINER) else validate_resource_name
     for member, quantities in (("max", item.max), ("min", item.min)):
         for name in quantities:
@@ -82,7 +82,7 @@ def _validate_names(item: LimitRangeItem, path: Path) -> Iterator[FieldError]:
 
 
 def _names(item: LimitRangeItem) -> list[str]:
-    """Every resource that an item speaks of."""
+    """Return the name of every resource in an item, without repetitions."""
     maps = [item.max, item.min, item.max_limit_request_ratio]
     if item.type != POD:
         maps += [item.default, item.default_request]
@@ -90,7 +90,7 @@ def _names(item: LimitRangeItem) -> list[str]:
 
 
 def _validate_bounds(item: LimitRangeItem, name: str, path: Path) -> Iterator[FieldError]:
-    """That min <= default request <= default <= max, and that the ratio can be kept."""
+    """Validate min <= default request <= default <= max, and that the ratio is possible."""
     low, high = item.min.get(name), item.max.get(name)
     limit, request = (None, None) if item.type == POD else (item.default.get(name), item.default_request.get(name))
     ratio = item.max_limit_request_ratio.get(name)
@@ -121,7 +121,7 @@ def _above(left: str | None, right: str | None) -> bool:
 
 
 _MAX_MILLI: Final = (2**63 - 1) // 1000
-"""Amounts below this are compared in thousandths (upstream's MaxMilliValue)."""
+"""Bound below which amounts are compared in thousandths (upstream's MaxMilliValue)."""
 
 
 def _validate_ratio(ratio: str, low: str | None, high: str | None, path: Path) -> Iterator[FieldError]:
@@ -129,13 +129,13 @@ def _validate_ratio(ratio: str, low: str | None, high: str | None, path: Path) -
         yield invalid(path, ratio, f"ratio {ratio} is less than 1")
     if low is None or high is None:
         return
-    asked, least, most = (parse(each) for each in (ratio, low, high))
-    wanted, bottom, top = asked.as_int() * 1000, least.as_int(), most.as_int()
-    if all(each.as_int() < _MAX_MILLI for each in (asked, least, most)):
-        wanted, bottom, top = asked.as_milli(), least.as_milli(), most.as_milli()
-    if not bottom:  # in Go's floats infinity, or no number
+    limit_ratio, least, most = (parse(each) for each in (ratio, low, high))
+    allowed, bottom, top = limit_ratio.as_int() * 1000, least.as_int(), most.as_int()
+    if all(each.as_int() < _MAX_MILLI for each in (limit_ratio, least, most)):
+        allowed, bottom, top = limit_ratio.as_milli(), least.as_milli(), most.as_milli()
+    if not bottom:  # Go's floats give infinity or NaN, which is never greater
         return
-    if wanted / 1000 > top / bottom:
+    if allowed / 1000 > top / bottom:
         yield invalid(path, ratio, f"ratio {ratio} is greater than max/min = {top / bottom:f}")
 
 

@@ -1,4 +1,4 @@
-"""Namespaces: the scopes of names. One is gone only when its finalizers have been taken away."""
+"""Namespaces: the scopes of names. A namespace is removed only after its finalizers have been removed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from steersman.rest.resource import AGE, Column, Resource, Subresource
 from steersman.rest.strategy import Strategy
 
 FINALIZER: Final = "kubernetes"
-"""The finalizer in `spec.finalizers` that the namespace controller takes away once a namespace is empty."""
+"""The finalizer in `spec.finalizers` that the namespace controller removes once a namespace is empty."""
 NAME_LABEL: Final = "kubernetes.io/metadata.name"
 ACTIVE: Final = "Active"
 TERMINATING: Final = "Terminating"
@@ -60,12 +60,11 @@ class NamespaceStrategy(Strategy[Namespace]):
         return self.validate(ctx, new)
 
     def check_preconditions(self, ctx: Context, options: DeleteOptions, metadata: ObjectMeta) -> None:
-        """In the words of the namespaces' own storage (pkg/registry/core/namespace/storage)."""
+        """Check preconditions with the messages of the namespace storage (pkg/registry/core/namespace/storage)."""
         check_preconditions(options, metadata, GroupResource("", "namespaces"))
 
     def begin_delete(self, ctx: Context, obj: Namespace) -> bool:
-        """The first DELETE never removes a namespace: it becomes Terminating. Later ones do once no finalizer of the
-        spec is left."""
+        """Mark the namespace as Terminating on the first DELETE, and keep it while the spec has finalizers."""
         if obj.metadata.deletion_timestamp is not None:
             return bool(obj.spec.finalizers)
         obj.metadata.deletion_timestamp = now()
@@ -89,7 +88,7 @@ class NamespaceStatusStrategy(NamespaceStrategy):
 
 
 class NamespaceFinalizeStrategy(NamespaceStrategy):
-    """`/finalize` is where a namespace controller says that it is done."""
+    """The strategy of `/finalize`, where the namespace controller removes its finalizer."""
 
     def prepare_for_update(self, ctx: Context, new: Namespace, old: Namespace) -> None:
         Strategy.prepare_for_update(self, ctx, new, old)
@@ -100,13 +99,13 @@ class NamespaceFinalizeStrategy(NamespaceStrategy):
 
 
 def default_labels(namespace: Namespace) -> None:
-    """Every namespace carries its name as a label, so that selectors can find it."""
+    """Label a namespace with its name, so that selectors can match it."""
     if namespace.metadata.name:
         namespace.metadata.labels[NAME_LABEL] = namespace.metadata.name
 
 
 def default_namespace(namespace: Namespace) -> None:
-    """SetDefaults_Namespace, SetDefaults_NamespaceStatus."""
+    """Set the defaults of SetDefaults_Namespace and SetDefaults_NamespaceStatus."""
     default_labels(namespace)
     if not namespace.status.phase:
         namespace.status.phase = ACTIVE

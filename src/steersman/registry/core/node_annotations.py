@@ -1,4 +1,4 @@
-"""Annotations of nodes that have a form: taints and pods to avoid, from before there were fields for them."""
+"""Structured annotations of nodes: taints and pods to avoid, from before these had fields."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ _ENTRY: Final = _struct(
 _AVOID_PODS: Final = _struct(
     "AvoidPods", preferAvoidPods=GoType("list", "[]v1.PreferAvoidPodsEntry", element=_ENTRY, pointer=True)
 )
-"""Of which no resource is made, so there is no generated class."""
+"""The type of the annotation's JSON, written by hand, as no resource has it and so no class is generated."""
 
 
 def validate_node_annotations(
     annotations: dict[str, str], path: Path, validate_taints: Callable[[Sequence[Taint], Path], Iterator[FieldError]]
 ) -> Iterator[FieldError]:
-    """That what is there can be read, and holds what it must."""
+    """Yield errors of annotations that cannot be parsed or lack required members."""
     if text := annotations.get(TAINTS):
         taints, fault = _read(text, _taints())
         if fault:
@@ -67,12 +67,12 @@ def _validate_avoided(avoid: dict[str, Any], path: Path) -> Iterator[FieldError]
         if controller is None:
             yield required(path[index] / "PodSignature")
         elif not controller.get("controller"):
-            place = path[index].child("PodSignature", "PodController", "Controller")
-            yield invalid(place, False, "must point to a controller")
+            controller_path = path[index].child("PodSignature", "PodController", "Controller")
+            yield invalid(controller_path, False, "must point to a controller")
 
 
 def _read(text: str, type_: GoType) -> tuple[Any, str]:
-    """The value in an annotation, or why it cannot be read."""
+    """Return the decoded annotation, or the reason why it cannot be decoded."""
     try:
         return unmarshal(type_, text.encode()), ""
     except DecodeError as error:

@@ -1,4 +1,4 @@
-"""Requests that are passed on to nodes: to their kubelets, or to other ports."""
+"""The proxy to nodes: to their kubelets, or to other ports."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from steersman.rest.context import Context
 
 
 async def proxy_to_node(services: Services, ctx: Context, name: str, request: Request) -> Response:
-    """Return the answer of the node's kubelet, or of another port of the node, to the request. Raises StatusError."""
+    """Forward the request to the node's kubelet, or to another port of the node; return the answer. Raises StatusError."""
     parts = split_scheme_name_port(name)
     if parts is None:
         raise bad_request(f"invalid node request {quote(name)}")

@@ -43,7 +43,7 @@ _is_feature_name: Final = re.compile("[A-Z][a-zA-Z0-9]*(/[a-zA-Z][a-zA-Z0-9]*)*"
 
 
 def validate_taints(taints: Sequence[Taint], path: Path) -> Iterator[FieldError]:
-    """Taints: keys, values, effects, and none twice."""
+    """Validate the keys, values and effects of taints, and that no taint occurs twice."""
     seen: set[tuple[str, str]] = set()
     for index, taint in enumerate(taints):
         item = path[index]
@@ -121,7 +121,7 @@ def _validate_addresses(node: Node) -> Iterator[FieldError]:
 
 
 def _validate_assigned(new: Node, old: Node) -> Iterator[FieldError]:
-    """What is given to a node once, for good."""
+    """Yield errors of changes to fields that are assigned to a node once."""
     path = _SPEC / "podCIDRs"
     text = 'node updates may not change podCIDR except from "" to valid'
     if old.spec.pod_cidrs:
@@ -147,8 +147,10 @@ def _validate_update(new: Node, old: Node) -> Iterator[FieldError]:
 
 
 class NodeStrategy(Strategy[Node]):
-    """Unlike other kinds a node may be created with its status. `configSource` and what belongs to it is a feature that
-    is gone: nobody can set it any more."""
+    """The strategy of nodes. Unlike other kinds, a node may be created with a status.
+
+    `configSource` and `status.config` belong to a feature that was removed, so clients cannot set them.
+    """
 
     resets = ("status",)
 
@@ -192,7 +194,9 @@ class NodeStatusStrategy(NodeStrategy):
 
 
 def default_node(node: Node) -> None:
-    """SetDefaults_NodeStatus, and what conversion does: `podCIDR` and the first of `podCIDRs` are the same."""
+    """Set the defaults of SetDefaults_NodeStatus, and keep `podCIDR` equal to the first of `podCIDRs`, as conversion
+    does.
+    """
     spec, status = node.spec, node.status
     if spec.pod_cidr and (not spec.pod_cidrs or spec.pod_cidrs[0] != spec.pod_cidr):
         spec.pod_cidrs = [spec.pod_cidr]

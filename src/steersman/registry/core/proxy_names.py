@@ -1,4 +1,4 @@
-"""Names in proxy requests, `NAME`, `NAME:PORT` or `SCHEME:NAME:PORT`, and what follows them."""
+"""Names in proxy requests, `NAME`, `NAME:PORT` or `SCHEME:NAME:PORT`, and the path after them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from steersman.net.ascii import is_digits
 
 
 def split_scheme_name_port(text: str) -> tuple[str, str, str] | None:
-    """(scheme, name, port) with empty text for what is left out; None if `text` is no such name."""
+    """Return (scheme, name, port), with "" for omitted parts; None if `text` has another form."""
     parts = text.split(":")
     if len(parts) > 3:
         return None
@@ -18,12 +18,12 @@ def split_scheme_name_port(text: str) -> tuple[str, str, str] | None:
 
 
 def proxied_port(text: str) -> int:
-    """A port that a client names. Raises StatusError 503 for what is none."""
+    """Parse a port from a client. Raises StatusError 503 if it is no port."""
     if not (is_digits(text) and len(text) <= 5 and int(text) <= 65535):
         raise service_unavailable(f"error trying to reach service: dial tcp: address {text}: invalid port")
     return int(text)
 
 
 def proxied_path(path: str) -> str:
-    """The path that follows the subresource, as a backend is asked for it."""
+    """Return the path after the subresource as it is sent to the backend."""
     return f"/{path}" if path and not path.startswith("/") else path

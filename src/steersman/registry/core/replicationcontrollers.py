@@ -1,4 +1,4 @@
-"""ReplicationControllers: so many pods of one kind, the way before ReplicaSets."""
+"""ReplicationControllers: a number of equal pods; the predecessor of ReplicaSets."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ class ReplicationControllerStatusStrategy(StatusStrategy[ReplicationController])
 
 
 def default_replication_controller(controller: ReplicationController) -> None:
-    """SetDefaults_ReplicationController: one replica; selector and labels are those of the template."""
+    """Set the defaults of SetDefaults_ReplicationController: one replica, selector and labels of the template."""
     spec = controller.spec
     if spec.replicas is None:
         spec.replicas = 1

@@ -1,4 +1,4 @@
-"""ResourceQuotas: how much of what a namespace may use. The status is a controller's and the admission plugin's."""
+"""ResourceQuotas: limits on a namespace's usage. A controller and the admission plugin write the status."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ SCOPES: Final = {
     "CrossNamespacePodAffinity": _POD_COMPUTE,
     "VolumeAttributesClass": _CLAIMS,
 }
-"""Every scope, and which resources a quota with it can limit."""
+"""Every scope, with the resources that a quota of this scope can limit."""
 _EXISTS_ONLY: Final = frozenset(
     {"Terminating", "NotTerminating", "BestEffort", "NotBestEffort", "CrossNamespacePodAffinity"}
 )
@@ -81,20 +81,20 @@ def _validate_spec(spec: ResourceQuotaSpec) -> Iterator[FieldError]:
 
 
 class _Unscoped:
-    """Counts the limited resources that a scope has nothing to say about, once for each scope."""
+    """Counts the limited resources to which a scope does not apply, once for each scope."""
 
     def __init__(self, spec: ResourceQuotaSpec) -> None:
         self._limited = spec.hard
-        self._known: dict[str, int] = {}
+        self._counts: dict[str, int] = {}
 
     def __call__(self, scope: str) -> int:
         allowed = SCOPES.get(scope)
         if allowed is None:
             return 0
-        count = self._known.get(scope)
+        count = self._counts.get(scope)
         if count is None:
             count = sum(is_quota_resource(name) and name not in allowed for name in self._limited)
-            self._known[scope] = count
+            self._counts[scope] = count
         return count
 
 
@@ -136,7 +136,7 @@ def _validate_requirement(requirement: ScopedResourceSelectorRequirement, path: 
 
 
 def _go_value(requirement: ScopedResourceSelectorRequirement) -> object:
-    """A requirement as upstream's messages print it."""
+    """Return a requirement in the form that upstream's messages print."""
     return go_struct(ScopeName=requirement.scope_name, Operator=requirement.operator, Values=requirement.values or None)
 
 
@@ -171,14 +171,14 @@ class ResourceQuotaStatusStrategy(ResourceQuotaStrategy):
 
 
 def default_resource_quota(quota: ResourceQuota) -> None:
-    """SetDefaults_ResourceList: quantities have at most thousandths."""
+    """Round quantities up to thousandths (SetDefaults_ResourceList)."""
     round_up_to_milli(quota.spec.hard)
     round_up_to_milli(quota.status.hard)
     round_up_to_milli(quota.status.used)
 
 
 def _used_of_hard(quota: ResourceQuota, *, limits: bool) -> str:
-    """The cell that shows how much of each request (or of each limit) is used."""
+    """Return the cell of used/hard amounts, for requests or for limits."""
     status = quota.status
     return ", ".join(
         f"{name}: {status.used.get(name, '0')}/{status.hard[name]}"

@@ -1,4 +1,4 @@
-"""Secrets: small pieces of confidential data; some types of them must hold certain keys."""
+"""Secrets: small pieces of confidential data; some secret types require certain keys."""
 
 from __future__ import annotations
 
@@ -19,8 +19,9 @@ from steersman.rest.resource import AGE, Column, Resource
 from steersman.rest.strategy import Strategy
 
 SERVICE_ACCOUNT_NAME: Final = "kubernetes.io/service-account.name"
+"""The annotation that names the service account of a token secret."""
 TLS: Final = "kubernetes.io/tls"
-"""Secret types and annotations."""
+"""The type of secrets that hold a certificate and its key."""
 
 _DATA: Final = Path("data")
 _JSON_KEYS: Final = {
@@ -30,7 +31,7 @@ _JSON_KEYS: Final = {
 
 
 def _validate_type(secret: Secret) -> Iterator[FieldError]:
-    """What the type of a secret demands of its keys."""
+    """Yield errors of keys that the type of a secret requires."""
     data = secret.data
     match secret.type:
         case "kubernetes.io/service-account-token":
@@ -59,7 +60,7 @@ def _validate_json_object(data: dict[str, bytes], key: str) -> Iterator[FieldErr
 
 
 def _object_fault(text: bytes) -> str:
-    """Why `text` is no JSON object, in Go's words; empty if it is one."""
+    """Return Go's message if `text` is no JSON object, "" if it is."""
     try:
         tree = parse_tree(text)
     except JSONSyntaxError as error:
@@ -105,7 +106,7 @@ class SecretStrategy(Strategy[Secret]):
 
 
 def _merge_string_data(secret: Secret) -> None:
-    """`stringData` is for writing only: its values go into `data` and win over those there."""
+    """Move the values of `stringData`, which clients only write, into `data`, where they override existing values."""
     if secret.string_data:
         for key, text in secret.string_data.items():
             secret.data[key] = text.encode()
@@ -113,7 +114,7 @@ def _merge_string_data(secret: Secret) -> None:
 
 
 def default_secret(secret: Secret) -> None:
-    """SetDefaults_Secret, and the conversion of `stringData`."""
+    """Set the defaults of SetDefaults_Secret, and convert `stringData`."""
     if not secret.type:
         secret.type = "Opaque"
     _merge_string_data(secret)

@@ -1,4 +1,4 @@
-"""Service accounts: the identities that pods and other programs use."""
+"""Service accounts: identities of pods and other programs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether a PEM certificate and private key belong together (Go's crypto/tls `X509KeyPair`)."""
+"""Matching of a PEM certificate and private key (Go's crypto/tls `X509KeyPair`)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _PRIVATE_KEY: Final = "PRIVATE KEY"
 
 
 def _certificate(text: bytes) -> tuple[bytes, str]:
-    """The first certificate, or why there is none."""
+    """Return the DER of the first certificate, or an error text."""
     skipped: list[str] = []
     for block in blocks(text):
         if block.type == _CERTIFICATE:
@@ -31,7 +31,7 @@ def _certificate(text: bytes) -> tuple[bytes, str]:
 
 
 def _private_key(text: bytes) -> tuple[bytes, str]:
-    """The first private key, or why there is none."""
+    """Return the DER of the first private key, or an error text."""
     skipped: list[str] = []
     for block in blocks(text):
         if block.type == _PRIVATE_KEY or block.type.endswith(f" {_PRIVATE_KEY}"):
@@ -48,8 +48,8 @@ def _private_key(text: bytes) -> tuple[bytes, str]:
 
 
 def key_pair_error(certificate: bytes, key: bytes) -> str:
-    """Why the two are no pair; empty if they are one."""
-    # imported here, as it takes long and the server starts without
+    """Return an error text if certificate and key do not match, "" if they do."""
+    # Imported on first use: the import is slow and startup does not need it.
     from cryptography import x509
     from cryptography.exceptions import UnsupportedAlgorithm
     from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_der_private_key

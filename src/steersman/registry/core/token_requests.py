@@ -1,4 +1,4 @@
-"""`serviceaccounts/NAME/token`: signs a token for a service account, maybe bound to a pod, secret or node.
+"""`serviceaccounts/NAME/token`: signs a token for a service account, which may be bound to a pod, secret or node.
 
 Follows pkg/registry/core/serviceaccount/storage/token.go and pkg/serviceaccount/claims.go.
 """
@@ -27,13 +27,15 @@ DEFAULT_SECONDS: Final = 3600
 MIN_SECONDS: Final = 600
 MAX_SECONDS: Final = 1 << 32
 WARN_ONLY_SECONDS: Final = 3607
-"""What the admission plugin asks for in pods; such a token lives for a year, and is only warned about after that."""
+"""The lifetime in seconds that admission requests for tokens in pods. Such a token lives for a year, and its use is
+reported (`warnafter`) once this time has passed.
+"""
 
 _KIND: Final = GroupKind("authentication.k8s.io", "TokenRequest")
 
 
 class _Bound(Struct, frozen=True):
-    """What a token is bound to."""
+    """The objects to which a token is bound."""
 
     pod: ObjectMeta | None = None
     secret: ObjectMeta | None = None
@@ -41,7 +43,7 @@ class _Bound(Struct, frozen=True):
 
 
 async def create_token(services: Services, ctx: Context, name: str, request: TokenRequest) -> TokenRequest:
-    """Signs the token that is asked for. Raises StatusError: NotFound, Invalid, Conflict, BadRequest."""
+    """Sign and return the requested token. Raises StatusError: NotFound, Invalid, Conflict, BadRequest."""
     _check_metadata(request.metadata, name, ctx.action.namespace)
     account: ServiceAccount = await services.objects("", "serviceaccounts").get(ctx, name)
     _complete(ctx, request, account.metadata, services)
@@ -49,7 +51,7 @@ async def create_token(services: Services, ctx: Context, name: str, request: Tok
         await _bound(services, ctx, name, request.spec.bound_object_ref) if request.spec.bound_object_ref else _Bound()
     )
     _shorten(request, services.max_token_expiration, ctx)
-    now = int(times.moment())
+    now = int(times.unix_now())
     request.metadata.creation_timestamp = _rfc3339(now)
     claims = _claims(services, account.metadata, request, bound, now)
     if ctx.audit is not None:
@@ -63,7 +65,7 @@ async def create_token(services: Services, ctx: Context, name: str, request: Tok
 
 
 def set_defaults(request: TokenRequest) -> None:
-    """The token lives for an hour (SetDefaults_TokenRequestSpec)."""
+    """Default the lifetime of the token to an hour (SetDefaults_TokenRequestSpec)."""
     if request.spec.expiration_seconds is None:
         request.spec.expiration_seconds = DEFAULT_SECONDS
 
@@ -79,7 +81,7 @@ def _check_metadata(metadata: ObjectMeta, name: str, namespace: str) -> None:
 
 
 def _complete(ctx: Context, request: TokenRequest, account: ObjectMeta, services: Services) -> None:
-    """Fills in what the request leaves open, and checks it."""
+    """Fill in the omitted members of the request and validate them."""
     metadata, spec = request.metadata, request.spec
     if metadata.uid and metadata.uid != account.uid:
         why = (
@@ -104,7 +106,7 @@ def _complete(ctx: Context, request: TokenRequest, account: ObjectMeta, services
 
 
 def _shorten(request: TokenRequest, longest: int, ctx: Context) -> None:
-    """Holds the token's life to `longest` seconds, if that is given, and says so."""
+    """Shorten the token's lifetime to `longest` seconds (0 for no limit), and warn if that changes it."""
     seconds = request.spec.expiration_seconds or 0
     if longest and seconds > longest:
         ctx.warn(f"requested expiration of {seconds} seconds shortened to {longest} seconds")
@@ -112,7 +114,7 @@ def _shorten(request: TokenRequest, longest: int, ctx: Context) -> None:
 
 
 async def _bound(services: Services, ctx: Context, account: str, ref: BoundObjectReference) -> _Bound:
-    """The object that `ref` names. Raises StatusError."""
+    """Return the metadata of the object that `ref` names. Raises StatusError."""
     group, _, version = ref.api_version.rpartition("/")
     name, kind = ref.name, ref.kind
     bound: _Bound
@@ -147,16 +149,16 @@ async def _bound(services: Services, ctx: Context, account: str, ref: BoundObjec
 
 
 async def _node_of(services: Services, pod: Pod) -> ObjectMeta | None:
-    """The node a pod runs on; one that is gone keeps its name in the token."""
+    """Return the metadata of a pod's node; for a node that does not exist any more, only its name."""
     name = pod.spec.node_name
     if not name:
         return None
-    node = await services.objects("", "nodes").find("", name)
+    node = await services.objects("", "nodes").get_cached("", name)
     return node.metadata if node is not None else ObjectMeta(name=name)
 
 
 def _claims(services: Services, account: ObjectMeta, request: TokenRequest, bound: _Bound, now: int) -> dict[str, Any]:
-    """The claims of the token, in the order that upstream's has."""
+    """Return the claims of the token, in upstream's order."""
     spec = request.spec
     seconds = spec.expiration_seconds or 0
     extended = (

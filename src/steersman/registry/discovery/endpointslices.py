@@ -46,7 +46,7 @@ MAX_ADDRESSES: Final = 100
 MAX_PORTS: Final = 20_000
 MAX_TOPOLOGY_LABELS: Final = 16
 MAX_HINTS: Final = 8
-"""Of each kind: zones and nodes."""
+"""The most hints of each kind, zones and nodes."""
 
 _CONTROLLERS: Final = ("endpointslice-controller.k8s.io", "endpointslicemirroring-controller.k8s.io")
 _HOSTNAME: Final = "kubernetes.io/hostname"
@@ -127,7 +127,7 @@ def _validate_ip(address: str, address_type: str, path: Path, item: Path) -> Ite
 
 
 def _validate_domain_name(name: str, path: Path) -> Iterator[FieldError]:
-    """A fully qualified domain name: at least two labels, a dot at the end or not."""
+    """Validate a fully qualified domain name: at least two labels, with or without a final dot."""
     if not name:
         yield required(path)
         return
@@ -165,7 +165,7 @@ def _validate_hints(hints: EndpointHints, path: Path) -> Iterator[FieldError]:
 
 
 def _with_repetition(names: Sequence[str]) -> Iterator[tuple[int, str, bool]]:
-    """Each name with its place and whether it came before."""
+    """Yield each name with its index, and True if it occurred before."""
     seen: set[str] = set()
     for index, name in enumerate(names):
         yield index, name, name in seen
@@ -175,13 +175,13 @@ def _with_repetition(names: Sequence[str]) -> Iterator[tuple[int, str, bool]]:
 def _validate(new: EndpointSlice, old: EndpointSlice | None) -> Iterator[FieldError]:
     yield from validate_choice(new.address_type, ADDRESS_TYPES, Path("addressType"))
     yield from _validate_ports(new.ports or ())
-    # What was stored once was valid then: endpoints that did not change are not judged again.
+    # Stored endpoints were valid when they were stored, so unchanged endpoints are not validated again.
     if old is None or (new.endpoints or []) != (old.endpoints or []):
         yield from _validate_endpoints(new.endpoints or (), new.address_type)
 
 
 def _drop_topology(new: EndpointSlice, old: EndpointSlice | None) -> None:
-    """v1 does not write `deprecatedTopology`; a node name that is kept there moves to `nodeName`."""
+    """Clear `deprecatedTopology`, which v1 does not write; a node name in the old object's moves to `nodeName`."""
     if old is not None and (new.endpoints or []) == (old.endpoints or []):
         return
     known = {endpoint.deprecated_topology.get(_HOSTNAME) for endpoint in (old.endpoints or ())} if old else set()
@@ -219,7 +219,7 @@ class EndpointSliceStrategy(Strategy[EndpointSlice]):
 
 
 def _content(slice_: EndpointSlice) -> tuple[object, ...]:
-    """All that counts for the generation; an empty list is the same as none."""
+    """Return the content that determines the generation; an empty list equals a missing one."""
     return (slice_.address_type, slice_.endpoints or [], slice_.ports or [])
 
 
@@ -232,7 +232,7 @@ def _address_warnings(slice_: EndpointSlice) -> Iterator[str]:
 
 
 def default_endpoint_slice(slice_: EndpointSlice) -> None:
-    """SetDefaults_EndpointPort: a port has a name, if an empty one, and is TCP."""
+    """Set the defaults of SetDefaults_EndpointPort: a name, which may be empty, and TCP."""
     for port in slice_.ports or ():
         if port.name is None:
             port.name = ""
@@ -241,7 +241,7 @@ def default_endpoint_slice(slice_: EndpointSlice) -> None:
 
 
 def _first(texts: list[str]) -> str:
-    """The first three texts, and how many more there are."""
+    """Return the first three texts and the number of further ones."""
     shown = ",".join(texts[:_SHOWN])
     if len(texts) > _SHOWN:
         return f"{shown} + {len(texts) - _SHOWN} more..."

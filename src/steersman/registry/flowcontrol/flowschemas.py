@@ -1,4 +1,4 @@
-"""FlowSchemas: which requests are of which priority level."""
+"""FlowSchemas: the assignment of requests to priority levels."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from steersman.rest.strategy import StatusStrategy, Strategy
 
 
 def set_defaults(schema: FlowSchema) -> None:
-    """A precedence in the middle."""
+    """Set the defaults: a medium precedence."""
     schema.spec.matching_precedence = schema.spec.matching_precedence or 1000
 
 
@@ -44,7 +44,7 @@ class FlowSchemaStatusStrategy(StatusStrategy[FlowSchema]):
 
 
 def missing_priority_level(schema: FlowSchema) -> str:
-    """Whether its priority level is not there, "?" as long as nobody has looked."""
+    """Return the status of the Dangling condition (True if the priority level is missing), "?" if it is not set yet."""
     return next((each.status for each in schema.status.conditions if each.type == "Dangling"), "?")
 
 

@@ -1,4 +1,4 @@
-"""PriorityLevelConfigurations: how many requests of a kind are served at a time, and what the others do."""
+"""PriorityLevelConfigurations: the number of concurrent requests of a level, and the queuing of the rest."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from steersman.rest.strategy import StatusStrategy, Strategy
 
 
 def set_defaults(level: PriorityLevelConfiguration) -> None:
-    """30 shares, none of them lent; 64 queues of 50, eight for a flow to choose from."""
+    """Set the defaults: 30 shares, none of them lendable; 64 queues of 50 requests, eight of them for a flow."""
     if (limited := level.spec.limited) is not None:
         if limited.nominal_concurrency_shares is None:
             limited.nominal_concurrency_shares = 30

@@ -1,4 +1,4 @@
-"""What flow schemas and priority levels may be (kubernetes `pkg/apis/flowcontrol/validation`)."""
+"""Validation of flow schemas and priority levels (kubernetes `pkg/apis/flowcontrol/validation`)."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from steersman.registry.printing.internal_text import internal_text
 MAX_PRECEDENCE: Final = 10_000
 MAX_QUEUES: Final = 10_000_000
 MAX_HASH_BITS: Final = 60
-"""Bits of the hash of a flow that choosing its queues may use up."""
+"""Bits of a flow's hash that the choice of its queues may consume."""
 
 DISTINGUISHERS: Final = ("ByNamespace", "ByUser")
 VERBS: Final = ("create", "delete", "deletecollection", "get", "list", "patch", "proxy", "update", "watch")
@@ -39,7 +39,7 @@ SUBJECT_KINDS: Final = ("Group", "ServiceAccount", "User")
 LEVEL_TYPES: Final = ("Exempt", "Limited")
 RESPONSE_TYPES: Final = ("Queue", "Reject")
 PRESERVE_ZERO: Final = "flowcontrol.k8s.io/v1beta3-preserve-zero-concurrency-shares"
-"""An annotation that older versions of the API keep for themselves."""
+"""An annotation that older API versions reserve."""
 
 _SPEC: Final = Path("spec")
 _NAMES: Final = {
@@ -51,7 +51,7 @@ _PERCENT: Final = "must be between 0 and 100, inclusive"
 
 
 def validate_flow_schema(schema: FlowSchema) -> Iterator[FieldError]:
-    """A flow schema; two of them have one valid form only."""
+    """Validate a flow schema; the two mandatory schemas have one valid form only."""
     spec, name = schema.spec, schema.metadata.name
     yield from _validate_precedence(spec.matching_precedence, name)
     method = spec.distinguisher_method
@@ -83,7 +83,7 @@ def _validate_precedence(precedence: int, name: str) -> Iterator[FieldError]:
 def validate_conditions(
     conditions: Sequence[FlowSchemaCondition | PriorityLevelConfigurationCondition],
 ) -> Iterator[FieldError]:
-    """Conditions of either kind: each type once."""
+    """Validate conditions of either kind: each type occurs once."""
     seen: set[str] = set()
     for index, condition in enumerate(conditions):
         path = Path("status", "conditions")[index] / "type"
@@ -202,7 +202,7 @@ def _url_error(url: str) -> str:
 
 
 def validate_priority_level(level: PriorityLevelConfiguration) -> Iterator[FieldError]:
-    """A priority level; two of them have one valid form only."""
+    """Validate a priority level; the two mandatory levels have one valid form only."""
     if PRESERVE_ZERO in level.metadata.annotations:
         yield forbidden(Path("metadata", "annotations"), f"annotation '{PRESERVE_ZERO}' is forbidden")
     yield from _validate_level_spec(level)
@@ -298,5 +298,5 @@ def _validate_queuing(queuing: QueuingConfiguration, path: Path) -> Iterator[Fie
 
 
 def _entropy_bits(deck: int, hand: int) -> int:
-    """Bits that say which `hand` of `deck` queues a flow has, in the order in which they are dealt."""
+    """Return the bits that select `hand` of `deck` queues for a flow, in order."""
     return math.ceil(math.log2(deck) * hand)

@@ -1,4 +1,4 @@
-"""What an Ingress may be (kubernetes `pkg/apis/networking/validation`)."""
+"""Validation of Ingresses (kubernetes `pkg/apis/networking/validation`)."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _NOT_AN_ADDRESS: Final = "must be a DNS name, not an IP address"
 
 
 def validate_ingress(spec: IngressSpec, old: Ingress | None) -> Iterator[FieldError]:
-    """A spec; one that replaces that of `old` may keep what used to be let in."""
+    """Validate a spec that replaces that of `old`, which may keep values that older servers accepted."""
     path = Path("spec")
     if not spec.rules and spec.default_backend is None:
         yield invalid(path, None, "either `defaultBackend` or `rules` must be specified")
@@ -150,7 +150,7 @@ def _validate_reference(reference: TypedLocalObjectReference, path: Path) -> Ite
 
 
 def validate_typed_reference(group: str | None, kind: str, name: str, path: Path) -> Iterator[FieldError]:
-    """A reference to an object of any kind."""
+    """Validate a reference to an object of any kind."""
     if group is not None:
         yield from validate_with(is_dns1123_subdomain, group, path / "apiGroup")
     for value, field in ((kind, "kind"), (name, "name")):
@@ -158,7 +158,7 @@ def validate_typed_reference(group: str | None, kind: str, name: str, path: Path
 
 
 def validate_ingress_status(new: IngressStatus, old: IngressStatus) -> Iterator[FieldError]:
-    """Where the load balancer listens; addresses that were there may be written in an old way."""
+    """Validate the status: addresses of the load balancer; addresses in legacy forms that `old` has may stay."""
     known = {point.ip for point in old.load_balancer.ingress if point.ip}
     for index, point in enumerate(new.load_balancer.ingress):
         path = Path("status", "loadBalancer", "ingress")[index]

@@ -1,4 +1,4 @@
-"""IngressClasses: which controller does the work of an Ingress."""
+"""IngressClasses: the controllers of Ingresses."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from steersman.rest.strategy import Strategy
 
 
 def set_defaults(ingress_class: IngressClass) -> None:
-    """Parameters are in the cluster's scope."""
+    """Set the defaults: parameters are cluster-scoped."""
     parameters = ingress_class.spec.parameters
     if parameters is not None and parameters.scope is None:
         parameters.scope = "Cluster"
@@ -66,7 +66,7 @@ class IngressClassStrategy(Strategy[IngressClass]):
 
 
 def parameters(ingress_class: IngressClass) -> str:
-    """What configures it, as `kind.group/name`."""
+    """Return the reference to the parameters as `kind.group/name`."""
     reference = ingress_class.spec.parameters
     if reference is None:
         return "<none>"
@@ -75,7 +75,7 @@ def parameters(ingress_class: IngressClass) -> str:
 
 
 def _name(ingress_class: IngressClass) -> str:
-    """The name, marked where it is the default class."""
+    """Return the name, marked if this is the default class."""
     name = ingress_class.metadata.name
     return f"{name} (default)" if is_default(ingress_class, DEFAULT_INGRESS_CLASS) else name
 

@@ -1,4 +1,4 @@
-"""Ingresses: which service answers which host and path from outside."""
+"""Ingresses: routes from external hosts and paths to services."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class IngressStatusStrategy(StatusStrategy[Ingress]):
 
 
 def hosts(ingress: Ingress) -> str:
-    """The hosts of the rules, the first three of them."""
+    """Return the first three hosts of the rules."""
     shown: list[str] = []
     for rule in ingress.spec.rules:
         if len(shown) == 3:
@@ -57,7 +57,7 @@ def hosts(ingress: Ingress) -> str:
 
 
 def address(ingress: Ingress) -> str:
-    """Where the load balancer listens."""
+    """Return the addresses of the load balancer."""
     points = ingress.status.load_balancer.ingress
     return ",".join(sorted({point.ip or point.hostname for point in points if point.ip or point.hostname}))
 

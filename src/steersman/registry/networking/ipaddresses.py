@@ -1,4 +1,4 @@
-"""IPAddresses: one object for each address in use by a Service, which keeps it from being given away twice."""
+"""IPAddresses: an object for each address of a Service, which prevents its allocation to another Service."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _PARENT: Final = Path("spec", "parentRef")
 
 
 def ip_address_name(name: str, prefix: bool) -> list[str]:
-    """The name is the address, in canonical form."""
+    """Return the errors of a name, which must be an address in canonical form."""
     return [error.detail for error in is_valid_ip(name, Path())]
 
 

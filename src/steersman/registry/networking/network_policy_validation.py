@@ -1,4 +1,4 @@
-"""What a NetworkPolicy may be (kubernetes `pkg/apis/networking/validation`)."""
+"""Validation of NetworkPolicies (kubernetes `pkg/apis/networking/validation`)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ POLICY_TYPES: Final = ("Ingress", "Egress")
 
 
 def peers(spec: NetworkPolicySpec) -> Iterator[tuple[NetworkPolicyPeer, Path]]:
-    """Every peer of a policy, and where it is."""
+    """Yield every peer of a policy with its path."""
     for index, ingress in enumerate(spec.ingress):
         for place, peer in enumerate(ingress.from_):
             yield peer, (Path("spec", "ingress")[index] / "from")[place]
@@ -31,7 +31,7 @@ def peers(spec: NetworkPolicySpec) -> Iterator[tuple[NetworkPolicyPeer, Path]]:
 
 
 def network_policy_warnings(spec: NetworkPolicySpec) -> Iterator[str]:
-    """Addresses that are written in an unusual way."""
+    """Yield warnings about CIDRs in non-canonical form."""
     for peer, path in peers(spec):
         if (block := peer.ip_block) is not None:
             yield from warnings_for_cidr(block.cidr, path.child("ipBlock", "cidr"))
@@ -40,7 +40,7 @@ def network_policy_warnings(spec: NetworkPolicySpec) -> Iterator[str]:
 
 
 def validate_network_policy(spec: NetworkPolicySpec, old: NetworkPolicySpec | None) -> Iterator[FieldError]:
-    """A spec; one that replaces `old` may keep what used to be let in."""
+    """Validate a spec that replaces `old`, which may keep values that older servers accepted."""
     path, known = Path("spec"), _blocks(old)
     tolerant = old is not None and any(True for _ in validate_label_selector(old.pod_selector, Path()))
     options = LabelSelectorOptions(allow_invalid_label_value=tolerant)

@@ -1,4 +1,4 @@
-"""NetworkPolicies: who may talk to some pods, and whom they may talk to."""
+"""NetworkPolicies: allowed traffic from and to pods."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from steersman.rest.strategy import Strategy
 
 
 def set_defaults(policy: NetworkPolicy) -> None:
-    """TCP; ingress always, egress where there are rules for it."""
+    """Set the defaults: TCP; policy type Ingress, and Egress if there are egress rules."""
     spec = policy.spec
     if not spec.policy_types:
         spec.policy_types = ["Ingress", "Egress"] if spec.egress else ["Ingress"]

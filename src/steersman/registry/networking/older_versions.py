@@ -1,4 +1,4 @@
-"""networking.k8s.io/v1beta1, off by default: the kinds of v1 that came last."""
+"""networking.k8s.io/v1beta1, off by default: the newest kinds of v1."""
 
 from __future__ import annotations
 
@@ -13,4 +13,4 @@ OLDER_VERSIONS: Final = {
         older_version(v1.ServiceCIDR, v1beta1.ServiceCIDR, deprecated(v1beta1.ServiceCIDR, "1.34", "1.37")),
     ),
 }
-"""By resource."""
+"""The older versions by resource."""

@@ -1,4 +1,4 @@
-"""ServiceCIDRs: ranges that addresses of Services are taken from."""
+"""ServiceCIDRs: ranges from which addresses of Services are allocated."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class ServiceCIDRStrategy(Strategy[ServiceCIDR]):
         return _validate_spec(obj.spec)
 
     def validate_update(self, ctx: Context, new: ServiceCIDR, old: ServiceCIDR) -> Iterator[FieldError]:
-        """A range does not change, but one of the other family may be added."""
+        """Forbid changes of a range, except for adding one of the other family."""
         before, after = old.spec.cidrs, new.spec.cidrs
         if len(before) == len(after):
             for index, (was, is_) in enumerate(zip(before, after, strict=True)):

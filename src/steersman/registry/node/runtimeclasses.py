@@ -1,4 +1,4 @@
-"""RuntimeClasses: which runtime runs a pod's containers."""
+"""RuntimeClasses: the container runtimes of pods."""
 
 from __future__ import annotations
 

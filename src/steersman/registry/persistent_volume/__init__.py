@@ -1,1 +1,1 @@
-"""The spec of persistent volumes, as volumes and attachments have it."""
+"""The spec of persistent volumes, in volumes and attachments."""

@@ -1,4 +1,4 @@
-"""What the spec of a PersistentVolume gets where it leaves a field out, in a volume or inline in a VolumeAttachment."""
+"""Defaults of the spec of a PersistentVolume, in a volume or inline in a VolumeAttachment."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from steersman.registry.pod_template.volume_defaults import set_source_defaults
 
 
 def set_persistent_source_defaults(spec: PersistentVolumeSpec) -> None:
-    """What a source gets, in a volume or written into an attachment."""
+    """Set the defaults of a volume's source."""
     if spec.host_path is not None and spec.host_path.type is None:
         spec.host_path.type = ""
     set_source_defaults(spec)

@@ -1,6 +1,6 @@
-"""The sources of PersistentVolumes: what each kind of storage system cannot do without.
+"""Validation of the sources of PersistentVolumes: the required fields of each storage system.
 
-Most are as in pods; those here differ in that their secrets have a namespace (pkg/apis/core/validation).
+Most sources are those of pods; the sources here differ, as their secrets have a namespace (pkg/apis/core/validation).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _ISCSI_LENGTH: Final = (
 
 
 def _required(source: Any, path: Path, /, **members: str) -> Iterator[FieldError]:
-    """That the attributes are there; the values are their JSON names."""
+    """Yield errors for missing attributes; the values of `members` are their JSON names."""
     for attribute, name in members.items():
         if not getattr(source, attribute):
             yield required(path / name)
@@ -195,8 +195,8 @@ _SOURCES: Final[tuple[tuple[str, str, str, Callable[[Any, Path], Iterator[FieldE
     ("storageos", "storageos", "storageos", _validate_storageos),
     ("csi", "csi", "csi", _validate_csi),
 )
-"""Attribute, its name where a second source is refused, its name in other messages, what it must hold; in the order
-in which they are looked at. A flexVolume is never refused for being the second."""
+"""Attribute, its name in the error about a second source, its name in other errors, and its rule; in upstream's order.
+A flexVolume is never refused as a second source."""
 
 SOURCE_ATTRIBUTES: Final = (
     "gce_persistent_disk",
@@ -222,13 +222,13 @@ SOURCE_ATTRIBUTES: Final = (
     "storageos",
     "csi",
 )
-"""The sources in the order of upstream's internal type, which shows in messages."""
+"""The sources in the order of upstream's internal type, as messages print them."""
 
 
 def validate_sources(
     spec: core.PersistentVolumeSpec, name: str, path: Path, *, has_node_affinity: bool
 ) -> Iterator[FieldError]:
-    """That a volume called `name` has one source, and that it is complete."""
+    """Validate that the volume `name` has exactly one source, and validate the source."""
     found = False
     for attribute, refused_name, member, check in _SOURCES:
         source = getattr(spec, attribute)

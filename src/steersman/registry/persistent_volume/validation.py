@@ -1,4 +1,4 @@
-"""The spec of a PersistentVolume, as it stands in volumes and, inline, in VolumeAttachments."""
+"""Validation of the spec of a PersistentVolume, in volumes and inline in VolumeAttachments."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def _validate_node_affinity(affinity: VolumeNodeAffinity, path: Path, *, check_v
 
 
 def validate_inline_volume_spec(spec: PersistentVolumeSpec, path: Path) -> Iterator[FieldError]:
-    """The spec of a volume that is no object, as VolumeAttachments may have one: one of CSI, that nobody claims."""
+    """Validate the inline spec of a VolumeAttachment: a CSI volume without a claim."""
     if spec.claim_ref is not None:
         yield forbidden(path / "claimRef", _NOT_INLINE)
     if spec.capacity:
@@ -77,7 +77,7 @@ def validate_inline_volume_spec(spec: PersistentVolumeSpec, path: Path) -> Itera
 
 
 def validate_volume_spec(spec: PersistentVolumeSpec, name: str, *, check_values: bool = True) -> Iterator[FieldError]:
-    """The spec of a volume called `name`; `check_values` says whether those in its node affinity are judged."""
+    """Validate the spec of the volume `name`; `check_values` is False to accept any values in its node affinity."""
     yield from _validate_access_modes(spec.access_modes, _SPEC / "accessModes")
     yield from _validate_capacity(spec.capacity, _SPEC / "capacity")
     policy = spec.persistent_volume_reclaim_policy

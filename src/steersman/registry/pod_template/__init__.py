@@ -1,1 +1,1 @@
-"""Pods and their templates, as pods themselves and all workloads have them: defaults, rules, warnings, columns."""
+"""Pods and pod templates: defaults, validation, warnings and columns that pods and all workloads share."""

@@ -1,4 +1,4 @@
-"""AppArmor annotations of new pods become fields, as for clients from before 1.30."""
+"""Conversion of the AppArmor annotations of new pods to fields, for clients from before 1.30."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ DEPRECATED = 'deprecated since v1.30; use the "appArmorProfile" field instead'
 
 
 def profile_for_annotation(annotation: str) -> core.AppArmorProfile | None:
-    """The field that says what the annotation's value says, None where there is none."""
+    """Return the profile that an annotation's value stands for, None if it stands for none."""
     if annotation == UNCONFINED:
         return core.AppArmorProfile(type="Unconfined")
     if annotation == RUNTIME_DEFAULT:
@@ -31,7 +31,7 @@ def profile_for_annotation(annotation: str) -> core.AppArmorProfile | None:
 
 
 def sync_app_armor_annotations(ctx: Context, pod: core.Pod) -> None:
-    """Fills in the fields of containers that have the annotation only, and warns of it."""
+    """Set the profile of each container that only has the annotation, and warn about the annotation."""
     annotations, spec = pod.metadata.annotations, pod.spec
     if not has_profiles(annotations) or (spec.os is not None and spec.os.name == "windows"):
         return

@@ -1,4 +1,4 @@
-"""Columns and rows that the Tables of workloads share."""
+"""Columns and row metadata that the Tables of workloads share."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ from steersman.rest.resource import Column
 
 
 def without_annotation(name: str) -> Callable[[ObjectMeta], ObjectMeta]:
-    """The metadata of Table rows, which are made of the internal type, where that has a field for an annotation."""
+    """Return a function that drops an annotation from the metadata of Table rows.
+
+    Upstream prints rows from the internal type, which has a field in place of the annotation.
+    """
 
     def row_metadata(metadata: ObjectMeta) -> ObjectMeta:
         if not metadata.annotations.get(name):
@@ -24,7 +27,7 @@ def without_annotation(name: str) -> Callable[[ObjectMeta], ObjectMeta]:
 
 
 def container_columns(template: Callable[[Any], PodTemplateSpec]) -> tuple[Column, Column]:
-    """Names and images of the containers in a pod template, for -o wide."""
+    """Return the -o wide columns with names and images of the containers in a pod template."""
     return (
         Column(
             "Containers",

@@ -1,4 +1,4 @@
-"""What a pod, or a template of pods, gets where it leaves a field out (pkg/apis/core/v1 defaults and conversion)."""
+"""Defaults of pods and pod templates (pkg/apis/core/v1 defaults and conversion)."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _LEGACY_INIT_ANNOTATIONS: Final = (
 
 
 def set_pod_defaults(pod: core.Pod) -> None:
-    """Everything a v1 Pod gets on its way in: what only pods get, what every pod spec gets, and the aliases."""
+    """Set all defaults of a v1 Pod: those of pods, those of every pod spec, and the aliases."""
     spec = pod.spec
     for container in (*(spec.containers or ()), *spec.init_containers):
         if (resources := container.resources).limits:
@@ -54,14 +54,14 @@ def set_pod_defaults(pod: core.Pod) -> None:
 
 
 def set_pod_template_defaults(template: core.PodTemplateSpec) -> None:
-    """Everything a template gets; less than a pod, which gets the rest when it is made from the template."""
+    """Set the defaults of a template, which are fewer than a pod's; the pod made from the template gets the rest."""
     template.spec.overhead = template.spec.overhead or None
     set_pod_spec_defaults(template.spec)
     drop_init_container_annotations(template.metadata.annotations)
 
 
 def set_pod_spec_defaults(spec: core.PodSpec) -> None:
-    """What a spec gets wherever it stands; `serviceAccount` becomes the alias it is of `serviceAccountName`."""
+    """Set the defaults of a pod spec, in pods and templates, and keep `serviceAccount` equal to `serviceAccountName`."""
     if not spec.dns_policy:
         spec.dns_policy = "ClusterFirst"
     if not spec.restart_policy:
@@ -87,7 +87,7 @@ def set_pod_spec_defaults(spec: core.PodSpec) -> None:
 
 
 def set_pod_status_defaults(status: core.PodStatus) -> None:
-    """Brings `podIP` and `podIPs` together (the single one wins) and rounds quantities."""
+    """Make `podIP` and `podIPs` agree (`podIP` wins) and round quantities."""
     if status.pod_ip:
         if not status.pod_ips or status.pod_ips[0].ip != status.pod_ip:
             status.pod_ips = [core.PodIP(ip=status.pod_ip)]
@@ -107,14 +107,14 @@ def set_pod_status_defaults(status: core.PodStatus) -> None:
 
 
 def drop_init_container_annotations(annotations: dict[str, str]) -> None:
-    """Removes what kubelets before 1.8 read instead of `initContainers`."""
+    """Remove the annotations that kubelets before 1.8 read instead of `initContainers`."""
     if annotations:
         for key in _LEGACY_INIT_ANNOTATIONS:
             annotations.pop(key, None)
 
 
 def set_container_defaults(container: AnyContainer) -> None:
-    """What a container of any sort gets."""
+    """Set the defaults of a container of any type."""
     if not container.image_pull_policy:
         container.image_pull_policy = pull_policy_for(container.image)
     if not container.termination_message_path:
@@ -160,8 +160,11 @@ def _set_http_get_defaults(action: core.HTTPGetAction) -> None:
 
 
 def _default_pod_level_resources(spec: core.PodSpec, resources: core.ResourceRequirements) -> None:
-    """Pod-level huge page limits follow the containers' limits; requests follow the containers' requests, then the
-    limits (KEP-2837)."""
+    """Derive pod-level resources from the containers' (KEP-2837).
+
+    Huge page limits default to the containers' limits. Requests default to the containers' requests, then to the
+    pod-level limits.
+    """
     if resources.limits or resources.requests:
         for name, total in aggregate_limits(spec).items():
             if is_huge_page_resource(name) and name not in resources.requests:

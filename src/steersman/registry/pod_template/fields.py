@@ -1,4 +1,4 @@
-"""Fields of pods that are behind feature gates which are off: taken out, unless the object had them before."""
+"""Removal of pod fields whose feature gates are off, unless the old object has them."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from steersman.machinery.built_in.pod_resources import AnyContainer, all_contain
 
 
 def drop_disabled_template_fields(new: core.PodTemplateSpec, old: core.PodTemplateSpec | None) -> None:
-    """For every kind that holds a pod template, before validation."""
+    """Drop the disabled fields of a pod template before validation."""
     drop_disabled_fields(new.spec, old.spec if old is not None else None)
 
 
 def drop_disabled_fields(new: core.PodSpec, old: core.PodSpec | None) -> None:
-    """ClusterTrustBundleProjection, PodCertificateRequest, GenericWorkload and ContainerStopSignals are off."""
+    """Drop the fields of ClusterTrustBundleProjection, PodCertificateRequest, GenericWorkload and ContainerStopSignals."""
     for source in _projections(new) if new.volumes else ():
         if source.cluster_trust_bundle is not None and not _projects(old, "cluster_trust_bundle"):
             source.cluster_trust_bundle = None
@@ -31,7 +31,7 @@ def drop_disabled_fields(new: core.PodSpec, old: core.PodSpec | None) -> None:
 
 
 def drop_disabled_status_fields(new: core.PodStatus, old: core.PodStatus) -> None:
-    """ImageVolumeWithDigest and the statuses of node-allocatable claims are off."""
+    """Drop the fields of ImageVolumeWithDigest and the statuses of node-allocatable claims."""
     if not any(mount.volume_status is not None for mount in _volume_mounts(old)):
         for mount in _volume_mounts(new):
             mount.volume_status = None

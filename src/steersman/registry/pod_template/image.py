@@ -1,4 +1,4 @@
-"""Image references, as far as the API server looks into them: which tag one asks for, and so how often it is pulled."""
+"""Image references: their tags, from which the default pull policy follows."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Final
 from steersman.machinery.go.strings import to_lower
 
 LONGEST_REFERENCE: Final = 1024
-"""Bytes; longer ones cannot be valid (a name has at most 255, a tag 128, a digest about 140)."""
+"""Bytes; a longer reference is invalid (a name has at most 255, a tag 128, a digest about 140)."""
 
 _LONGEST_NAME: Final = 255
 _DOMAIN_LABEL: Final = r"[a-zA-Z0-9](?:[a-zA-Z0-9-]*[a-zA-Z0-9])?"
@@ -25,7 +25,7 @@ _DIGEST: Final = re.compile(r"sha256:[a-f0-9]{64}|sha384:[a-f0-9]{96}|sha512:[a-
 
 
 def pull_policy_for(image: str) -> str:
-    """Images tagged "latest", said or unsaid, are pulled each time."""
+    """Return the default pull policy: "Always" for the tag "latest", which is also the default tag."""
     return _pull_policy(image) if len(image) <= LONGEST_REFERENCE else "IfNotPresent"
 
 
@@ -35,9 +35,9 @@ def _pull_policy(image: str) -> str:
 
 
 def image_tag(image: str) -> str:
-    """The tag of `image`; "latest" where it has neither tag nor digest, "" where it cannot be read.
+    """Return the tag of `image`; "latest" if it has neither tag nor digest, "" if it cannot be parsed.
 
-    Follows the grammar of github.com/distribution/reference, short names ("nginx", "user/app") included.
+    Follows the grammar of github.com/distribution/reference, with short names ("nginx", "user/app").
     """
     if not image or len(image) > LONGEST_REFERENCE or _IDENTIFIER.fullmatch(image):
         return ""
@@ -54,7 +54,7 @@ def image_tag(image: str) -> str:
 
 
 def _split_domain(image: str) -> tuple[str, str]:
-    """The registry and the rest; names without a registry are Docker Hub's."""
+    """Return registry and path; names without a registry belong to Docker Hub."""
     first, slash, rest = image.partition("/")
     if slash and (first == "localhost" or "." in first or ":" in first or first != to_lower(first)):
         domain, path = ("docker.io" if first == "index.docker.io" else first), rest

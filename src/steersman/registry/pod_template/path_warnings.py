@@ -1,4 +1,4 @@
-"""Files of one volume that are in each other's way: the same path twice, or one below the other."""
+"""Warnings about conflicting files of one volume: equal paths, or one path below the other."""
 
 from __future__ import annotations
 
@@ -11,8 +11,10 @@ from steersman.machinery.errors.field import quote
 
 
 class _File(NamedTuple):
-    """A file of a volume, its path without slashes at the end. `source` says what it comes from, "" where that is
-    clear, and `name` of which name."""
+    """A file of a volume; its path has no trailing slashes.
+
+    `source` is the type of its source, "" if the volume has only one, and `name` the name of the source.
+    """
 
     path: str
     source: str = ""
@@ -27,14 +29,14 @@ _Item = core.KeyToPath | core.DownwardAPIVolumeFile
 
 
 def overlapping_path_warnings(volumes: list[core.Volume]) -> Iterator[str]:
-    """Warnings about all volumes of a pod."""
+    """Yield warnings about all volumes of a pod."""
     for volume in volumes:
         if volume.config_map is not None and volume.config_map.items:
-            of = f"ConfigMap {quote(volume.config_map.name)}"
-            yield from _warnings(volume.name, of, volume.config_map.items)
+            kind = f"ConfigMap {quote(volume.config_map.name)}"
+            yield from _warnings(volume.name, kind, volume.config_map.items)
         if volume.secret is not None and volume.secret.items:
-            of = f"Secret {quote(volume.secret.secret_name)}"
-            yield from _warnings(volume.name, of, volume.secret.items)
+            kind = f"Secret {quote(volume.secret.secret_name)}"
+            yield from _warnings(volume.name, kind, volume.secret.items)
         if volume.downward_api is not None and volume.downward_api.items:
             yield from _warnings(volume.name, "DownwardAPI", volume.downward_api.items)
         if volume.projected is not None:
@@ -42,7 +44,7 @@ def overlapping_path_warnings(volumes: list[core.Volume]) -> Iterator[str]:
 
 
 def _warnings(volume: str, kind: str, items: Sequence[_Item]) -> Iterator[str]:
-    """Warnings about the files of a volume with one source."""
+    """Yield warnings about the files of a volume with one source."""
     files = _files(items)
     return _against_earlier(volume, kind, files, _Overlaps(file.path for file in files))
 
@@ -78,55 +80,57 @@ def _files(items: Iterable[_Item], source: str = "", name: str | None = None) ->
 
 
 def _are_apart(paths: Collection[str]) -> bool:
-    """Whether these are files of different names in one directory, as they nearly always are."""
+    """Return True if the paths are different names in one directory, which is nearly always so."""
     return len(set(paths)) == len(paths) and "/" not in "".join(paths)
 
 
 def _against_earlier(volume: str, kind: str, files: list[_File], overlaps: _Overlaps) -> Iterator[str]:
-    """Warnings about `files`, each against those before it, in the order of those; none twice."""
+    """Yield warnings about `files` against all earlier files, in the order of the earlier files; each pair once."""
     for file in files:
         for other in overlaps.with_earlier(file):
             yield f"volume {quote(volume)} ({kind}): overlapping paths: {file} with {other}"
 
 
 class _Overlaps:
-    """Finds which files came before one that are in its way, at the cost of what is found.
+    """Finds the earlier files that conflict with a file, at a cost proportional to the result.
 
-    What was told of a file is not told of it again when it comes again: its warning would be the same text.
+    A pair is reported once, as the warning for a repeated file would have the same text.
     """
 
     def __init__(self, paths: Iterable[str]) -> None:
-        """`paths` are those of all files that will come, without slashes at their ends."""
+        """Index the paths of all files that will be looked up; they have no trailing slashes."""
         self._above = _nearest_above(paths)
         self._at: dict[str, list[tuple[int, _File]]] = {}
-        """Files by their path, each with its number in the order of coming."""
+        """Files by path, each with its number in order of arrival."""
         self._below: dict[str, list[tuple[int, _File]]] = {}
-        """Files at a path or below it."""
-        self._told: dict[_File, int] = {}
-        """The number up to which a file has been held against others."""
+        """Files at or below each path."""
+        self._compared: dict[_File, int] = {}
+        """The number of the last file with which a file has been compared."""
         self._count = 0
 
     def with_earlier(self, file: _File) -> list[_File]:
-        """The files before `file` that are in its way, but for those that were found before. An empty path is in
-        nobody's."""
+        """Return the earlier files that conflict with `file` and were not reported before.
+
+        An empty path conflicts with nothing.
+        """
         if not file.path:
             return []
-        told = self._told.get(file)
+        compared = self._compared.get(file)
         above = list(self._all_above(file.path))
-        found = self._since(self._below, file.path, told or 0)
+        found = self._since(self._below, file.path, compared or 0)
         for path in above:
-            found += self._since(self._at, path, told or 0)
-        if told is None:
+            found += self._since(self._at, path, compared or 0)
+        if compared is None:
             for index, path in ((self._at, file.path), (self._below, file.path), *((self._below, p) for p in above)):
                 index.setdefault(path, []).append((self._count, file))
-            self._told[file] = self._count
+            self._compared[file] = self._count
             self._count += 1
         else:
-            self._told[file] = self._count
+            self._compared[file] = self._count
         return [other for _, other in sorted(found)]
 
     def _all_above(self, path: str) -> Iterator[str]:
-        """The paths of other files that are directories above `path`, the nearest first."""
+        """Yield the paths of other files that are directories above `path`, the nearest first."""
         above = self._above.get(path, "")
         while above:
             yield above
@@ -139,8 +143,10 @@ class _Overlaps:
 
 
 def _nearest_above(paths: Iterable[str]) -> dict[str, str]:
-    """For each path that is below others the nearest of those. Sorted by their names, paths follow what they are
-    below."""
+    """Return the nearest other path above each path that has one.
+
+    In the sort order of `_by_names`, a path directly precedes the paths below it.
+    """
     above: dict[str, str] = {}
     open_: list[str] = []
     for path in sorted(set(paths), key=_by_names):
@@ -154,5 +160,7 @@ def _nearest_above(paths: Iterable[str]) -> dict[str, str]:
 
 
 def _by_names(path: str) -> str:
-    """Sorts a path right before what is below it: the slash comes before any other character."""
+    """Return a sort key that puts a path directly before the paths below it: the slash sorts before all other
+    characters.
+    """
     return path.replace("\0", "\0\1").replace("/", "\0\0")

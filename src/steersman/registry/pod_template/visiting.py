@@ -1,4 +1,4 @@
-"""The containers of a pod with where they are."""
+"""Iteration over the containers of a pod with their field paths."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from steersman.machinery.errors.field import Path
 
 
 def containers_with_paths(spec: core.PodSpec, path: Path) -> Iterator[tuple[AnyContainer, Path]]:
-    """Init containers, containers, ephemeral containers; `path` is that of the spec."""
+    """Yield init containers, containers and ephemeral containers with their paths; `path` is that of the spec."""
     for index, container in enumerate(spec.init_containers):
         yield container, (path / "initContainers")[index]
     for index, container in enumerate(spec.containers or ()):

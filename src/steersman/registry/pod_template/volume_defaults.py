@@ -1,4 +1,4 @@
-"""What a volume of a pod gets where it leaves a field out."""
+"""Defaults of the volumes of a pod."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ DEFAULT_TOKEN_EXPIRATION: Final = 3600
 
 
 def set_volume_defaults(volume: core.Volume) -> None:
-    """A volume without a source is an emptyDir; each source has defaults of its own."""
+    """Set the defaults of a volume's source; a volume without a source becomes an emptyDir."""
     if volume == core.Volume(name=volume.name):
         volume.empty_dir = core.EmptyDirVolumeSource()
         return
@@ -37,7 +37,7 @@ def set_volume_defaults(volume: core.Volume) -> None:
 
 
 def set_projected_defaults(projected: core.ProjectedVolumeSource) -> None:
-    """The mode of files, and what its sources get."""
+    """Set the defaults of a projected volume and its sources."""
     projected.default_mode = _mode(projected.default_mode)
     projected.sources = projected.sources or None
     for source in projected.sources or ():
@@ -48,7 +48,7 @@ def set_projected_defaults(projected: core.ProjectedVolumeSource) -> None:
 
 
 def set_claim_spec_defaults(spec: core.PersistentVolumeClaimSpec) -> None:
-    """What the spec of a claim gets, alone or in a template."""
+    """Set the defaults of a claim spec, in a claim or a template."""
     if spec.volume_mode is None:
         spec.volume_mode = "Filesystem"
     round_up_to_milli(spec.resources.limits)
@@ -66,7 +66,7 @@ def _set_field_versions(files: list[core.DownwardAPIVolumeFile]) -> None:
 
 
 def set_source_defaults(volume: core.Volume | core.PersistentVolumeSpec) -> None:
-    """What the sources get that volumes of Pods and PersistentVolumes have alike."""
+    """Set the defaults of sources that are equal for volumes of pods and for PersistentVolumes."""
     if (iscsi := volume.iscsi) is not None:
         iscsi.iscsi_interface = iscsi.iscsi_interface or "default"
     if (rbd := volume.rbd) is not None:

@@ -1,4 +1,4 @@
-"""What clients are told about pods and templates that are valid but hardly meant so (pkg/api/pod/warnings.go)."""
+"""Warnings about pods and templates that are valid but probably not intended (pkg/api/pod/warnings.go)."""
 
 from __future__ import annotations
 
@@ -51,12 +51,12 @@ _BYTES: Final = ("memory", "ephemeral-storage")
 
 
 def warnings_for_pod(pod: core.Pod) -> Iterator[str]:
-    """Warnings about a new pod."""
+    """Yield warnings about a new pod."""
     return _warnings(pod.spec, pod.metadata, Path(), is_template=False)
 
 
 def warnings_for_pod_template(template: core.PodTemplateSpec, path: Path) -> Iterator[str]:
-    """Warnings about a template that stands at `path`."""
+    """Yield warnings about a template at `path`."""
     return _warnings(template.spec, template.metadata, path, is_template=True)
 
 
@@ -124,7 +124,7 @@ def _node_label_warnings(spec: core.PodSpec, path: Path) -> Iterator[str]:
 
 
 def node_selector_term_warnings(term: core.NodeSelectorTerm, path: Path, *, check_values: bool) -> Iterator[str]:
-    """Old labels of nodes; with `check_values` also values that no label can have."""
+    """Yield warnings about deprecated node labels; with `check_values` also about values that no label can have."""
     for index, expression in enumerate(term.match_expressions):
         here = (path / "matchExpressions")[index]
         if text := DEPRECATED_NODE_LABELS.get(expression.key):
@@ -146,14 +146,14 @@ def _volume_warnings(volumes: list[core.Volume], path: Path) -> Iterator[str]:
 
 
 def claim_spec_warnings(spec: core.PersistentVolumeClaimSpec, path: Path) -> Iterator[str]:
-    """Storage in fractions of a byte."""
+    """Yield warnings about storage in fractions of a byte."""
     resources = path / "resources"
     yield from fractional_byte_warnings(spec.resources.requests, "storage", resources / "requests")
     yield from fractional_byte_warnings(spec.resources.limits, "storage", resources / "limits")
 
 
 def fractional_byte_warnings(resources: dict[str, str], name: str, path: Path) -> Iterator[str]:
-    """An amount of bytes that is not whole."""
+    """Yield a warning if a number of bytes is fractional."""
     quantity = resources.get(name)
     if quantity is not None and not is_whole_in_milli(quantity):
         yield f"{path[name]}: fractional byte value {quote(quantity)} is invalid, must be an integer"
@@ -190,7 +190,7 @@ def _profile_warnings(
         yield f"{here[key]}: {_SECCOMP}"
     key = APP_ARMOR_CONTAINER + container.name
     annotation = metadata.annotations.get(key)
-    # Pods are warned about when the annotation becomes a field.
+    # For pods, `sync_app_armor_annotations` has warned already.
     if annotation is None or not is_template or (context is not None and context.app_armor_profile is not None):
         return
     of_pod = spec.security_context.app_armor_profile if spec.security_context is not None else None
@@ -199,7 +199,7 @@ def _profile_warnings(
 
 
 def _is_plain(container: AnyContainer) -> bool:
-    """Whether there is nothing in a container for `_container_warnings`."""
+    """Return True if `_container_warnings` would find nothing in the container."""
     for amounts in (container.resources.limits, container.resources.requests):
         for name in _BYTES:
             if name in amounts and not is_whole_in_milli(amounts[name]):
@@ -219,14 +219,14 @@ def _container_warnings(container: AnyContainer, path: Path) -> Iterator[str]:
             seen.add(variable.name)
             continue
         reference = f"$({variable.name})"
-        # A definition that builds on the one before it is fine.
+        # A definition that refers to the previous one is legitimate.
         if variable.value_from is not None or variable.value == reference or reference not in variable.value:
             text = f"hides previous definition of {quote(variable.name)}, which may be dropped when using apply"
             yield f"{(path / 'env')[index]}: {text}"
 
 
 def _have_plain_ports(containers: Iterable[AnyContainer]) -> bool:
-    """Whether there is nothing in these for `_port_warnings`: no number and no name is there twice."""
+    """Return True if `_port_warnings` would find nothing: no port and no name occurs twice."""
     total, numbers, names = 0, set(), set()
     for container in containers:
         for port in container.ports:
@@ -263,20 +263,20 @@ def _port_warnings(spec: core.PodSpec, path: Path) -> Iterator[str]:
 
 
 class _SamePorts:
-    """Definitions of one port and protocol in the order of the pod, found by their ports and addresses on the host."""
+    """Definitions of one port and protocol in pod order, indexed by host port and host address."""
 
     __slots__ = ("_all", "_any", "_by_host", "_with_address")
 
     def __init__(self) -> None:
         self._all: list[tuple[core.ContainerPort, Path]] = []
         self._any: list[int] = []
-        """Places in `_all` of those without a port of the host."""
+        """Positions in `_all` of definitions without a host port."""
         self._by_host: dict[tuple[int, str], list[int]] = {}
         self._with_address: dict[int, list[int]] = {}
-        """Those with an address, by their port of the host."""
+        """Positions of definitions with a host address, by host port."""
 
     def add(self, port: core.ContainerPort, path: Path) -> None:
-        """Takes one more, which stands at `path`."""
+        """Add the definition at `path`."""
         place = len(self._all)
         self._all.append((port, path))
         if port.host_port == 0:
@@ -287,7 +287,7 @@ class _SamePorts:
             self._with_address.setdefault(port.host_port, []).append(place)
 
     def conflicts(self, port: core.ContainerPort) -> Iterator[tuple[str, Path]]:
-        """What `port` is to those before it that it is in conflict with, and where they stand, in their order."""
+        """Yield the kind of conflict and the path of each earlier definition with which `port` conflicts, in pod order."""
         if port.host_port == 0:
             for other, path in self._all:
                 equal = other.host_port == 0 and other.host_ip == port.host_ip
@@ -303,7 +303,7 @@ class _SamePorts:
 
 
 def _go_text(port: core.ContainerPort) -> str:
-    """As Go's %+v prints it."""
+    """Return the port in the format of Go's %+v."""
     return (
         f"{{Name:{port.name} HostPort:{port.host_port} ContainerPort:{port.container_port} "
         f"Protocol:{port.protocol} HostIP:{port.host_ip}}}"

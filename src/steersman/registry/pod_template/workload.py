@@ -1,4 +1,4 @@
-"""What the strategies of all kinds with a pod template share."""
+"""The base of the strategies of kinds with a pod template."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Self, TypeVar
 from steersman.api.core.v1 import PodTemplateSpec
 from steersman.machinery.errors.field import Path
 from steersman.machinery.validation.formats import is_dns1123_label
-from steersman.registry.pod_template.fields import drop_disabled_fields
+from steersman.registry.pod_template.fields import drop_disabled_template_fields
 from steersman.registry.pod_template.validation.leniency import pod_template_options
 from steersman.registry.pod_template.validation.options import PodValidationOptions
 from steersman.registry.pod_template.warnings import warnings_for_pod_template
@@ -23,14 +23,14 @@ TEMPLATE = Path("spec", "template")
 
 
 class WorkloadStrategy(Strategy[T, Services]):
-    """The usual behaviour of a kind with a pod template, which the strategy validates as strictly as the server does."""
+    """The default behaviour of a kind with a pod template, which is validated as strictly as the server's flags demand."""
 
     resets = ("status",)
     bumps_generation_on: tuple[str, ...] = ("spec",)
     allow_privileged: bool = True
 
     def template_of(self, obj: T) -> PodTemplateSpec | None:
-        """Return the template of the pods."""
+        """Return the pod template of `obj`."""
         template: PodTemplateSpec | None = obj.spec.template  # type: ignore[attr-defined]
         return template
 
@@ -52,17 +52,12 @@ class WorkloadStrategy(Strategy[T, Services]):
             drop_disabled_template_fields(template, old)
 
     def template_options(self, old: PodTemplateSpec | None) -> PodValidationOptions:
-        """What a template may hold, on an update also what `old` held already."""
+        """Return the options for validating a template; on an update they allow the invalid values of `old`."""
         return pod_template_options(old, allow_privileged=self.allow_privileged)
 
 
-def drop_disabled_template_fields(new: PodTemplateSpec, old: PodTemplateSpec | None) -> None:
-    """Drops what belongs to features that are off, unless it was there before."""
-    drop_disabled_fields(new.spec, None if old is None else old.spec)
-
-
 def name_warnings(name: str) -> Iterator[str]:
-    """Warns of a name that cannot be a host name: pods are called after their workload."""
+    """Yield a warning if the name cannot be a hostname, as pods are named after their workload."""
     if problems := is_dns1123_label(name):
         yield (
             "metadata.name: this is used in Pod names and hostnames, which can result in surprising behavior; "
@@ -71,5 +66,5 @@ def name_warnings(name: str) -> Iterator[str]:
 
 
 def template_warnings(template: PodTemplateSpec, path: Path = TEMPLATE) -> Iterator[str]:
-    """What the client should know of a template."""
+    """Yield warnings about a pod template."""
     return warnings_for_pod_template(template, path)

@@ -1,4 +1,4 @@
-"""PodDisruptionBudgets: how many of some pods may be away at the same time by somebody's will."""
+"""PodDisruptionBudgets: limits on the number of pods that voluntary disruptions may take down at one time."""
 
 from __future__ import annotations
 

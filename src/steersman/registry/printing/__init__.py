@@ -1,1 +1,1 @@
-"""Values of upstream's internal types, as messages print them."""
+"""Values of upstream's internal types in the form in which messages print them."""

@@ -1,4 +1,4 @@
-"""Unified diffs of lines, the shortest there is unless finding that takes long."""
+"""Unified diffs of lines: the shortest diff, unless finding that takes too long."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from itertools import accumulate
 from typing import Any, Final
 
 LONGEST_DIFF: Final = 4000
-"""Lines of a spec up to which the diff is the shortest there is; finding that takes quadratic time."""
+"""The most lines for which the shortest diff is computed, which takes quadratic time."""
 
 _MAX_COMPARED: Final = 3_000_000
-"""Equal pairs of lines that are looked at for the shortest diff."""
+"""The most equal pairs of lines that the computation of the shortest diff may examine."""
 
 _CONTEXT: Final = 3
 
 
 def unified_diff(before: list[str], after: list[str]) -> str:
-    """Return the hunks of a unified diff, without the names of files."""
+    """Return the hunks of a unified diff, without the file names."""
     if max(len(before), len(after)) > LONGEST_DIFF:
         return _rough_diff(before, after)
     try:
@@ -27,17 +27,17 @@ def unified_diff(before: list[str], after: list[str]) -> str:
 
 
 class _TooDifferent(Exception):
-    """Finding the shortest diff would take too long."""
+    """Raised when finding the shortest diff would take too long."""
 
 
 class _BoundedMatcher(difflib.SequenceMatcher[str]):
-    """Looks at a limited number of pairs. Every method that compares raises _TooDifferent beyond that."""
+    """A matcher that examines a limited number of pairs, beyond which comparing methods raise _TooDifferent."""
 
     def __init__(self, before: list[str], after: list[str]) -> None:
         super().__init__(None, before, after)
         self.before, self.after = before, after
-        places: dict[str, list[int]] = vars(self)["b2j"]  # which the stubs leave out
-        self._pairs = list(accumulate((1 + len(places.get(line, ())) for line in before), initial=0))
+        positions: dict[str, list[int]] = vars(self)["b2j"]  # missing in the type stubs
+        self._pairs = list(accumulate((1 + len(positions.get(line, ())) for line in before), initial=0))
         self._left = _MAX_COMPARED
 
     def find_longest_match(self, alo: int = 0, ahi: int | None = None, blo: int = 0, bhi: int | None = None) -> Any:
@@ -48,7 +48,7 @@ class _BoundedMatcher(difflib.SequenceMatcher[str]):
 
 
 def _unified_diff(matcher: _BoundedMatcher) -> Iterator[str]:
-    """The hunks of a unified diff, without the names of files before them."""
+    """Yield the hunks of a unified diff, without the file names before them."""
     for group in matcher.get_grouped_opcodes(_CONTEXT):
         (_, old_start, _, new_start, _), (_, _, old_end, _, new_end) = group[0], group[-1]
         yield f"@@ -{_range(old_start, old_end)} +{_range(new_start, new_end)} @@\n"
@@ -61,14 +61,14 @@ def _unified_diff(matcher: _BoundedMatcher) -> Iterator[str]:
 
 
 def _range(start: int, end: int) -> str:
-    """Lines in the header of a hunk, the first of which is 1."""
+    """Return the line range of a hunk's header; lines count from 1."""
     length = end - start
     first = start + 1 if length else start
     return str(first) if length == 1 else f"{first},{length}"
 
 
 def _rough_diff(before: list[str], after: list[str]) -> str:
-    """All lines from the first to the last that differ, in one hunk."""
+    """Return one hunk with all lines from the first to the last difference."""
     shorter = min(len(before), len(after))
     start = next((i for i in range(shorter) if before[i] != after[i]), shorter)
     end = next((i for i in range(shorter - start) if before[-1 - i] != after[-1 - i]), shorter - start)

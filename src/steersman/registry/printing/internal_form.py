@@ -1,7 +1,7 @@
-"""Pod specs as upstream prints them in messages: JSON of its internal types.
+"""Objects as upstream prints them in messages: JSON of its internal types.
 
-Those have Go's field names, no omitted fields, and the host's namespaces inside the security context. Clients see this
-form in the values of field errors and in the diff of a refused update.
+Internal types have Go's field names, no omitted fields, and host namespaces inside the security context. Clients see
+this form in the values of field errors and in the diff of a refused update.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ _NAMES: Final = {
     "uid": "UID",
     "wwids": "WWIDs",
 }
-"""JSON names whose Go name is not the same with a capital."""
+"""JSON names whose Go name is not simply capitalized."""
 
 _RBD_NAMES: Final = {"monitors": "CephMonitors", "image": "RBDImage", "pool": "RBDPool", "user": "RadosUser"}
 
@@ -77,12 +77,12 @@ _MOVED_IN_SPEC: Final = (
     ("dns_config", "preemption_policy"),
     ("overhead", "runtime_class_name"),
 )
-"""Fields of a PodSpec that come right after another one, unlike in v1."""
+"""Fields of a PodSpec that directly follow another field, unlike in v1."""
 
 
 @lru_cache(maxsize=512)
 def _fields(kind: type[msgspec.Struct]) -> tuple[tuple[str, str], ...]:
-    """Attributes of a type in internal order, with their Go names."""
+    """Return the attributes of a type in internal order, with their Go names."""
     names = dict(zip(kind.__struct_fields__, kind.__struct_encode_fields__, strict=True))
     order = list(names)
     if kind is core.PodSpec:
@@ -109,7 +109,7 @@ def _go_name(name: str) -> str:
 
 
 def internal_form(value: Any) -> Any:
-    """`value` (a Struct of core/v1, or lists and maps of such) as plain data in the order upstream prints it."""
+    """Return a Struct, or lists and maps of Structs, as plain data in the order in which upstream prints it."""
     if isinstance(value, msgspec.Struct):
         if isinstance(value, LabelSelector | ObjectMeta):
             return _plain(value)
@@ -119,30 +119,30 @@ def internal_form(value: Any) -> Any:
         for attribute, name in _fields(type(value)):
             member = getattr(value, attribute)
             if isinstance(member, ObjectMeta):
-                form = _plain(member)  # the internal form of a whole object does not say what it is
+                form = _plain(member)  # the internal form of a whole object has no name for its metadata
             else:
                 form[name] = internal_form(member)
         return form
     if isinstance(value, list):
         return [internal_form(item) for item in value] if value else None
     if isinstance(value, dict):
-        # Go prints maps in the order of their keys.
+        # Go prints maps in key order.
         return {key: internal_form(value[key]) for key in sorted(value)} if value else None
     return value
 
 
 def _plain(value: Any) -> Any:
-    """What has the same form in every version; maps by their keys, as Go prints them."""
+    """Return a value whose form is the same in every version as plain data, with maps in key order."""
     return msgspec.to_builtins(presorted(value), enc_hook=msgspec.json.decode, order="deterministic")
 
 
 def internal_text(value: Any) -> Verbatim:
-    """`value` as the value of a field error."""
+    """Return `value` as the value of a field error."""
     return Verbatim(_escaped(json.dumps(internal_form(value), ensure_ascii=False, separators=(",", ":"))))
 
 
 def _escaped(text: str) -> str:
-    """Go's JSON encoder escapes what HTML knows."""
+    """Escape HTML characters as Go's JSON encoder does."""
     for char in "<>&":
         if char in text:
             text = text.replace(char, f"\\u{ord(char):04x}")
@@ -164,8 +164,8 @@ def _spec_form(spec: core.PodSpec) -> dict[str, Any]:
 
 
 def internal_diff(old: Any, new: Any) -> str:
-    """A unified diff of the internal forms of two values, as lines of indented JSON."""
-    from steersman.registry.printing.diff import unified_diff  # which only what is refused needs
+    """Return a unified diff of the internal forms of two values, as lines of indented JSON."""
+    from steersman.registry.printing.diff import unified_diff  # needed only for refused updates
 
     return unified_diff(_lines(old), _lines(new))
 

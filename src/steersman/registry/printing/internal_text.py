@@ -1,4 +1,4 @@
-"""Values in messages, as the reference prints those of its internal types: JSON with Go's names, in their order."""
+"""Values in messages as JSON of upstream's internal types, with Go's names in Go's order."""
 
 from __future__ import annotations
 
@@ -10,5 +10,5 @@ from steersman.registry.printing.internal_form import internal_form
 
 
 def internal_text(value: Any) -> Verbatim:
-    """`value`, a Struct or plain data in the right order, for a field error."""
+    """Return `value`, a Struct or plain data in the right order, for a field error."""
     return Verbatim(encode_in_order(internal_form(value)).decode())

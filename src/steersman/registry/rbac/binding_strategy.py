@@ -1,4 +1,4 @@
-"""What RoleBindings and ClusterRoleBindings share: their strategy and columns."""
+"""The strategy, inquiry and columns that RoleBindings and ClusterRoleBindings share."""
 
 from __future__ import annotations
 
@@ -19,13 +19,16 @@ Binding = RoleBinding | ClusterRoleBinding
 
 
 class BindingInquiry(Inquiry[Any]):
-    """Who binds a role must have its rights, or the right to bind it. `resource` is the plural of the kind."""
+    """The escalation check of bindings. `resource` is the plural of the kind.
+
+    A user who binds a role must hold its permissions, or the permission to bind the role.
+    """
 
     def __init__(self, resource: str, services: Services) -> None:
         self._resource = resource
         self._check = EscalationCheck(services)
 
-    async def look_into(self, ctx: Context, new: Binding, old: Binding | None) -> None:
+    async def look_up(self, ctx: Context, new: Binding, old: Binding | None) -> None:
         if old is None or not only_garbage_collection_changes(new, old):
             await self._check.confirm_binding(ctx, self._resource, new.metadata.name, new.role_ref)
 
@@ -45,7 +48,7 @@ class BindingStrategy(Strategy[Any]):
 
 
 def set_binding_defaults(binding: Binding) -> None:
-    """Fills in the API group of the role and of users and groups."""
+    """Fill in the API groups of the role, users and groups."""
     default_binding(binding.role_ref, binding.subjects)
 
 
@@ -58,7 +61,7 @@ def _service_accounts(subjects: Sequence[Subject]) -> str:
 
 
 def binding_columns(binding: str) -> tuple[Column, ...]:
-    """The columns; `binding` is how their descriptions call the kind."""
+    """Return the columns; `binding` names the kind in their descriptions."""
     return (
         Column("Role", lambda b: f"{b.role_ref.kind}/{b.role_ref.name}"),
         AGE,

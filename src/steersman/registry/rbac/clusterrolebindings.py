@@ -1,4 +1,4 @@
-"""ClusterRoleBindings: who has the rights of a ClusterRole in the whole cluster."""
+"""ClusterRoleBindings: subjects that have the permissions of a ClusterRole in the whole cluster."""
 
 from __future__ import annotations
 

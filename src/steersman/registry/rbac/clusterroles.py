@@ -1,4 +1,4 @@
-"""ClusterRoles: rights in the whole cluster, or, through RoleBindings, in one namespace."""
+"""ClusterRoles: permissions in the whole cluster or, through RoleBindings, in one namespace."""
 
 from __future__ import annotations
 
@@ -37,19 +37,22 @@ def _selectors(role: ClusterRole) -> list[LabelSelector]:
 
 
 class ClusterRoleInquiry(Inquiry[ClusterRole]):
-    """Who writes a role must have the rights in it."""
+    """The escalation check of ClusterRoles: a user who writes a role must hold its permissions."""
 
     def __init__(self, services: Services) -> None:
         self._check = EscalationCheck(services)
 
-    async def look_into(self, ctx: Context, new: ClusterRole, old: ClusterRole | None) -> None:
+    async def look_up(self, ctx: Context, new: ClusterRole, old: ClusterRole | None) -> None:
         if old is None:
             await self._confirm(ctx, new, aggregates=bool(_selectors(new)))
         elif not only_garbage_collection_changes(new, old):
             await self._confirm(ctx, new, aggregates=bool(_selectors(new) or _selectors(old)))
 
     async def _confirm(self, ctx: Context, role: ClusterRole, *, aggregates: bool) -> None:
-        """An aggregation rule can gather any right, so whoever touches one must hold all."""
+        """Check the rules, and require full authority of a user who writes an aggregation rule.
+
+        An aggregation rule can collect any permission.
+        """
         check = self._check
         if await check.may_escalate(ctx, "clusterroles"):
             return

@@ -1,7 +1,7 @@
-"""That nobody gives rights which they do not hold: the check before a role or binding is written.
+"""The escalation check for roles and bindings: users can only grant permissions that they hold.
 
-Follows pkg/registry/rbac (`policybased`, `escalation_check.go`). Members of system:masters may give anything; so may
-those who hold the verb `escalate` on a role, or `bind` on the role that a binding refers to.
+Follows pkg/registry/rbac (`policybased`, `escalation_check.go`). Members of system:masters may grant anything. So may
+users with the verb `escalate` on a role, or `bind` on the role to which a binding refers.
 """
 
 from __future__ import annotations
@@ -28,43 +28,43 @@ from steersman.work.offloading import offload_if
 GROUP: Final = "rbac.authorization.k8s.io"
 _ROLE_RESOURCES: Final = {"ClusterRole": "clusterroles", "Role": "roles"}
 _GARBAGE_COLLECTED: Final = ("owner_references", "finalizers", "self_link", "managed_fields")
-"""What a change may touch in `metadata` without giving anybody anything."""
+"""Metadata that may change without granting anything."""
 
 
 class EscalationCheck:
-    """Judges writes of roles and bindings, by those that are stored now, whatever else requests are judged by."""
+    """Checks writes of roles and bindings against the stored roles, whatever authorizers the server uses."""
 
     def __init__(self, services: Services) -> None:
         self._services = services
 
     async def confirm_role(self, ctx: Context, resource: str, name: str, rules: Sequence[PolicyRule]) -> None:
-        """Raises StatusError Forbidden if the user may not make a role with these rules."""
+        """Raise StatusError Forbidden if the request user may not write a role with these rules."""
         if not self.exempt(ctx) and not await self._may_escalate(ctx, resource):
             await self.confirm(ctx, resource, name, rules)
 
     async def confirm_binding(self, ctx: Context, resource: str, name: str, ref: RoleRef) -> None:
-        """Raises StatusError Forbidden if the user may not bind that role, NotFound if there is none."""
+        """Raise StatusError Forbidden if the request user may not bind the role, NotFound if there is none."""
         if self.exempt(ctx) or await self._may_bind(ctx, ref):
             return
         await self.confirm(ctx, resource, name, await self._rules_of(ctx, resource, ref))
 
     def exempt(self, ctx: Context) -> bool:
-        """Whether nothing is asked of the user."""
+        """Return True if the check does not apply to the request user."""
         return SYSTEM_MASTERS in ctx.user.groups
 
     async def may_escalate(self, ctx: Context, resource: str) -> bool:
-        """Whether the user may write any role."""
+        """Return True if the request user may write any role."""
         return self.exempt(ctx) or await self._may_escalate(ctx, resource)
 
     async def confirm(self, ctx: Context, resource: str, name: str, rules: Sequence[PolicyRule]) -> None:
-        """Raises StatusError Forbidden if the user does not hold all of `rules` where the request goes."""
+        """Raise StatusError Forbidden unless the user holds all of `rules` in the scope of the request."""
         if reason := await self.escalation(ctx, rules):
             raise forbidden(GroupResource(GROUP, resource), name, reason)
 
     async def escalation(self, ctx: Context, rules: Sequence[PolicyRule]) -> str:
-        """What the user lacks of `rules`, in words; empty if nothing.
+        """Return a description of the permissions in `rules` that the user lacks, "" if there are none.
 
-        A short rule stands for many combinations, so the rules are compared in the worker threads.
+        A short rule stands for many combinations, so rules are compared in the worker threads.
         """
         held, error = await self._services.roles.policy_rules_for(ctx.user, ctx.action.namespace)
         return await offload_if(True, escalation, ctx.user, chain.from_iterable(held), rules, error)
@@ -92,6 +92,6 @@ class EscalationCheck:
 
 
 def only_garbage_collection_changes(new: Any, old: Any) -> bool:
-    """Whether an update only touches owner references and finalizers, so that an object can go away."""
+    """Return True if an update changes only owner references and finalizers, as for garbage collection."""
     metadata = {name: getattr(old.metadata, name) for name in _GARBAGE_COLLECTED}
     return bool(msgspec.structs.replace(new, metadata=msgspec.structs.replace(new.metadata, **metadata)) == old)

@@ -1,4 +1,4 @@
-"""RoleBindings: who has the rights of a Role or ClusterRole in one namespace."""
+"""RoleBindings: subjects that have the permissions of a Role or ClusterRole in one namespace."""
 
 from __future__ import annotations
 

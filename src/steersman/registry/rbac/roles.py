@@ -1,4 +1,4 @@
-"""Roles: rights on the objects of one namespace."""
+"""Roles: permissions on the objects of one namespace."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from steersman.rest.strategy import Strategy
 
 
 class RoleInquiry(Inquiry[Role]):
-    """Who writes a role must have the rights in it."""
+    """The escalation check of Roles: a user who writes a role must hold its permissions."""
 
     def __init__(self, services: Services) -> None:
         self._check = EscalationCheck(services)
 
-    async def look_into(self, ctx: Context, new: Role, old: Role | None) -> None:
+    async def look_up(self, ctx: Context, new: Role, old: Role | None) -> None:
         if old is None or not only_garbage_collection_changes(new, old):
             await self._check.confirm_role(ctx, "roles", new.metadata.name, new.rules or ())
 

@@ -1,4 +1,4 @@
-"""What roles and bindings must hold to be stored (pkg/apis/rbac/validation)."""
+"""Validation of roles and bindings (pkg/apis/rbac/validation)."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ _SUBJECTS: Final = Path("subjects")
 
 
 def rbac_name(name: str, prefix: bool) -> list[str]:
-    """Names of roles and bindings may hold all that the path of a URL can, generated or not."""
+    """Return the errors of a name, which may be any URL path segment, generated or not."""
     return is_path_segment_name(name)
 
 
 def validate_rules(rules: Sequence[PolicyRule], *, namespaced: bool) -> Iterator[FieldError]:
-    """The rules of a Role or ClusterRole."""
+    """Validate the rules of a Role or ClusterRole."""
     for index, rule in enumerate(rules):
         yield from _validate_rule(rule, _RULES[index], namespaced=namespaced)
 
@@ -49,7 +49,7 @@ def _validate_rule(rule: PolicyRule, path: Path, *, namespaced: bool) -> Iterato
 
 
 def validate_binding(ref: RoleRef, subjects: Sequence[Subject], *, namespaced: bool) -> Iterator[FieldError]:
-    """A binding's reference to a role, and for whom it is."""
+    """Validate the role reference and the subjects of a binding."""
     if ref.api_group != GROUP:
         yield not_supported(_ROLE_REF / "apiGroup", ref.api_group, (GROUP,))
     kinds = ("Role", "ClusterRole") if namespaced else ("ClusterRole",)
@@ -77,14 +77,14 @@ def _validate_subject(subject: Subject, path: Path, *, namespaced: bool) -> Iter
 
 
 def validate_role_ref_update(new: RoleRef, old: RoleRef) -> Iterator[FieldError]:
-    """A binding refers to one role for its whole life."""
+    """Forbid changes of a binding's role reference."""
     if new != old:
         value = go_struct(APIGroup=new.api_group, Kind=new.kind, Name=new.name)
         yield invalid(_ROLE_REF, value, ROLE_REF_IMMUTABLE)
 
 
 def default_binding(ref: RoleRef, subjects: Sequence[Subject]) -> None:
-    """SetDefaults_RoleBinding, SetDefaults_ClusterRoleBinding, SetDefaults_Subject."""
+    """Set the defaults of SetDefaults_RoleBinding, SetDefaults_ClusterRoleBinding and SetDefaults_Subject."""
     ref.api_group = ref.api_group or GROUP
     for subject in subjects:
         if not subject.api_group and subject.kind in ("User", "Group"):

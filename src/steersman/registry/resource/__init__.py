@@ -1,1 +1,1 @@
-"""The resources of resource.k8s.io: devices, and who may use them."""
+"""The resources of resource.k8s.io: devices and claims for them."""

@@ -1,4 +1,4 @@
-"""Access to devices in use, for their administrators only: those of namespaces that are labelled for it."""
+"""Admin access to devices that are in use, for claims in namespaces with the label for it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,10 @@ _IS_ADMIN: Final[Reading[bool]] = Reading(
 
 
 class AdminAccessStrategy(Strategy[T, Services]):
-    """Asks for namespaces when it needs one: they may be made after it. Unbound, nobody has such access."""
+    """A strategy that knows the namespaces with admin access. Without services no namespace has it.
+
+    The lookup of namespaces happens on use, as their store may be made after this strategy.
+    """
 
     services: Services | None = None
 
@@ -33,13 +36,13 @@ class AdminAccessStrategy(Strategy[T, Services]):
         return bound
 
     def is_admin_namespace(self, name: str) -> bool:
-        """Whether claims in the namespace may have admin access."""
+        """Return True if claims in the namespace may have admin access."""
         if self.services is None:
             return False
-        return self.services.objects("", "namespaces").known("", name, _IS_ADMIN) is True
+        return self.services.objects("", "namespaces").read_cached("", name, _IS_ADMIN) is True
 
     def validate_admin_access(self, claim: DeviceClaim, namespace: str) -> Iterator[FieldError]:
-        """Refuses the first request for such access from elsewhere."""
+        """Refuse the first request for admin access in a namespace without it."""
         for index, request in enumerate(claim.requests or ()):
             if request.exactly is not None and request.exactly.admin_access:
                 if not self.is_admin_namespace(namespace):
@@ -52,7 +55,7 @@ class AdminAccessStrategy(Strategy[T, Services]):
         old: Sequence[DeviceRequestAllocationResult],
         namespace: str,
     ) -> Iterator[FieldError]:
-        """Refuses the first device allocated with such access elsewhere, unless the old allocation had one."""
+        """Refuse the first device that is allocated with admin access elsewhere, unless the old allocation has one."""
         if any(each.admin_access for each in old):
             return
         path = Path("status", "allocation", "devices", "results")

@@ -1,4 +1,4 @@
-"""What schedulers and drivers may write into the status of a claim."""
+"""Validation of the status of claims, which schedulers and drivers write."""
 
 from __future__ import annotations
 
@@ -61,12 +61,12 @@ DeviceId = tuple[str, str, str, str]
 
 
 def device_id(device: DeviceRequestAllocationResult | AllocatedDeviceStatus) -> DeviceId:
-    """Driver, pool, device, and share of it or ""."""
+    """Return driver, pool, device, and share ("" for none)."""
     return (device.driver, device.pool, device.device, device.share_id or "")
 
 
 def validate_claim_status(new: ResourceClaim, old: ResourceClaim) -> Iterator[FieldError]:
-    """A write of `/status`."""
+    """Validate an update through `/status`."""
     status, before, path = new.status, old.status, Path("status")
     yield from validate_set(
         status.reserved_for, MAX_CONSUMERS, _validate_consumer, lambda each: each.uid, path / "reservedFor"
@@ -164,7 +164,7 @@ def _validate_allocation(allocation: AllocationResult, path: Path, names: Reques
 
 
 def validate_binding_conditions(conditions: list[str], failures: list[str], path: Path) -> Iterator[FieldError]:
-    """Conditions a pod waits for before it is bound, and those that end its waiting."""
+    """Validate the conditions for which the binding of a pod waits, and those that make it fail."""
     good, bad = path / "bindingConditions", path / "bindingFailureConditions"
     yield from validate_items(conditions, MAX_BINDING_CONDITIONS, validate_label_name, good)
     yield from validate_items(failures, MAX_BINDING_CONDITIONS, validate_label_name, bad)

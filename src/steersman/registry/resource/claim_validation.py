@@ -1,4 +1,4 @@
-"""What claims for devices may ask for (kubernetes `pkg/apis/resource/validation`)."""
+"""Validation of claims for devices (kubernetes `pkg/apis/resource/validation`)."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ from steersman.registry.resource.limits import (
     MAX_SELECTORS,
 )
 from steersman.registry.resource.names import validate_fully_qualified_name, validate_items, validate_set
-from steersman.registry.resource.selector_verdicts import NO_VERDICTS, Verdicts, judge_all
+from steersman.registry.resource.selector_verdicts import NO_VERDICTS, Verdicts, check_expressions
 from steersman.registry.validation.drivers import validate_driver_name
 
 EFFECTS: Final = ("NoExecute", "NoSchedule", "None")
@@ -57,7 +57,7 @@ _NOT_A_REQUEST: Final = (
 
 
 def request_names(claim: DeviceClaim) -> RequestNames:
-    """What allocations and configurations may refer to."""
+    """Return the names to which allocations and configurations may refer."""
     return {
         request.name: frozenset(alternative.name for alternative in request.first_available)
         for request in claim.requests or ()
@@ -65,7 +65,7 @@ def request_names(claim: DeviceClaim) -> RequestNames:
 
 
 def validate_device_claim(claim: DeviceClaim, path: Path, verdicts: Verdicts = NO_VERDICTS) -> Iterator[FieldError]:
-    """Requests, what they have in common, and how devices are set up. `verdicts` on selectors save finding them out."""
+    """Validate requests, constraints and configurations. `verdicts` on selectors save compiling them here."""
     names = request_names(claim)
 
     def validate_constraint(constraint: DeviceConstraint, at: Path) -> Iterator[FieldError]:
@@ -75,7 +75,7 @@ def validate_device_claim(claim: DeviceClaim, path: Path, verdicts: Verdicts = N
         elif constraint.distinct_attribute is not None:
             yield from validate_fully_qualified_name(constraint.distinct_attribute, at / "distinctAttribute")
         else:
-            # The reference says so although none is set.
+            # Upstream says so although none is set.
             yield required(
                 at,
                 'exactly one of "matchAttribute" or "distinctAttribute" is required, but multiple fields are set',
@@ -158,7 +158,7 @@ def _validate_toleration(toleration: DeviceToleration, path: Path) -> Iterator[F
 def validate_selector(
     selector: DeviceSelector, path: Path, verdicts: Verdicts = NO_VERDICTS, *, stored: bool = False
 ) -> Iterator[FieldError]:
-    """A CEL expression over a device; `stored` if it was accepted before, perhaps by another version."""
+    """Validate a CEL expression over a device; `stored` if it was accepted before, perhaps by another version."""
     if selector.cel is None:
         yield required(path / "cel")
         return
@@ -166,25 +166,25 @@ def validate_selector(
     if byte_length(expression) > MAX_EXPRESSION:
         yield too_long(path, MAX_EXPRESSION)
         return
-    verdict = verdicts.get(expression) or judge_all([expression], stored=stored)[expression]
+    verdict = verdicts.get(expression) or check_expressions([expression], stored=stored)[expression]
     if verdict.error is not None:
         yield invalid(path, expression, verdict.error)
     elif verdict.failure is not None:
-        # Upstream takes it for a fault of its own.
+        # Upstream reports an internal error.
         yield internal(path, verdict.failure)
     elif verdict.is_too_complex:
         yield forbidden(path, "too complex, exceeds cost limit")
 
 
 def validate_request_references(references: list[str], path: Path, names: RequestNames) -> Iterator[FieldError]:
-    """Names of requests, none twice."""
+    """Validate references to requests, which must be unique."""
     yield from validate_set(
         references, MAX_REQUESTS, lambda name, at: validate_request_reference(name, at, names), str, path
     )
 
 
 def validate_request_reference(name: str, path: Path, names: RequestNames) -> Iterator[FieldError]:
-    """A request, or one of its alternatives: `request/alternative`."""
+    """Validate a reference to a request, or to one of its alternatives: `request/alternative`."""
     segments = name.split("/")
     if len(segments) > 2:
         yield invalid(path, name, _NOT_A_REQUEST)
@@ -197,7 +197,7 @@ def validate_request_reference(name: str, path: Path, names: RequestNames) -> It
 
 
 def validate_configuration(opaque: OpaqueDeviceConfiguration | None, path: Path) -> Iterator[FieldError]:
-    """How a driver sets up a device; only it can read the parameters."""
+    """Validate a driver's configuration, whose parameters only the driver understands."""
     if opaque is None:
         yield required(path / "opaque")
         return
@@ -206,7 +206,7 @@ def validate_configuration(opaque: OpaqueDeviceConfiguration | None, path: Path)
 
 
 def validate_json_object(raw: Raw | None, path: Path, maximum: int) -> Iterator[FieldError]:
-    """Any JSON object of at most `maximum` bytes."""
+    """Validate a JSON object of at most `maximum` bytes."""
     content = b"" if raw is None else bytes(raw)
     if not content:
         yield required(path)

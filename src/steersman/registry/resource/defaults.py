@@ -15,7 +15,7 @@ class Toleration(Protocol):
 
 
 def set_claim_defaults(spec: ResourceClaimSpec) -> None:
-    """One device for each request."""
+    """Set the defaults of a claim: one device for each request."""
     for request in spec.devices.requests or ():
         if request.exactly is not None:
             _set_request_defaults(request.exactly)
@@ -31,6 +31,6 @@ def _set_request_defaults(request: ExactDeviceRequest | DeviceSubRequest) -> Non
 
 
 def set_toleration_defaults(tolerations: Iterable[Toleration]) -> None:
-    """A toleration compares."""
+    """Default the operator to Equal."""
     for toleration in tolerations:
         toleration.operator = toleration.operator or "Equal"

@@ -19,7 +19,7 @@ MAX_COST: Final = 1_000_000
 
 
 def _size(path: tuple[str, ...]) -> Range | None:
-    """The size of a part of a device. Attributes may also be selected by name: all have the same limit."""
+    """Return the size of a part of a device. Attributes may also be selected by name, as all have the same limit."""
     if path[0] != "device":
         return None
     found = DEVICE
@@ -44,7 +44,7 @@ _ESTIMATOR: Final = _DeviceEstimator(_size)
 
 
 class Verdict(NamedTuple):
-    """What is wrong with an expression: it does not compile, it can never be evaluated, or it may cost too much."""
+    """The result of checking an expression: a compile error, a failure to evaluate, or a cost that is too high."""
 
     error: str | None = None
     failure: str | None = None
@@ -52,8 +52,8 @@ class Verdict(NamedTuple):
 
 
 @lru_cache(maxsize=512)
-def judge(expression: str, *, stored: bool) -> Verdict:
-    """Compiles an expression: new ones may use less than those that are stored already."""
+def check_expression(expression: str, *, stored: bool) -> Verdict:
+    """Compile and check an expression; stored expressions may use more of the environment than new ones."""
     give_way()
     try:
         compiled = compile_expression(expression, device_environment(stored=stored))

@@ -1,4 +1,4 @@
-"""DeviceClasses: devices that have something in common, and how they are set up."""
+"""DeviceClasses: groups of devices with common properties, and their configuration."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from steersman.rest.strategy import Strategy
 
 
 class DeviceClassInquiry(SelectorInquiry[DeviceClass]):
-    async def look_into(self, ctx: Context, new: DeviceClass, old: DeviceClass | None) -> None:
+    async def look_up(self, ctx: Context, new: DeviceClass, old: DeviceClass | None) -> None:
         if len(new.spec.selectors) <= MAX_SELECTORS:
-            await self.judge(ctx, new.spec.selectors, stored=old is not None and _is_stored(new, old))
+            await self.check(ctx, new.spec.selectors, stored=old is not None and _is_stored(new, old))
 
 
 class DeviceClassStrategy(Strategy[DeviceClass]):
@@ -38,7 +38,7 @@ class DeviceClassStrategy(Strategy[DeviceClass]):
         yield from validate_items(
             spec.selectors,
             MAX_SELECTORS,
-            lambda selector, at: validate_selector(selector, at, ctx.found or NO_VERDICTS, stored=stored),
+            lambda selector, at: validate_selector(selector, at, ctx.inquiry_result or NO_VERDICTS, stored=stored),
             path / "selectors",
         )
         yield from validate_items(
@@ -53,7 +53,7 @@ class DeviceClassStrategy(Strategy[DeviceClass]):
 
 
 def _is_stored(new: DeviceClass, old: DeviceClass) -> bool:
-    """Any change of the selectors, also of their order, makes them new."""
+    """Return True if the selectors are unchanged, also in their order."""
     return new.spec.selectors == old.spec.selectors
 
 

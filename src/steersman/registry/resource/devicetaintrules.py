@@ -1,4 +1,4 @@
-"""DeviceTaintRules: taints for devices that a selector finds, as if their drivers had put them there."""
+"""DeviceTaintRules: taints of selected devices, as if their drivers had set them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _CONDITIONS: Final = Path("status", "conditions")
 
 
 def set_defaults(rule: DeviceTaintRule | v1beta2.DeviceTaintRule) -> None:
-    """A taint begins now."""
+    """Set the defaults: a taint begins now."""
     if rule.spec.taint.time_added is None:
         rule.spec.taint.time_added = times.now()
 
@@ -60,7 +60,7 @@ class DeviceTaintRuleStrategy(Strategy[DeviceTaintRule]):
         return _validate_spec(rule.spec, None)
 
     def prepare_for_update(self, ctx: Context, new: DeviceTaintRule, old: DeviceTaintRule) -> None:
-        """A new effect begins now, unless the client says when."""
+        """Restart the time of a taint whose effect changed, unless the client sets it."""
         taint, before = new.spec.taint, old.spec.taint
         if taint.effect != before.effect and taint.time_added == before.time_added:
             taint.time_added = times.now()
@@ -82,7 +82,7 @@ class DeviceTaintRuleStatusStrategy(StatusStrategy[DeviceTaintRule]):
 
 def _time_added(rule: DeviceTaintRule) -> str:
     added = rule.spec.taint.time_added
-    return times.age(added, times.moment()) if added else ""
+    return times.age(added, times.unix_now()) if added else ""
 
 
 DEVICE_TAINT_RULES: Final = Resource(

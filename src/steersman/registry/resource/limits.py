@@ -1,4 +1,4 @@
-"""How many things, and how long ones, the objects of resource.k8s.io may have (k8s.io/api `resource/v1`)."""
+"""Limits of counts and lengths in the objects of resource.k8s.io (k8s.io/api `resource/v1`)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Names and sets that all kinds of resource.k8s.io use."""
+"""Validation of names and sets, for all kinds of resource.k8s.io."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _URN: Final = "urn:uuid:"
 
 
 def validate_pool_name(name: str, path: Path) -> Iterator[FieldError]:
-    """Subdomains with slashes between them."""
+    """Validate a pool name: subdomains joined by slashes."""
     if not name:
         yield required(path)
         return
@@ -33,7 +33,7 @@ def validate_pool_name(name: str, path: Path) -> Iterator[FieldError]:
 
 
 def validate_uuid(uid: str, path: Path) -> Iterator[FieldError]:
-    """A UUID in its usual form."""
+    """Validate a UUID in canonical form."""
     if _UUID.fullmatch(uid):
         return
     detail = (
@@ -46,14 +46,14 @@ def validate_uuid(uid: str, path: Path) -> Iterator[FieldError]:
 
 
 def _uuid_error(text: str) -> str:
-    """What is wrong with a UUID in any form: plain, without dashes, as a URN, in braces; "" if nothing is."""
+    """Return an error text for a UUID in any form (canonical, without dashes, as a URN, in braces), "" if it is valid."""
     length, plain = byte_length(text), to_lower(text)
     if length == len(_URN) + 36:
         if not plain.startswith(_URN):
             return f"invalid urn prefix: {quote(text[: len(_URN)])}"
         plain = plain[len(_URN) :]
     elif length == 38:
-        plain = plain[1:37]  # upstream does not look whether these are braces
+        plain = plain[1:37]  # like upstream, without a check that these are braces
     elif length == 32:
         plain = "-".join((plain[:8], plain[8:12], plain[12:16], plain[16:20], plain[20:]))
     elif length != 36:
@@ -62,7 +62,7 @@ def _uuid_error(text: str) -> str:
 
 
 def validate_qualified_name(name: str, path: Path) -> Iterator[FieldError]:
-    """An identifier, with a driver's name and a slash before it or not."""
+    """Validate an identifier with an optional driver name before it."""
     domain, slash, identifier = name.partition("/")
     if not slash:
         yield from _validate_identifier(name, path)
@@ -80,7 +80,7 @@ def validate_qualified_name(name: str, path: Path) -> Iterator[FieldError]:
 
 
 def validate_fully_qualified_name(name: str, path: Path) -> Iterator[FieldError]:
-    """The same with a driver's name."""
+    """Validate an identifier with a driver name before it."""
     yield from validate_qualified_name(name, path)
     if "/" not in name:
         yield invalid(path, name, "a fully qualified name must be a domain and a name separated by a slash")
@@ -95,7 +95,7 @@ def _validate_identifier(identifier: str, path: Path) -> Iterator[FieldError]:
 def validate_items(
     items: Sequence[T], maximum: int, validate: Callable[[T, Path], Iterable[FieldError]], path: Path
 ) -> Iterator[FieldError]:
-    """Every item, unless there are too many."""
+    """Validate every item, unless there are too many."""
     if len(items) > maximum:
         yield too_many(path, len(items), maximum)
         return
@@ -110,7 +110,7 @@ def validate_set(
     key: Callable[[T], Hashable],
     path: Path,
 ) -> Iterator[FieldError]:
-    """Every item, and that no two have the same key, unless there are too many."""
+    """Validate every item, and that their keys are unique, unless there are too many."""
     yield from validate_items(items, maximum, validate, path)
     if len(items) > maximum:
         return

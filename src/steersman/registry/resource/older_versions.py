@@ -1,6 +1,6 @@
-"""resource.k8s.io/v1beta2 and v1beta1, off by default, of the kinds that are stored as v1.
+"""resource.k8s.io/v1beta2 and v1beta1 of kinds that are stored as v1; off by default.
 
-v1beta2 has the types of v1, and its defaults; see `machinery.conversion.resource` for v1beta1.
+v1beta2 has the types and defaults of v1; for v1beta1 see `machinery.conversion.resource`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Default = Callable[[Any], None]
 
 
 def set_v1beta1_claim_defaults(claim: v1beta1.ResourceClaim) -> None:
-    """One device for each request that names a class."""
+    """Set the defaults of a claim: one device for each request that names a class."""
     _set_spec_defaults(claim.spec)
     if claim.status.allocation is not None:
         for result in claim.status.allocation.devices.results:
@@ -30,7 +30,7 @@ def set_v1beta1_claim_defaults(claim: v1beta1.ResourceClaim) -> None:
 
 
 def set_v1beta1_template_defaults(template: v1beta1.ResourceClaimTemplate) -> None:
-    """Those of a claim."""
+    """Set the defaults of a template, which are those of a claim."""
     _set_spec_defaults(template.spec.spec)
 
 
@@ -51,7 +51,7 @@ def _set_count(request: v1beta1.DeviceRequest | v1beta1.DeviceSubRequest) -> Non
 
 
 def set_v1beta1_slice_defaults(resource_slice: v1beta1.ResourceSlice) -> None:
-    """Those of v1, in `basic`."""
+    """Set the defaults of v1 in `basic`."""
     resourceslices.set_list_defaults(resource_slice.spec)
     for device in resource_slice.spec.devices or ():
         if device.basic is None:
@@ -82,4 +82,4 @@ OLDER_VERSIONS: Final = {
     ),
     "resourceslices": _versions("ResourceSlice", resourceslices.set_defaults, set_v1beta1_slice_defaults),
 }
-"""By resource."""
+"""The older versions by resource."""

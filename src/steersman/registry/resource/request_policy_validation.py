@@ -1,4 +1,4 @@
-"""How much of a capacity claims may ask for, where several share a device (resource.k8s.io CapacityRequestPolicy)."""
+"""Validation of the amounts of a shared device's capacity that claims may request (CapacityRequestPolicy)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _ONE_POLICY: Final = (
 
 
 def validate_request_policy(policy: CapacityRequestPolicy, capacity: str, path: Path) -> Iterator[FieldError]:
-    """A choice of values or a range, with a default out of them; neither takes any amount."""
+    """Validate a policy: valid values or a range, with a default among them; without either any amount is valid."""
     values, limits = policy.valid_values, policy.valid_range
     if values and limits is not None:
         yield forbidden(path, _ONE_POLICY)
@@ -48,7 +48,7 @@ def _validate_values(values: list[str], default: str, capacity: str, path: Path)
                 yield invalid(path[index], values[index], f"option is larger than capacity value: {capacity}")
         seen: set[int] = set()
         for index, amount in enumerate(amounts):
-            whole = amount.as_int()  # fractions count as the next whole number
+            whole = amount.as_int()  # fractions are rounded up
             if whole in seen:
                 yield duplicate(path[index], str(whole))
             seen.add(whole)
@@ -88,7 +88,7 @@ def _validate_step(
         yield invalid(path, text, f"one step {first} is larger than capacity value: {capacity}")
     size = step.as_int()
     if size == 0:
-        # kube-apiserver 1.36 divides by it and breaks off the connection
+        # kube-apiserver 1.36 divides by the step and crashes the request
         yield invalid(path, text, "must be greater than zero")
         return
     for value in (default, limits.max):

@@ -1,4 +1,4 @@
-"""ResourceClaims: devices that pods want, and which they got."""
+"""ResourceClaims: requests of pods for devices, and their allocation."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from steersman.registry.resource.claim_status_validation import DeviceId, device
 from steersman.registry.resource.claim_validation import validate_device_claim
 from steersman.registry.resource.defaults import set_claim_defaults, set_toleration_defaults
 from steersman.registry.resource.selector_verdicts import NO_VERDICTS, SelectorInquiry, claim_selectors
-from steersman.registry.resource.status_rights import missing_rights
+from steersman.registry.resource.status_rights import missing_permissions
 from steersman.registry.services import Services
 from steersman.rest.allocator import Inquiry
 from steersman.rest.context import Context
@@ -26,7 +26,7 @@ from steersman.rest.resource import AGE, Column, Resource, Subresource
 
 
 def set_defaults(claim: ResourceClaim) -> None:
-    """One device for each request."""
+    """Set the defaults of a claim: one device for each request."""
     set_claim_defaults(claim.spec)
     if claim.status.allocation is not None:
         for result in claim.status.allocation.devices.results:
@@ -34,11 +34,11 @@ def set_defaults(claim: ResourceClaim) -> None:
 
 
 class ResourceClaimInquiry(SelectorInquiry[ResourceClaim]):
-    """Of new claims only: selectors never change."""
+    """The check of selectors of new claims; the selectors of a claim never change."""
 
-    async def look_into(self, ctx: Context, new: ResourceClaim, old: ResourceClaim | None) -> None:
+    async def look_up(self, ctx: Context, new: ResourceClaim, old: ResourceClaim | None) -> None:
         if old is None:
-            await self.judge(ctx, claim_selectors(new.spec.devices))
+            await self.check(ctx, claim_selectors(new.spec.devices))
 
 
 class ResourceClaimStrategy(AdminAccessStrategy[ResourceClaim]):
@@ -46,7 +46,7 @@ class ResourceClaimStrategy(AdminAccessStrategy[ResourceClaim]):
 
     def validate(self, ctx: Context, claim: ResourceClaim) -> Iterator[FieldError]:
         yield from self.validate_admin_access(claim.spec.devices, claim.metadata.namespace)
-        yield from validate_device_claim(claim.spec.devices, Path("spec", "devices"), ctx.found or NO_VERDICTS)
+        yield from validate_device_claim(claim.spec.devices, Path("spec", "devices"), ctx.inquiry_result or NO_VERDICTS)
 
     def validate_update(self, ctx: Context, new: ResourceClaim, old: ResourceClaim) -> Iterator[FieldError]:
         if new.spec != old.spec:
@@ -54,15 +54,15 @@ class ResourceClaimStrategy(AdminAccessStrategy[ResourceClaim]):
 
 
 class ResourceClaimStatusInquiry(Inquiry[ResourceClaim]):
-    """Finds out which rights who writes a status lacks."""
+    """The check of the permissions of a user who writes a status."""
 
     def __init__(self, services: Services) -> None:
         self._authorizer = services.authorizer
 
-    async def look_into(self, ctx: Context, new: ResourceClaim, old: ResourceClaim | None) -> None:
-        assert old is not None  # a status is not created
+    async def look_up(self, ctx: Context, new: ResourceClaim, old: ResourceClaim | None) -> None:
+        assert old is not None  # a status is only updated
         _drop_deallocated_devices(new, old)
-        ctx.found = await missing_rights(self._authorizer, ctx, new, old)
+        ctx.inquiry_result = await missing_permissions(self._authorizer, ctx, new, old)
 
 
 class ResourceClaimStatusStrategy(AdminAccessStrategy[ResourceClaim]):
@@ -74,7 +74,7 @@ class ResourceClaimStatusStrategy(AdminAccessStrategy[ResourceClaim]):
 
     def validate_update(self, ctx: Context, new: ResourceClaim, old: ResourceClaim) -> Iterator[FieldError]:
         yield from self.validate_admin_results(_results(new), _results(old), new.metadata.namespace)
-        yield from ctx.found or ()
+        yield from ctx.inquiry_result or ()
         yield from validate_claim_status(new, old)
 
 
@@ -88,14 +88,14 @@ def _allocated(claim: ResourceClaim) -> set[DeviceId]:
 
 
 def _drop_deallocated_devices(new: ResourceClaim, old: ResourceClaim) -> None:
-    """What a driver told of a device goes when the device is no longer the claim's."""
+    """Drop the drivers' statuses of devices that are no longer allocated to the claim."""
     gone = _allocated(old) - _allocated(new)
     if gone:
         new.status.devices = [device for device in new.status.devices if device_id(device) not in gone]
 
 
 def state(claim: ResourceClaim) -> str:
-    """How far it is, e.g. `allocated,reserved`."""
+    """Return the state, e.g. `allocated,reserved`."""
     states = ["deleted"] if claim.metadata.deletion_timestamp else []
     if claim.status.allocation is not None:
         states.append("allocated")

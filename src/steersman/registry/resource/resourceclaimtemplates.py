@@ -1,4 +1,4 @@
-"""ResourceClaimTemplates: claims that are made for each pod."""
+"""ResourceClaimTemplates: templates of claims that are created for each pod."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ from steersman.rest.resource import Resource
 
 
 def set_defaults(template: ResourceClaimTemplate) -> None:
-    """Those of a claim."""
+    """Set the defaults, which are those of a claim."""
     set_claim_defaults(template.spec.spec)
 
 
 class ResourceClaimTemplateInquiry(SelectorInquiry[ResourceClaimTemplate]):
-    async def look_into(self, ctx: Context, new: ResourceClaimTemplate, old: ResourceClaimTemplate | None) -> None:
-        await self.judge(ctx, claim_selectors(new.spec.spec.devices))
+    async def look_up(self, ctx: Context, new: ResourceClaimTemplate, old: ResourceClaimTemplate | None) -> None:
+        await self.check(ctx, claim_selectors(new.spec.spec.devices))
 
 
 class ResourceClaimTemplateStrategy(AdminAccessStrategy[ResourceClaimTemplate]):
     def validate(self, ctx: Context, template: ResourceClaimTemplate) -> Iterator[FieldError]:
         yield from self.validate_admin_access(template.spec.spec.devices, template.metadata.namespace)
-        yield from _validate(template, ctx.found or NO_VERDICTS)
+        yield from _validate(template, ctx.inquiry_result or NO_VERDICTS)
 
     def validate_update(
         self, ctx: Context, new: ResourceClaimTemplate, old: ResourceClaimTemplate
     ) -> Iterator[FieldError]:
-        yield from _validate(new, ctx.found or NO_VERDICTS)
+        yield from _validate(new, ctx.inquiry_result or NO_VERDICTS)
         if new.spec != old.spec:
             yield invalid(Path("spec"), internal_text(new.spec), FIELD_IMMUTABLE)
 

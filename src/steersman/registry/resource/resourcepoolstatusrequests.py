@@ -1,4 +1,4 @@
-"""ResourcePoolStatusRequests: a question for how many devices of a driver's pools are free, answered once."""
+"""ResourcePoolStatusRequests: requests for the number of free devices in a driver's pools, answered once."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ MAX_VALIDATION_ERROR: Final = 256
 
 
 def set_defaults(request: ResourcePoolStatusRequest) -> None:
-    """A hundred pools at most."""
+    """Set the defaults: at most a hundred pools."""
     if request.spec.limit is None:
         request.spec.limit = DEFAULT_LIMIT
 
@@ -57,7 +57,7 @@ def _validate_driver(driver: str, path: Path) -> Iterator[FieldError]:
 
 
 def _validate_pool_name(name: str, path: Path) -> Iterator[FieldError]:
-    """Subdomains with slashes between them."""
+    """Validate a pool name: subdomains joined by slashes."""
     if byte_length(name) > MAX_POOL_NAME:
         yield too_long(path, MAX_POOL_NAME)
     for index, segment in enumerate(name.split("/")):
@@ -106,7 +106,7 @@ def _validate_pool(pool: PoolStatus, path: Path) -> Iterator[FieldError]:
 def _validate_answer(
     status: ResourcePoolStatusRequestStatus, old: ResourcePoolStatusRequestStatus | None
 ) -> Iterator[FieldError]:
-    """What an answer may be; parts that are those of the old one are not looked at."""
+    """Validate an answer; parts that equal the old answer's are not validated."""
     path = Path("status")
     if old is None or status.pool_count != old.pool_count:
         if status.pool_count is None:
@@ -157,7 +157,7 @@ class ResourcePoolStatusRequestStatusStrategy(StatusStrategy[ResourcePoolStatusR
     def validate_update(
         self, ctx: Context, new: ResourcePoolStatusRequest, old: ResourcePoolStatusRequest
     ) -> Iterator[FieldError]:
-        """There is one answer."""
+        """Validate the answer, which can be written only once."""
         status = new.status
         if old.status is not None:
             if status != old.status:
@@ -177,13 +177,13 @@ def _internal(status: ResourcePoolStatusRequestStatus | None) -> Verbatim | None
 
 
 def _condition(request: ResourcePoolStatusRequest) -> Condition | None:
-    """The first that says that it is over."""
+    """Return the first condition that ends the request."""
     conditions = request.status.conditions if request.status is not None else []
     return next((each for each in conditions if each.type in ("Complete", "Failed") and each.status == "True"), None)
 
 
 def _sum(request: ResourcePoolStatusRequest, name: str) -> str:
-    """Devices of all pools; `-` where nobody knows."""
+    """Return the sum over all pools, `-` if it is unknown."""
     condition = _condition(request)
     if request.status is None or (condition is not None and condition.type == "Failed"):
         return "-"
@@ -205,9 +205,9 @@ def _status(request: ResourcePoolStatusRequest) -> str:
     condition = _condition(request)
     if condition is None:
         return "Pending"
-    told = len(request.status.pools) if request.status is not None else 0
-    if condition.type == "Complete" and _pools(request) > told:
-        return f"Complete ({told}/{_pools(request)} pools)"
+    shown = len(request.status.pools) if request.status is not None else 0
+    if condition.type == "Complete" and _pools(request) > shown:
+        return f"Complete ({shown}/{_pools(request)} pools)"
     return condition.type
 
 
@@ -215,7 +215,7 @@ def _completed(request: ResourcePoolStatusRequest) -> str:
     condition = _condition(request)
     if condition is None or condition.type == "Failed":
         return "<none>"
-    return times.age(condition.last_transition_time, times.moment())
+    return times.age(condition.last_transition_time, times.unix_now())
 
 
 RESOURCE_POOL_STATUS_REQUESTS: Final = Resource(

@@ -1,4 +1,4 @@
-"""ResourceSlices: the devices that a driver offers, or some of them."""
+"""ResourceSlices: devices that a driver offers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from steersman.rest.strategy import Strategy
 
 
 def set_defaults(resource_slice: ResourceSlice) -> None:
-    """Taints begin now; what a device takes of a node it takes once."""
+    """Set the defaults: taints begin now, and devices consume node resources once."""
     set_list_defaults(resource_slice.spec)
     for device in resource_slice.spec.devices or ():
         for mapping in device.node_allocatable_resource_mappings.values():
@@ -30,7 +30,7 @@ def set_defaults(resource_slice: ResourceSlice) -> None:
 
 
 def set_list_defaults(spec: Any) -> None:
-    """An empty list is left where there is the other too, for validation to refuse; else it is none.
+    """Make an empty list None, unless both lists are set; validation refuses that.
 
     `spec` is a ResourceSliceSpec of any version.
     """
@@ -41,7 +41,7 @@ def set_list_defaults(spec: Any) -> None:
 
 
 def _drop_disabled_fields(resource_slice: ResourceSlice) -> None:
-    """The features behind these fields (DRANodeAllocatableResources, DRAListTypeAttributes) are off."""
+    """Drop the fields of features that are off (DRANodeAllocatableResources, DRAListTypeAttributes)."""
     for device in resource_slice.spec.devices or ():
         device.node_allocatable_resource_mappings = {}
         for attribute in device.attributes.values():

@@ -1,4 +1,4 @@
-"""What is wrong with the selectors of a claim or class, found out before it is validated and beside the event loop.
+"""Checks of the selectors of claims and classes, made in worker threads before validation.
 
 An expression takes half a millisecond to compile, one of 10 KiB a hundred times that, and a claim may have thousands.
 """
@@ -22,45 +22,45 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 Verdicts = Mapping[str, "Verdict"]
-"""By expression."""
+"""Verdicts by expression."""
 
 NO_VERDICTS: Final[Verdicts] = {}
 
 
 class SelectorInquiry(Inquiry[T]):
-    """Compiles the selectors of what is written."""
+    """The base of inquiries that compile the selectors of an object."""
 
     def __init__(self, services: Services) -> None:
-        """Take `services` as every inquiry does; this one asks nothing of them."""
+        """Create the inquiry; the services are not used."""
 
-    async def judge(self, ctx: Context, selectors: Iterable[DeviceSelector], *, stored: bool = False) -> None:
-        """Keeps the verdicts on them for validation; see `judge_selectors`."""
-        ctx.found = await judge_selectors(selectors, stored=stored)
+    async def check(self, ctx: Context, selectors: Iterable[DeviceSelector], *, stored: bool = False) -> None:
+        """Store the verdicts on `selectors` for validation; see `check_selectors`."""
+        ctx.inquiry_result = await check_selectors(selectors, stored=stored)
 
 
-async def judge_selectors(selectors: Iterable[DeviceSelector], *, stored: bool = False) -> Verdicts:
-    """The verdicts on those that are not refused for their length; `stored` if they were accepted before.
+async def check_selectors(selectors: Iterable[DeviceSelector], *, stored: bool = False) -> Verdicts:
+    """Return the verdicts on selectors of acceptable length; `stored` if they were accepted before.
 
-    They are judged one by one, so that a claim of many does not keep a worker thread to itself.
+    Each is checked in a task of its own, so that a claim with many does not keep a worker thread busy.
     """
     expressions = {each.cel.expression for each in selectors if each.cel is not None}
     wanted = sorted(each for each in expressions if byte_length(each) <= MAX_EXPRESSION)
     verdicts: dict[str, Verdict] = {}
     for each in wanted:
-        verdicts |= await offload_if(True, judge_all, (each,), stored=stored)
+        verdicts |= await offload_if(True, check_expressions, (each,), stored=stored)
     return verdicts
 
 
-def judge_all(expressions: Iterable[str], *, stored: bool) -> Verdicts:
-    """The verdicts on all of them, now."""
-    # Slow to import, and not needed where no devices are selected.
-    from steersman.registry.resource.device_selectors import judge
+def check_expressions(expressions: Iterable[str], *, stored: bool) -> Verdicts:
+    """Return the verdicts on all expressions, computed in the calling thread."""
+    # Imported on first use: the import is slow and not needed without selectors.
+    from steersman.registry.resource.device_selectors import check_expression
 
-    return {each: judge(each, stored=stored) for each in expressions}
+    return {each: check_expression(each, stored=stored) for each in expressions}
 
 
 def claim_selectors(claim: DeviceClaim) -> Iterator[DeviceSelector]:
-    """The selectors of a claim that are looked at: not those of lists that are refused for their length."""
+    """Yield the selectors of a claim, except those in lists that validation refuses for their length."""
     requests = claim.requests or []
     if len(requests) > MAX_REQUESTS:
         return

@@ -1,4 +1,4 @@
-"""What a ResourceSlice may be."""
+"""Validation of ResourceSlices."""
 
 from __future__ import annotations
 
@@ -45,13 +45,13 @@ from steersman.registry.validation.drivers import validate_driver_name
 
 MAX_DEVICES: Final = 128
 MAX_DEVICES_ADVANCED: Final = 64
-"""Where devices have taints or use up counters."""
+"""The limit of devices if any has taints or consumes counters."""
 MAX_ATTRIBUTES: Final = 32
 MAX_TAINTS: Final = 16
 MAX_VALUE: Final = 64
 MAX_COUNTER_SETS: Final = 8
 MAX_CONSUMED_SETS: Final = 2
-"""Of one device."""
+"""The most counter sets that one device consumes from."""
 MAX_COUNTERS: Final = 32
 
 _SEMVER: Final = re.compile(
@@ -60,15 +60,17 @@ _SEMVER: Final = re.compile(
     r"(?:\+([0-9a-zA-Z-]+(?:\.[0-9a-zA-Z-]+)*))?",
     re.ASCII,
 )
-_ONE_PLACE: Final = "exactly one of `nodeName`, `nodeSelector`, `allNodes`, `perDeviceNodeSelection` is required"
-_ONE_DEVICE_PLACE: Final = (
+_ONE_NODE_SELECTION: Final = (
+    "exactly one of `nodeName`, `nodeSelector`, `allNodes`, `perDeviceNodeSelection` is required"
+)
+_ONE_DEVICE_NODE_SELECTION: Final = (
     "exactly one of `nodeName`, `nodeSelector`, or `allNodes` is required when `perDeviceNodeSelection` "
     "is set to true in the ResourceSlice spec"
 )
 
 
 def validate_slice(spec: ResourceSliceSpec, old: ResourceSliceSpec | None) -> Iterator[FieldError]:
-    """A new slice, or one that replaces `old`."""
+    """Validate a new slice, or one that replaces `old`."""
     path = Path("spec")
     yield from validate_driver_name(spec.driver, path / "driver")
     yield from _validate_pool(spec, path / "pool")
@@ -76,7 +78,7 @@ def validate_slice(spec: ResourceSliceSpec, old: ResourceSliceSpec | None) -> It
         yield from validate_immutable(spec.pool.name, old.pool.name, path.child("pool", "name"))
         yield from validate_immutable(spec.driver, old.driver, path / "driver")
         yield from validate_immutable(spec.node_name, old.node_name, path / "nodeName")
-    yield from _validate_place(spec, path)
+    yield from _validate_node_selection(spec, path)
     if spec.shared_counters is not None and spec.devices is not None:
         yield invalid(path, "", "only one of `sharedCounters` or `devices` is allowed")
     devices = spec.devices or []
@@ -108,7 +110,7 @@ def _validate_pool(spec: ResourceSliceSpec, path: Path) -> Iterator[FieldError]:
         yield invalid(path / "generation", generation, "must be greater than or equal to zero")
 
 
-def _validate_place(spec: ResourceSliceSpec, path: Path) -> Iterator[FieldError]:
+def _validate_node_selection(spec: ResourceSliceSpec, path: Path) -> Iterator[FieldError]:
     found: list[str] = []
     if spec.node_name is not None:
         if spec.node_name:
@@ -129,9 +131,9 @@ def _validate_place(spec: ResourceSliceSpec, path: Path) -> Iterator[FieldError]
         elif flag is False:
             yield invalid(path / name, flag, "must be either unset or set to true")
     if not found:
-        yield required(path, _ONE_PLACE)
+        yield required(path, _ONE_NODE_SELECTION)
     elif len(found) > 1:
-        yield invalid(path, f"{{{', '.join(found)}}}", f"{_ONE_PLACE}, but multiple fields are set")
+        yield invalid(path, f"{{{', '.join(found)}}}", f"{_ONE_NODE_SELECTION}, but multiple fields are set")
 
 
 def _validate_device(device: Device, old: Device | None, path: Path, *, per_device: bool) -> Iterator[FieldError]:
@@ -156,12 +158,12 @@ def _validate_device(device: Device, old: Device | None, path: Path, *, per_devi
         lambda each: each.counter_set,
         path / "consumesCounters",
     )
-    yield from _validate_device_place(device, path, per_device=per_device)
+    yield from _validate_device_node_selection(device, path, per_device=per_device)
     yield from validate_binding_conditions(device.binding_conditions, device.binding_failure_conditions, path)
 
 
 def _validate_capacity(capacity: DeviceCapacity, path: Path, *, shared: bool) -> Iterator[FieldError]:
-    """`shared`: whether several claims may get a part of the device each."""
+    """Validate a capacity; `shared` is True if several claims may share the device."""
     policy = capacity.request_policy
     if policy is None:
         return
@@ -180,7 +182,7 @@ def _validate_consumption(consumption: DeviceCounterConsumption, path: Path) -> 
 
 
 def _validate_counters(name: str, counters: dict[str, Counter], path: Path, member: str) -> Iterator[FieldError]:
-    """Counters of a set, which `member` names."""
+    """Validate the counters of a set; `member` is the field with the name of the set."""
     if not name:
         yield required(path / member)
     else:
@@ -194,7 +196,7 @@ def _validate_counters(name: str, counters: dict[str, Counter], path: Path, memb
             yield from validate_dns1123_label(counter, path / "counters")
 
 
-def _validate_device_place(device: Device, path: Path, *, per_device: bool) -> Iterator[FieldError]:
+def _validate_device_node_selection(device: Device, path: Path, *, per_device: bool) -> Iterator[FieldError]:
     if not per_device:
         if device.node_name is not None or device.node_selector is not None or device.all_nodes is not None:
             detail = (
@@ -217,9 +219,9 @@ def _validate_device_place(device: Device, path: Path, *, per_device: bool) -> I
     elif device.all_nodes is not None:
         yield invalid(path / "allNodes", False, "must be either unset or set to true")
     if not found:
-        yield required(path, _ONE_DEVICE_PLACE)
+        yield required(path, _ONE_DEVICE_NODE_SELECTION)
     elif len(found) > 1:
-        yield invalid(path, f"{{{', '.join(found)}}}", _ONE_DEVICE_PLACE)
+        yield invalid(path, f"{{{', '.join(found)}}}", _ONE_DEVICE_NODE_SELECTION)
 
 
 def _validate_attribute(attribute: DeviceAttribute, path: Path) -> Iterator[FieldError]:
@@ -238,7 +240,7 @@ def _validate_attribute(attribute: DeviceAttribute, path: Path) -> Iterator[Fiel
 
 
 def _shown(attribute: DeviceAttribute) -> Verbatim:
-    """An attribute as the reference prints it; lists of values are never there."""
+    """Return an attribute in the form that upstream prints; its lists are always empty."""
     form = {
         "IntValue": attribute.int,
         "BoolValue": attribute.bool,
@@ -258,7 +260,7 @@ class Taint(Protocol):
 
 
 def validate_taint(taint: Taint, path: Path, old: Taint | None = None) -> Iterator[FieldError]:
-    """A device's taint, or one that replaces `old`, whose effect was good enough."""
+    """Validate a device's taint; the unchanged effect of `old` is accepted."""
     yield from validate_label_name(taint.key, path / "key")
     yield from validate_with(is_valid_label_value, taint.value, path / "value")
     if old is not None and old.effect == taint.effect:

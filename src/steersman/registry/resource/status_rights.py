@@ -1,8 +1,8 @@
-"""Who may change which part of a ResourceClaim's status: the scheduler binds claims, drivers tell of their devices.
+"""Authorization of writes to parts of a ResourceClaim's status: schedulers bind claims, drivers report devices.
 
-Besides `resourceclaims/status` upstream asks for rights on two subresources that are there for this only
-(DRAResourceClaimGranularStatusAuthorization): `resourceclaims/binding`, and `resourceclaims/driver` by the name of the
-driver, with verbs that say whether any node's devices may be told of, or those of one's own node.
+In addition to `resourceclaims/status` upstream requires permissions on two synthetic subresources
+(DRAResourceClaimGranularStatusAuthorization): `resourceclaims/binding`, and `resourceclaims/driver` with the name of
+the driver. The verbs of the latter distinguish the devices of any node from those of the user's own node.
 """
 
 from __future__ import annotations
@@ -22,21 +22,24 @@ from steersman.rest.context import Context
 _STATUS: Final = Path("status")
 
 
-async def missing_rights(
+async def missing_permissions(
     authorizer: Authorizer, ctx: Context, new: ResourceClaim, old: ResourceClaim
 ) -> list[FieldError]:
-    """What the user may not change of what is changed."""
-    rights = _Rights(authorizer, ctx)
-    return [*await rights.to_bind(new.status, old.status), *await rights.to_tell(new.status, old.status)]
+    """Return errors for the changed parts that the request user may not change."""
+    authorization = _StatusAuthorization(authorizer, ctx)
+    return [
+        *await authorization.check_binding(new.status, old.status),
+        *await authorization.check_devices(new.status, old.status),
+    ]
 
 
-class _Rights:
+class _StatusAuthorization:
     def __init__(self, authorizer: Authorizer, ctx: Context) -> None:
         self._authorizer = authorizer
         self._ctx = ctx
 
-    async def to_bind(self, new: ResourceClaimStatus, old: ResourceClaimStatus) -> list[FieldError]:
-        """On all claims, by whoever changes what one got, or for whom it is."""
+    async def check_binding(self, new: ResourceClaimStatus, old: ResourceClaimStatus) -> list[FieldError]:
+        """Check the permission to change allocation or consumers, which applies to all claims."""
         if (new.allocation, new.reserved_for) == (old.allocation, old.reserved_for):
             return []
         verb = self._ctx.action.verb
@@ -47,8 +50,8 @@ class _Rights:
         detail = f"changing status.allocation or status.reservedFor requires {needed}: {why}"
         return [forbidden(_STATUS / "allocation", detail)]
 
-    async def to_tell(self, new: ResourceClaimStatus, old: ResourceClaimStatus) -> list[FieldError]:
-        """On each driver whose devices are told otherwise of than before."""
+    async def check_devices(self, new: ResourceClaimStatus, old: ResourceClaimStatus) -> list[FieldError]:
+        """Check the permission for each driver whose device statuses changed."""
         if new.allocation is None:
             return []
         verbs = [f"arbitrary-node:{self._ctx.action.verb}"]
@@ -68,12 +71,12 @@ class _Rights:
         return found
 
     async def _refusal(self, verb: str, subresource: str, *, namespace: str, name: str) -> str:
-        """Why the user has no such right; "" if they have."""
-        of = self._ctx.action
-        action = Action(verb, of.group, of.version, "resourceclaims", subresource, namespace, name)
-        asked = Attributes(self._ctx.user, action)
-        verdict = await decide(self._authorizer, asked)
-        return "" if verdict.allowed else refusal(asked, verdict).message
+        """Return the reason of the refusal, "" if the user has the permission."""
+        request = self._ctx.action
+        action = Action(verb, request.group, request.version, "resourceclaims", subresource, namespace, name)
+        attributes = Attributes(self._ctx.user, action)
+        verdict = await decide(self._authorizer, attributes)
+        return "" if verdict.allowed else refusal(attributes, verdict).message
 
 
 def _changed_drivers(new: ResourceClaimStatus, old: ResourceClaimStatus) -> set[str]:
@@ -83,7 +86,7 @@ def _changed_drivers(new: ResourceClaimStatus, old: ResourceClaimStatus) -> set[
 
 
 def _node_of(allocation: AllocationResult) -> str:
-    """The one node that the devices are on; "" if they may be on several."""
+    """Return the only node that has the devices, "" if several nodes may have them."""
     terms = [] if allocation.node_selector is None else allocation.node_selector.node_selector_terms or []
     if len(terms) != 1 or terms[0].match_expressions or len(terms[0].match_fields) != 1:
         return ""

@@ -1,4 +1,4 @@
-"""PriorityClasses: names for how much a pod matters."""
+"""PriorityClasses: names for the priorities of pods."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from steersman.rest.strategy import Strategy
 
 
 def set_defaults(priority_class: PriorityClass) -> None:
-    """Pods of it may push out others."""
+    """Set the defaults: pods of the class may preempt others."""
     if priority_class.preemption_policy is None:
         priority_class.preemption_policy = "PreemptLowerPriority"
 
@@ -26,7 +26,7 @@ def set_defaults(priority_class: PriorityClass) -> None:
 SYSTEM_PREFIX: Final = "system-"
 HIGHEST_USER_PRIORITY: Final = 1_000_000_000
 SYSTEM_CLASSES: Final = {"system-node-critical": 2_000_001_000, "system-cluster-critical": 2_000_000_000}
-"""The classes that every cluster has, and their values."""
+"""The classes of every cluster, with their values."""
 PREEMPTION_POLICIES: Final = ("PreemptLowerPriority", "Never")
 
 

@@ -1,4 +1,4 @@
-"""CSIDrivers: what a storage driver can do and wants."""
+"""CSIDrivers: capabilities and requirements of storage drivers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,10 @@ TOKENS_IN_SECRETS: Final = (
 
 
 def set_defaults(driver: CSIDriver) -> None:
-    """Volumes are attached and persistent, the driver is told nothing of pods and reports no capacity."""
+    """Set the defaults.
+
+    Volumes are attached and persistent, and the driver gets no pod info and reports no capacity.
+    """
     spec = driver.spec
     if spec.attach_required is None:
         spec.attach_required = True
@@ -92,7 +95,7 @@ class CSIDriverStrategy(Strategy[CSIDriver]):
     bumps_generation_on = ("spec",)
 
     def prepare_for_create(self, ctx: Context, driver: CSIDriver) -> None:
-        # The feature behind the field (VolumeLimitScaling) is off.
+        # The feature of the field (VolumeLimitScaling) is off.
         driver.spec.prevent_pod_scheduling_if_missing = None
 
     def validate(self, ctx: Context, driver: CSIDriver) -> Iterator[FieldError]:
@@ -120,7 +123,7 @@ class CSIDriverStrategy(Strategy[CSIDriver]):
 
 
 def token_requests(driver: CSIDriver) -> str:
-    """The audiences it wants tokens for."""
+    """Return the audiences of the requested tokens."""
     requests = driver.spec.token_requests
     return ",".join(request.audience for request in requests) if requests else "<unset>"
 

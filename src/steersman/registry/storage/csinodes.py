@@ -51,7 +51,7 @@ def _validate_topology_keys(keys: list[str], path: Path) -> Iterator[FieldError]
 
 
 def _fixed(driver: CSINodeDriver) -> CSINodeDriver:
-    """What does not change of a driver; no topology keys and an empty list of them are the same."""
+    """Return the immutable part of a driver; missing topology keys equal an empty list."""
     return replace(driver, allocatable=None, topology_keys=driver.topology_keys or None)
 
 

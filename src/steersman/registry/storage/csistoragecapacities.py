@@ -1,4 +1,4 @@
-"""CSIStorageCapacities: how much a driver could still provide of a class in a part of the cluster."""
+"""CSIStorageCapacities: the capacity that a driver can still provide for a class in a part of the cluster."""
 
 from __future__ import annotations
 

@@ -12,4 +12,4 @@ _WARNING: Final = deprecated(v1beta1.VolumeAttributesClass, "1.34", "1.37", "sto
 OLDER_VERSIONS: Final = {
     "volumeattributesclasses": (older_version(v1.VolumeAttributesClass, v1beta1.VolumeAttributesClass, _WARNING),),
 }
-"""By resource."""
+"""The older versions by resource."""

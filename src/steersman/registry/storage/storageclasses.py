@@ -1,4 +1,4 @@
-"""StorageClasses: how volumes of a kind are made."""
+"""StorageClasses: provisioners of volumes and their parameters."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from steersman.rest.strategy import Strategy
 
 
 def set_defaults(storage_class: StorageClass) -> None:
-    """Volumes go with their claims, and are made at once."""
+    """Set the defaults: volumes are deleted with their claims, and bound at once."""
     if storage_class.reclaim_policy is None:
         storage_class.reclaim_policy = "Delete"
     if storage_class.volume_binding_mode is None:
@@ -56,7 +56,7 @@ def _validate_topologies(terms: list[TopologySelectorTerm], path: Path) -> Itera
             if requirement.key in expressions:
                 yield duplicate(at[place] / "key", requirement.key)
             expressions[requirement.key] = set(requirement.values or ())
-        # The reference compares with places that it has not filled yet, which hold nothing.
+        # Upstream compares with list entries that are still empty.
         for _ in range(len(terms) if not expressions else 0):
             yield duplicate(at, "")
         alike = frozenset((key, frozenset(values)) for key, values in expressions.items())
@@ -99,7 +99,7 @@ class StorageClassStrategy(Strategy[StorageClass]):
 
 
 def _name(storage_class: StorageClass) -> str:
-    """The name, marked where it is the default class."""
+    """Return the name, marked if this is the default class."""
     name = storage_class.metadata.name
     return f"{name} (default)" if is_default(storage_class, DEFAULT_STORAGE_CLASS) else name
 

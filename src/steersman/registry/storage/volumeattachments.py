@@ -1,4 +1,4 @@
-"""VolumeAttachments: the wish to have a volume on a node."""
+"""VolumeAttachments: requests to attach a volume to a node."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def _validate_status(status: VolumeAttachmentStatus, path: Path) -> Iterator[Fie
         if error is None:
             continue
         if byte_length(error.message) > MAX_ERROR_MESSAGE:
-            # The number in the message is the reference's, though the limit is another.
+            # The number in the message is upstream's, although it differs from the limit.
             yield too_long(path / name / "message", MAX_METADATA_SIZE)
         if error.error_code is not None and error.error_code < 0:
             detail = inclusive_range_error(0, 2**31 - 1)
@@ -89,7 +89,7 @@ class VolumeAttachmentStatusStrategy(StatusStrategy[VolumeAttachment]):
 
 
 def set_defaults(attachment: VolumeAttachment) -> None:
-    """Those of a volume that is written into the attachment."""
+    """Set the defaults of an inline volume."""
     if (spec := attachment.spec.source.inline_volume_spec) is not None:
         set_persistent_source_defaults(spec)
 

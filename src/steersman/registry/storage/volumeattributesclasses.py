@@ -1,4 +1,4 @@
-"""VolumeAttributesClasses: properties of volumes that can be changed while they are in use."""
+"""VolumeAttributesClasses: properties of volumes that can change while the volumes are in use."""
 
 from __future__ import annotations
 

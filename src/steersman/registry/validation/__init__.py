@@ -1,1 +1,1 @@
-"""Rules that kinds of several groups have in common."""
+"""Validation that kinds of several groups share."""

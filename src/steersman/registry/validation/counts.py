@@ -1,4 +1,4 @@
-"""Counts of pods in specs and statuses: numbers or percentages, counters, and which of them bound which."""
+"""Validation of pod counts in specs and statuses."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MORE_THAN_REPLICAS: Final = "cannot be greater than status.replicas"
 
 
 def validate_int_or_percent(value: int | str | None, path: Path) -> Iterator[FieldError]:
-    """A number of pods or a share of them."""
+    """Validate a number or percentage of pods."""
     if isinstance(value, str):
         yield from validate_with(is_valid_percent, value, path)
     else:
@@ -28,7 +28,7 @@ def _percent(value: int | str | None) -> int | None:
 
 
 def int_or_percent_value(value: int | str | None) -> int:
-    """The number in either form, 0 if it cannot be read."""
+    """Return the number of a number or percentage, 0 if it cannot be parsed."""
     percent = _percent(value)
     if percent is not None:
         return percent
@@ -38,14 +38,14 @@ def int_or_percent_value(value: int | str | None) -> int:
 
 
 def validate_at_most_all(value: int | str | None, path: Path) -> Iterator[FieldError]:
-    """No more than 100%."""
+    """Validate that a percentage is at most 100%."""
     percent = _percent(value)
     if percent is not None and percent > 100:
         yield invalid(path, value, "must not be greater than 100%")
 
 
 def validate_counters(status: Any, fields: Iterable[tuple[str, str]], path: Path) -> Iterator[FieldError]:
-    """Numbers that cannot be negative; `fields` are pairs of attribute and JSON name, those not set are left out."""
+    """Validate that counters are not negative; `fields` has (attribute, JSON name), and missing counters are skipped."""
     for attribute, name in fields:
         value = getattr(status, attribute)
         if value is not None:
@@ -53,7 +53,7 @@ def validate_counters(status: Any, fields: Iterable[tuple[str, str]], path: Path
 
 
 def validate_at_most_replicas(status: Any, fields: Iterable[tuple[str, str]], path: Path) -> Iterator[FieldError]:
-    """Counts of some of the replicas."""
+    """Validate that counters do not exceed the number of replicas."""
     for attribute, name in fields:
         value = getattr(status, attribute)
         if value > status.replicas:
@@ -61,14 +61,14 @@ def validate_at_most_replicas(status: Any, fields: Iterable[tuple[str, str]], pa
 
 
 def validate_available(status: Any, path: Path, ready: str = "readyReplicas") -> Iterator[FieldError]:
-    """What is available is ready; `ready` is how the message calls that."""
+    """Validate that no more replicas are available than ready; `ready` is the name in the message."""
     if status.available_replicas > status.ready_replicas:
         detail = f"cannot be greater than {ready}"
         yield invalid(path / "availableReplicas", status.available_replicas, detail)
 
 
 def validate_collision_count(new: Any, old: Any, path: Path) -> Iterator[FieldError]:
-    """The count of hash collisions only grows."""
+    """Validate that the count of hash collisions does not decrease."""
     if old.collision_count is None:
         return
     if new.collision_count is None or new.collision_count < old.collision_count:

@@ -1,4 +1,4 @@
-"""Labels of nodes that have other names by now."""
+"""Deprecated node labels."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ DEPRECATED: Final = {
     "scheduler.alpha.kubernetes.io/preferAvoidPods": "deprecated since v1.22; use Taints and Tolerations instead",
     "node-role.kubernetes.io/master": 'use "node-role.kubernetes.io/control-plane" instead',
 }
-"""Label -> what the client is told."""
+"""Label -> text of the warning."""
 
 
 def selector_warnings(selector: LabelSelector | None, path: Path) -> Iterator[str]:
-    """Warns of such labels in a selector of nodes."""
+    """Yield warnings about deprecated labels in a node selector."""
     if selector is None:
         return
     for index, expression in enumerate(selector.match_expressions):

@@ -1,4 +1,4 @@
-"""Names that belong to somebody, such as `acme.io/foo`."""
+"""Validation of names with a domain, such as `acme.io/foo`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _PATTERN: Final = re.compile(_HTTP_PATH)
 
 
 def validate_domain_prefixed_path(value: str, path: Path) -> Iterator[FieldError]:
-    """A subdomain, a slash, and what may stand in the path of a URL."""
+    """Validate a subdomain, a slash, and a URL path."""
     if not value:
         yield required(path)
         return

@@ -1,4 +1,4 @@
-"""What several kinds of storage check alike: drivers, and the parameters that they are given."""
+"""Validation of drivers and their parameters, for several storage kinds."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MAX_DRIVER_NAME: Final = 63
 
 
 def validate_provisioner(name: str, path: Path) -> Iterator[FieldError]:
-    """Who makes volumes: a name with or without a prefix, in letters of any case."""
+    """Validate a provisioner: a name with or without a prefix, in any case."""
     if not name:
         yield required(path)
         return
@@ -25,7 +25,7 @@ def validate_provisioner(name: str, path: Path) -> Iterator[FieldError]:
 
 
 def validate_parameters(parameters: Mapping[str, str], path: Path, *, needed: bool) -> Iterator[FieldError]:
-    """What the driver is told; only it knows what that means."""
+    """Validate the parameters of a driver, whose meaning only the driver knows."""
     if len(parameters) > MAX_PARAMETERS:
         yield too_long(path, MAX_PARAMETERS)
         return
@@ -38,7 +38,7 @@ def validate_parameters(parameters: Mapping[str, str], path: Path, *, needed: bo
 
 
 def validate_driver_name(name: str, path: Path) -> Iterator[FieldError]:
-    """A CSI driver's name: a DNS name in letters of any case."""
+    """Validate a CSI driver's name: a DNS name in any case."""
     if not name:
         yield required(path)
         return

@@ -1,4 +1,4 @@
-"""Rules for addresses that traffic is sent to, and for ports; Services, Endpoints and EndpointSlices share them."""
+"""Validation of target addresses and ports, for Services, Endpoints and EndpointSlices."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from steersman.machinery.errors.field import FieldError, Path, invalid
 from steersman.machinery.validation.ip import Address, parse_ip_sloppy, unmapped
 
 PROTOCOLS: Final = ("SCTP", "TCP", "UDP")
-"""As messages list them."""
+"""Protocols in the order of messages."""
 
 
 def validate_endpoint_ip(text: str, path: Path) -> Iterator[FieldError]:
-    """That it is an address that traffic may be sent to: not one of this host, and not multicast on the link."""
+    """Validate an address to which traffic may be sent: neither of this host nor link-local multicast."""
     address = parse_ip_sloppy(text)
     if address is None:
         yield invalid(path, text, "must be a valid IP address")

@@ -1,4 +1,4 @@
-"""How webhooks are reached (k8s.io/apiserver `util/webhook/validation.go`)."""
+"""Validation of the client configurations of webhooks (k8s.io/apiserver `util/webhook/validation.go`)."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from steersman.machinery.validation.formats import is_dns1035_label, is_dns1123_
 from steersman.machinery.validation.leaves import validate_with
 
 REVIEW_VERSIONS: Final = ("v1", "v1beta1")
-"""Versions of reviews that are understood."""
+"""The supported versions of reviews."""
 
 _FORM: Final = "; desired format: https://host[/path]"
 _NO_ROOTS: Final = "unable to load root certificates: "
 
 
 def validate_webhook_url(url: str, path: Path, *, https: bool = True) -> Iterator[FieldError]:
-    """A URL of a scheme, a host and a path, which has to be https unless that is not asked for."""
+    """Validate a URL of scheme, host and path; the scheme must be https unless `https` is False."""
     error = urls.url_error(url)
     if error is not None:
         yield required(path, f"url must be a valid URL: {error}{_FORM}")
@@ -36,16 +36,18 @@ def validate_webhook_url(url: str, path: Path, *, https: bool = True) -> Iterato
         yield invalid(path, parts.query, "query parameters are not permitted in the URL")
 
 
-def are_understood(versions: Sequence[str]) -> bool:
-    """Whether one of the versions of reviews is understood, or none is named."""
+def are_supported(versions: Sequence[str]) -> bool:
+    """Return True if a supported version is among `versions`, or there are none."""
     return not versions or any(version in REVIEW_VERSIONS for version in versions)
 
 
 def validate_review_versions(
     versions: Sequence[str], path: Path, *, missing: str = "", any_version: bool
 ) -> Iterator[FieldError]:
-    """The versions of reviews that a webhook takes; `missing` is told where there are none. Unless `any_version`, one
-    of them has to be understood."""
+    """Validate the review versions that a webhook accepts; `missing` is the error text if there are none.
+
+    Unless `any_version`, one of them must be supported.
+    """
     if not versions:
         yield required(path, missing)
         return
@@ -63,7 +65,7 @@ def validate_review_versions(
 def validate_webhook_service(
     namespace: str, name: str, url_path: str | None, port: int, path: Path
 ) -> Iterator[FieldError]:
-    """A Service by its name, its port, and a path whose segments are subdomains of DNS."""
+    """Validate a Service's name and port, and a path whose segments are DNS subdomains."""
     if not name:
         yield required(path / "name")
     if not namespace:
@@ -80,7 +82,7 @@ def _path_errors(url_path: str) -> Iterator[str]:
         return
     if not url_path.startswith("/"):
         yield "must start with a '/'"
-    # upstream leaves out the first character whatever it is
+    # Upstream skips the first character, whatever it is.
     for index, segment in enumerate(url_path[1:].removesuffix("/").split("/")):
         if not segment:
             yield f"segment[{index}] may not be empty"
@@ -90,15 +92,14 @@ def _path_errors(url_path: str) -> Iterator[str]:
 
 
 def validate_ca_bundle(bundle: bytes, path: Path) -> Iterator[FieldError]:
-    """Certificates as PEM, at least one of which is taken."""
+    """Validate a bundle of PEM certificates, at least one of which must be usable."""
     error = _ca_error(bundle)
     if error is not None:
         yield invalid(path, bundle, _NO_ROOTS + error)
 
 
 def _ca_error(bundle: bytes) -> str | None:
-    """What keeps a bundle from being used: one certificate that can be read is enough, and other blocks are passed
-    over."""
+    """Return an error text for a bundle, None if one certificate can be parsed; other blocks are ignored."""
     from cryptography.x509 import load_der_x509_certificate
 
     others = False

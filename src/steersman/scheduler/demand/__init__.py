@@ -1,1 +1,1 @@
-"""What pods ask of nodes, read once for all pods that ask for the same."""
+"""Demands of pods on nodes, read once for all pods with the same demands."""

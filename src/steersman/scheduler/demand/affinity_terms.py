@@ -1,4 +1,4 @@
-"""Terms of pod affinity: which other pods, and within which part of the cluster (framework.AffinityTerm)."""
+"""Terms of pod affinity: selected pods and a topology key (framework.AffinityTerm)."""
 
 from __future__ import annotations
 
@@ -13,8 +13,10 @@ from steersman.machinery.selectors.labels import NOTHING, Labels, Selector, Sele
 
 @dataclass(frozen=True, slots=True)
 class PodSelection:
-    """Pods by namespace and labels. It remembers its hash, as there may be thousands that are looked for again and
-    again."""
+    """Selection of pods by namespace and labels.
+
+    Its hash is cached, as thousands of selections may be looked up again and again.
+    """
 
     namespaces: frozenset[str]
     namespace_selector: Selector
@@ -28,28 +30,28 @@ class PodSelection:
         return self._hash
 
     def matches(self, namespace: str, labels: Labels, namespace_labels: Labels) -> bool:
-        """Whether a pod is meant."""
+        """Return True if a pod is selected."""
         if namespace not in self.namespaces and not self.namespace_selector.matches(namespace_labels):
             return False
         return self.selector.matches(labels)
 
 
 class AffinityTerm(Struct, frozen=True):
-    """Pods, and the label of nodes that says which nodes count as near to theirs."""
+    """Selected pods, and the node label (topology key) whose value says which nodes count as near to theirs."""
 
     pods: PodSelection
     topology_key: str
 
 
 class WeightedTerm(Struct, frozen=True):
-    """A term that is wished for (or, with a weight below 0, against) and not demanded."""
+    """Preferred term with its weight, negative for anti-affinity."""
 
     weight: int
     term: AffinityTerm
 
 
 class PodTerms(Struct, frozen=True):
-    """All that a pod says about other pods."""
+    """All affinity terms of a pod."""
 
     required_affinity: Sequence[AffinityTerm] = ()
     required_anti_affinity: Sequence[AffinityTerm] = ()
@@ -64,7 +66,7 @@ NO_TERMS = PodTerms()
 
 
 def terms_of(pod: core.Pod) -> PodTerms:
-    """The terms of a pod; of those that cannot be read there is none, as upstream has it."""
+    """Return the terms of a pod. As upstream, a list with an invalid selector counts as empty."""
     affinity = pod.spec.affinity
     if affinity is None or (affinity.pod_affinity is None and affinity.pod_anti_affinity is None):
         return NO_TERMS

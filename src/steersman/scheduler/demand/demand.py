@@ -1,7 +1,6 @@
-"""What a pod asks of nodes, shared by all pods that ask for the same.
+"""Demand of a pod on nodes, shared by all pods that demand the same.
 
-Two pods with equal demands fit on the same nodes and score them alike, so what has been found out for one need not be
-found out for the next.
+Two pods with equal demands fit on the same nodes with the same scores, so results for one pod are reused for the next.
 """
 
 from __future__ import annotations
@@ -29,19 +28,19 @@ _LONGEST_KEY: Final = 2048
 
 
 class Around(Struct, frozen=True, eq=False):
-    """What the cluster says about a pod by its labels."""
+    """Contribution of other objects in the cluster to a pod's demand."""
 
     alike: Selector
-    """Pods of the same services and of the same owner."""
+    """Selector of pods of the same Services and the same owner."""
     kept_away_by: Sequence[AffinityTerm] = ()
-    """Required anti-affinity of other pods that means this one."""
+    """Required anti-affinity terms of other pods that select this pod."""
     liked_by: Sequence[AffinityTerm] = ()
-    """Terms of other pods that mean this one, and count for or against being near to them."""
+    """Terms of other pods that select this pod and count in scores."""
     namespace_labels: Labels = field(default_factory=dict)
 
 
 class Demand(Struct, frozen=True, eq=False):
-    """The demands of a pod, ready to be held against nodes."""
+    """Demand of a pod, prepared for comparison with nodes."""
 
     key: bytes
     namespace: str
@@ -57,16 +56,16 @@ class Demand(Struct, frozen=True, eq=False):
     containers: int
     terms: PodTerms
     matches_itself: bool
-    """Whether the pod is one of those that all its required affinity terms mean."""
+    """True if the pod itself is selected by all its required affinity terms."""
     spreading: Spreading
     kept_away_by: Sequence[AffinityTerm]
     liked_by: Sequence[AffinityTerm]
     is_heavy: bool
-    """Whether holding it against a node takes long."""
+    """True if checking a node takes long."""
 
 
 def demand_key(pod: core.Pod, around: Around) -> bytes:
-    """Equal for pods with equal demands, and short."""
+    """Return a short key that is equal for pods with equal demands."""
     spec = pod.spec
     affinity = spec.affinity
     by_labels = bool(spec.topology_spread_constraints) or (
@@ -100,7 +99,7 @@ def demand_key(pod: core.Pod, around: Around) -> bytes:
 
 
 def read_demand(pod: core.Pod, around: Around, key: bytes) -> Demand:
-    """The demands of a pod. Raises SelectorError where a spread constraint cannot be read."""
+    """Return the demand of a pod. Raises SelectorError if a spread constraint is invalid."""
     spec, labels = pod.spec, pod.metadata.labels
     terms = terms_of(pod)
     itself = bool(terms.required_affinity) and all(

@@ -1,4 +1,4 @@
-"""Images by the names under which nodes have them (plugins/imagelocality)."""
+"""Images of pods, with the names under which nodes report them (plugins/imagelocality)."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from steersman.api.core import v1 as core
 
 
 def normalized_image_name(name: str) -> str:
-    """With `:latest` where the name has no tag."""
+    """Return the name with `:latest` if it has no tag."""
     return name if name.rfind(":") > name.rfind("/") else f"{name}:latest"
 
 
 def images_of(spec: core.PodSpec) -> Sequence[str]:
-    """The images a pod needs, one for each container and image volume."""
+    """Return the images of a pod, one for each container and image volume."""
     names = [each.image for each in (*spec.init_containers, *(spec.containers or ()))]
     names += [volume.image.reference for volume in spec.volumes if volume.image is not None]
     return tuple(map(normalized_image_name, names))

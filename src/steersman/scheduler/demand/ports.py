@@ -1,4 +1,4 @@
-"""Ports of nodes that pods take (framework.HostPortInfo)."""
+"""Host ports of pods (framework.HostPortInfo)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ANY: Final = "0.0.0.0"
 
 
 def host_ports(spec: core.PodSpec) -> Sequence[HostPort]:
-    """What containers and sidecars take."""
+    """Return the host ports of containers and sidecars."""
     found = [
         (port.host_ip or ANY, port.protocol or "TCP", port.host_port)
         for container in (*filter(is_sidecar, spec.init_containers), *(spec.containers or ()))
@@ -26,7 +26,7 @@ def host_ports(spec: core.PodSpec) -> Sequence[HostPort]:
 
 
 def conflict(wanted: Iterable[HostPort], used: Iterable[HostPort]) -> bool:
-    """Whether any wanted port is one that is used: of the same address, or where one of them is of all addresses."""
+    """Return True if a wanted port is in use on the same address, or if one of both is for all addresses."""
     taken: dict[tuple[str, int], set[str]] = {}
     for address, protocol, port in used:
         taken.setdefault((protocol, port), set()).add(address)

@@ -1,4 +1,4 @@
-"""Amounts of resources as whole numbers: what a pod asks for, what a node has (framework.Resource)."""
+"""Resource amounts as integers: requests of pods, capacity of nodes (framework.Resource)."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from steersman.machinery.values.quantity import Quantity, parse
 
 _MOST_KNOWN: Final = 4096
 _LONGEST_KEY: Final = 1024
-"""Bytes of the containers and what they were given; longer ones are known by their digests."""
+"""Bytes of a cache key; longer keys are replaced by their digests."""
 _NON_ZERO: Final = {"cpu": parse("100m"), "memory": parse("200Mi")}
-"""Amounts that a container which asks for nothing counts for in scores."""
+"""Amounts that a container without requests counts with in scores."""
 
 
 class Resources(Struct, frozen=True):
-    """CPU in thousandths; memory and storage in bytes; others as they count."""
+    """Resource amounts: CPU in thousandths, memory and storage in bytes, other resources in their own units."""
 
     milli_cpu: int = 0
     memory: int = 0
@@ -33,7 +33,9 @@ class Resources(Struct, frozen=True):
 
 
 class Requests(Struct, frozen=True):
-    """What a pod asks for; and the CPU and memory it counts for in scores, where what asks for none counts too."""
+    """Requests of a pod, and the CPU and memory that it counts with in scores, with defaults where it has
+    no requests.
+    """
 
     asked: Resources
     non_zero_milli_cpu: int
@@ -41,7 +43,7 @@ class Requests(Struct, frozen=True):
 
 
 def is_scalar(name: str) -> bool:
-    """Whether a resource is counted beside CPU, memory and storage."""
+    """Return True if a resource is counted besides CPU, memory and storage."""
     if name in _PLAIN:
         return False
     return (
@@ -53,17 +55,17 @@ def is_scalar(name: str) -> bool:
 
 
 def allocatable(node: core.Node) -> Resources:
-    """What a node can give."""
+    """Return the allocatable resources of a node."""
     return _resources({name: parse(text) for name, text in node.status.allocatable.items()})
 
 
 def asked_by(spec: core.PodSpec) -> Requests:
-    """What a pod that has no node asks for."""
+    """Return the requests of a pod without a node."""
     return _known(spec, b"", lambda: _of(requests_of_spec(spec), spec, requests_of))
 
 
 def taken_by(pod: core.Pod) -> Requests:
-    """What a pod takes of its node: the most of what it asks for and what it was given."""
+    """Return the resources that a pod uses on its node: the larger of its requests and its allocation."""
     status = pod.status
     given = [
         (each.name, each.resources, each.allocated_resources)
@@ -78,7 +80,7 @@ def taken_by(pod: core.Pod) -> Requests:
 
 
 def _known(spec: core.PodSpec, more: bytes, read: Callable[[], Requests]) -> Requests:
-    """What was read of pods with the same containers is not read again."""
+    """Return cached requests of pods with the same containers, or the result of `read`."""
     containers = [
         (each.name, each.restart_policy, each.resources) for each in (*(spec.containers or ()), *spec.init_containers)
     ]
@@ -94,7 +96,7 @@ def _known(spec: core.PodSpec, more: bytes, read: Callable[[], Requests]) -> Req
 
 
 _requests: OrderedDict[tuple[bytes, bytes], Requests] = OrderedDict()
-"""Requests that worker threads ask for, too, which a BoundedCache does not allow."""
+"""Cache of requests. Worker threads use it, too, which a BoundedCache does not allow."""
 
 
 def _of(total: Amounts, spec: core.PodSpec, amounts: Callable[[core.Container], Amounts]) -> Requests:

@@ -1,5 +1,4 @@
-"""How pods are to be spread over the cluster: constraints of the pod, or those that hold where it has none
-(plugins/podtopologyspread)."""
+"""Topology spread of pods: constraints of the pod, or the system's defaults (plugins/podtopologyspread)."""
 
 from __future__ import annotations
 
@@ -18,35 +17,37 @@ _HONOR: Final = "Honor"
 
 
 class SpreadConstraint(Struct, frozen=True):
-    """A constraint as it holds for one pod."""
+    """Spread constraint as it applies to one pod."""
 
     max_skew: int
     topology_key: str
     selector: Selector
     min_domains: int = 1
     honors_affinity: bool = True
-    """Whether only nodes count that the pod's node selector and affinity allow."""
+    """True if only nodes count that the pod's node selector and affinity allow."""
     honors_taints: bool = False
-    """Whether only nodes count whose taints the pod tolerates."""
+    """True if only nodes count whose taints the pod tolerates."""
     counts_itself: bool = False
-    """Whether the pod itself is one of those that are counted."""
+    """True if the constraint's selector matches the pod itself."""
 
 
 class Spreading(Struct, frozen=True):
-    """Constraints that must hold, and those that should."""
+    """Spread constraints that must hold (hard), and those that should (soft)."""
 
     hard: Sequence[SpreadConstraint] = ()
     soft: Sequence[SpreadConstraint] = ()
     all_keys_needed: bool = True
-    """Whether nodes that lack the label of one soft constraint get no score for the others either."""
+    """True if a node without the label of one soft constraint gets no score for the others either."""
 
 
 NO_SPREADING: Final = Spreading()
 
 
 def spreading_of(pod: core.Pod, default_selector: Selector) -> Spreading:
-    """The constraints of a pod; where it has none, those of the system, for pods like it (`default_selector`). Raises
-    SelectorError."""
+    """Return the constraints of a pod; without any, the system's defaults for pods that `default_selector` selects.
+
+    Raises SelectorError.
+    """
     given = pod.spec.topology_spread_constraints
     if given:
         hard = tuple(_constraint(each, pod) for each in given if each.when_unsatisfiable == _HARD)
@@ -74,7 +75,7 @@ def _constraint(given: core.TopologySpreadConstraint, pod: core.Pod) -> SpreadCo
 
 
 def selector_of_owners(services: Iterable[core.Service], owner: Selector | None, pod: core.Pod) -> Selector:
-    """What pods like this one have in common: selectors of its services, and of what made it (DefaultSelector)."""
+    """Return the selector of pods like this one: by its Services and its owner (DefaultSelector)."""
     labels = pod.metadata.labels
     common: dict[str, str] = {}
     for service in services:

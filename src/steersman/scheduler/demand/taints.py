@@ -1,4 +1,4 @@
-"""Taints of nodes, and how a pod puts up with them (component-helpers scheduling/corev1)."""
+"""Taints of nodes and tolerations of pods (component-helpers scheduling/corev1)."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ _PREFERRED: Final = "PreferNoSchedule"
 
 
 def forbidding(tolerations: Sequence[Toleration], taints: Iterable[Taint]) -> Taint | None:
-    """Return the first taint that keeps the pod away."""
+    """Return the first taint that keeps the pod off the node, or None."""
     return untolerated(tolerations, taints, "NoSchedule", "NoExecute")
 
 
 def disliked(tolerations: Sequence[Toleration], taints: Iterable[Taint]) -> int:
-    """Return the number of taints that speak against the node without forbidding it."""
+    """Return the number of untolerated PreferNoSchedule taints."""
     some = [each for each in tolerations if each.effect in ("", _PREFERRED)]
     return sum(taint.effect == _PREFERRED and not is_tolerated(taint, some) for taint in taints)

@@ -1,4 +1,4 @@
-"""Whether a pod asks for so much that deciding it takes longer than a turn of the loop should."""
+"""Weight of a pod: heavy pods demand so much that deciding them takes longer than a time slice."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from steersman.api.core import v1 as core
 from steersman.api.meta.v1 import LabelSelector
 
 MOST: Final = 400
-"""Terms, requirements and their values, tolerations, ports, constraints and labels."""
+"""Terms, requirements and their values, tolerations, ports, constraints and labels of a pod that is not heavy."""
 MOST_LABELS: Final = 64
-"""Labels of a pod about which something is remembered by its labels."""
+"""Labels of a pod for which results are cached by its labels."""
 
 
 def is_heavy(pod: core.Pod) -> bool:
-    """Whether there are more than MOST of all that is held against nodes or other pods."""
+    """Return True if a pod has more than MOST parts that are compared with nodes or other pods."""
     total = 0
     for number in _parts(pod):
         total += number

@@ -1,1 +1,1 @@
-"""Devices that pods claim: which nodes have them, and which devices each claim gets."""
+"""Devices that pods claim: nodes that have them, and their allocation to claims."""

@@ -1,6 +1,7 @@
-"""Which devices of a node claims get: the first combination that satisfies all (dynamic-resource-allocation).
+"""Allocation of a node's devices to claims: the first combination that satisfies all claims
+(dynamic-resource-allocation).
 
-Devices that several claims share by capacity are not given to more than one.
+Devices that several claims could share by capacity are allocated to one claim only.
 """
 
 from __future__ import annotations
@@ -32,12 +33,13 @@ from steersman.scheduler.devices.selectors import SelectionFailed, Selections
 from steersman.scheduler.devices.store import DeviceID, DeviceStore, Pool, each_device, is_for
 
 MOST_DEVICES: Final = 32
+"""Devices of one claim."""
 _MOST_STEPS: Final = 100_000
-"""Devices that are tried for the claims of one pod on one node, past which there is no answer."""
+"""Devices that are tried for the claims of one pod on one node, before the search fails."""
 
 
 class _Request(Struct, frozen=True):
-    """One way to satisfy a request: itself, or one of its alternatives."""
+    """Way to satisfy a request: the request itself, or one of its alternatives."""
 
     name: str
     main_name: str
@@ -50,7 +52,7 @@ class _Request(Struct, frozen=True):
 
 
 class _Given(Struct, frozen=True):
-    """A device that a request gets."""
+    """Device that a request gets."""
 
     request: _Request
     id: DeviceID
@@ -65,7 +67,7 @@ class _Claim(Struct):
 
 
 class Allocator:
-    """Looks for the devices of one node. Raises SelectionFailed where it cannot be said what would do."""
+    """Search for devices of one node. Raises SelectionFailed if a selector cannot be evaluated."""
 
     def __init__(self, store: DeviceStore, node: Node, claims: Sequence[ResourceClaim], selections: Selections) -> None:
         self._store = store
@@ -78,7 +80,7 @@ class Allocator:
         self._steps = 0
 
     def allocate(self) -> list[AllocationResult] | None:
-        """What each claim gets; None if not all can be satisfied."""
+        """Return the allocation of each claim; None if not all can be satisfied."""
         if not self._satisfy(0, 0):
             return None
         return [self._result(each) for each in self._claims]
@@ -134,7 +136,7 @@ class Allocator:
             raise SelectionFailed(f"request {name}: could not retrieve device class {class_name}")
         return _Request(name, main_name, device_class, selectors, tolerations, mode == "All", count or 1, admin_access)
 
-    # the search
+    # Search
 
     def _satisfy(self, claim_number: int, request_number: int) -> bool:
         if claim_number == len(self._claims):
@@ -152,7 +154,10 @@ class Allocator:
         return False
 
     def _give(self, claim_number: int, request_number: int, request: _Request, count: int) -> bool:
-        """Gives `count` more devices to a request, and satisfies all that follow."""
+        """Give `count` more devices to a request, and satisfy all requests after it.
+
+        Return False if that is impossible.
+        """
         if not count:
             return self._satisfy(claim_number, request_number + 1)
         claim = self._claims[claim_number]
@@ -195,7 +200,7 @@ class Allocator:
             self._give_back(claim, given)
 
     def _possible(self, pool: Pool, request: _Request, claim: _Claim) -> Iterator[_Given]:
-        """The devices of a pool that a request selects."""
+        """Yield the devices of a pool that a request selects."""
         for key, device, each in each_device(pool.slices):
             self._steps += 1
             if self._steps > _MOST_STEPS:
@@ -219,7 +224,7 @@ class Allocator:
         return known
 
     def _fits(self, claim: _Claim, given: _Given, pool: Pool) -> bool:
-        """Whether a device is free, and nothing speaks against it."""
+        """Return True if a device is free and meets taints, constraints and counters."""
         if given.request.admin_access:
             if any(each.id == given.id for each in claim.given):
                 return False
@@ -246,7 +251,7 @@ class Allocator:
         return True
 
     def _has_counters(self, given: _Given, pool: Pool) -> bool:
-        """Whether what a device takes of counters that it shares with others is left."""
+        """Return True if the shared counters have enough left for a device."""
         if not given.device.consumes_counters:
             return True
         left = {
@@ -271,7 +276,7 @@ class Allocator:
         claim.given.remove(given)
         self._taken.discard(given.id)
 
-    # the result
+    # Result
 
     def _result(self, claim: _Claim) -> AllocationResult:
         results = [
@@ -292,7 +297,7 @@ class Allocator:
 
 
 def _configurations(claim: _Claim) -> Iterator[DeviceAllocationConfiguration]:
-    """What classes and the claim say to drivers."""
+    """Yield the configuration for drivers from device classes and from the claim."""
     chosen = {each.request.main_name: each.request for each in claim.given}
     by_class: dict[str, list[_Request]] = {}
     for request in chosen.values():
@@ -307,7 +312,10 @@ def _configurations(claim: _Claim) -> Iterator[DeviceAllocationConfiguration]:
 
 
 def _selector(given: Sequence[_Given], node: Node) -> NodeSelector | None:
-    """The nodes that can have all of the devices; None for all nodes. Some are `node`'s alone once it has them."""
+    """Return a selector of the nodes that can use all of the devices; None for all nodes.
+
+    Some devices belong to `node` alone once they are allocated.
+    """
     fields: list[NodeSelectorRequirement] = []
     expressions: list[NodeSelectorRequirement] = []
     for each in given:

@@ -1,4 +1,4 @@
-"""Writes what claims get, and for whom they are, before a pod is bound (PreBind of DynamicResources)."""
+"""Writes of allocations and reservations of claims before a pod is bound (PreBind of DynamicResources)."""
 
 from __future__ import annotations
 
@@ -26,39 +26,41 @@ from steersman.scheduler.devices.readiness import (
 from steersman.scheduler.devices.store import DeviceStore
 
 _TRIES: Final = 5
+"""Attempts to write a claim that others change as well."""
 _LOOK_AGAIN: Final = 5.0
+"""Seconds between two checks whether devices are ready."""
 
 
 class ClaimBinder:
-    """Assumes what is planned, and writes it."""
+    """Assumes planned allocations, and writes them."""
 
     def __init__(self, client: Client, store: DeviceStore) -> None:
         self._client = client
         self._store = store
 
     def assume(self, plan: ClaimPlan) -> None:
-        """The devices are taken from now on."""
+        """Count the planned devices as allocated."""
         for uid, allocation in plan.allocations.items():
             self._store.set_pending(uid, allocation)
 
     def revert(self, plan: ClaimPlan) -> None:
-        """What was not written counts no more."""
+        """Undo `assume`."""
         for uid in plan.allocations:
             self._store.remove_pending(uid)
 
     async def bind(self, plan: ClaimPlan, pod: Pod) -> None:
-        """Writes the claims. Raises StatusError, Unreachable."""
+        """Write the claims of a plan. Raises StatusError, Unreachable."""
         for claim in plan.claims:
             await self._bind(claim, plan.allocations.get(claim.metadata.uid), pod)
         self.revert(plan)
 
     def must_wait(self, plan: ClaimPlan) -> bool:
-        """Whether drivers have to make devices ready before the pod may be bound."""
+        """Return True if drivers have to make devices ready before the pod may be bound."""
         allocations = (plan.allocations.get(each.metadata.uid) or each.status.allocation for each in plan.claims)
         return any(each is not None and has_conditions(each.devices.results) for each in allocations)
 
     async def wait(self, plan: ClaimPlan) -> None:
-        """Returns when all devices are ready. Raises DevicesNotReady."""
+        """Wait until all devices are ready. Raises DevicesNotReady."""
         try:
             async with asyncio.timeout(TIMEOUT):
                 while not all(map(self._is_ready, plan.claims)):  # noqa: ASYNC110 - drivers write the claims
@@ -79,7 +81,7 @@ class ClaimBinder:
         return found.is_ready
 
     async def release(self, claim: ResourceClaim) -> None:
-        """Takes from a claim what it has got. Raises StatusError (Conflict) if it has changed, Unreachable."""
+        """Remove the allocation of a claim. Raises StatusError (Conflict) if the claim has changed, Unreachable."""
         status = msgspec.structs.replace(claim.status, allocation=None, reserved_for=[], devices=[])
         await self._client.update_status(RESOURCE_CLAIMS, msgspec.structs.replace(claim, status=status))
 

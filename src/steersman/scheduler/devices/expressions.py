@@ -22,7 +22,7 @@ _MAX_COST: Final = 1_000_000
 
 
 class _Domains(LazyMap):
-    """Maps by domain; a domain that there is nothing of has an empty one."""
+    """Maps by domain; an unknown domain has an empty map."""
 
     __slots__ = ("_found",)
 
@@ -42,7 +42,10 @@ class _Domains(LazyMap):
 def outcomes(
     devices: Sequence[tuple[Device, str]], chains: Sequence[tuple[str, ...]]
 ) -> dict[tuple[int, str], bool | str]:
-    """Return outcomes by identity of the device and expression: whether it selects, or why it cannot be said."""
+    """Return outcomes by identity of the device and by expression: True if it selects the device, or the error.
+
+    Each chain of expressions is evaluated up to the first one that does not select the device.
+    """
     found: dict[tuple[int, str], bool | str] = {}
     for device, driver in devices:
         variables = {"device": _variable(device, driver)}
@@ -70,7 +73,7 @@ def _outcome(expression: str, variables: Mapping[str, Any]) -> bool | str:
 
 @lru_cache(maxsize=512)
 def _program(expression: str) -> Program | str:
-    """Return the program of an expression, or the error of compiling it."""
+    """Return the compiled program of an expression, or the error of compiling it."""
     try:
         return compile_expression(expression, device_environment(stored=True)).program(kubernetes_costs)
     except (CompileError, ProgramError) as error:

@@ -1,4 +1,4 @@
-"""What the claims of one pod say of nodes (plugins/dynamicresources)."""
+"""Checks of nodes for the resource claims of one pod (plugins/dynamicresources)."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from steersman.api.core.v1 import Node, Pod, PodResourceClaim
 from steersman.api.resource.v1 import AllocationResult, ResourceClaim
 from steersman.machinery.built_in.node_affinity import node_selector
 from steersman.machinery.built_in.resource_claims import (
-    ClaimNotMade,
-    is_of_template,
+    ClaimNotCreated,
+    foreign_claim_message,
+    is_generated,
     is_owned_by,
     is_reserved_for,
     name_of,
-    why_foreign,
 )
 from steersman.scheduler.devices.allocator import Allocator
 from steersman.scheduler.devices.readiness import is_lost
@@ -30,15 +30,15 @@ IN_USE = Rejection(DYNAMIC_RESOURCES, ("resourceclaim in use",))
 
 
 class ClaimPlan(Struct, frozen=True):
-    """What is written once a node is chosen: the pod's claims, and what those get that have nothing yet."""
+    """Writes that are due once a node is chosen: the pod's claims, and new allocations."""
 
     claims: tuple[ResourceClaim, ...]
     allocations: dict[str, AllocationResult]
-    """By the claim's uid."""
+    """New allocations by the claim's UID."""
 
 
 class PodClaims:
-    """The claims of a pod. `before` is what keeps it from any node."""
+    """Claims of a pod. `before` is a rejection that holds for every node, or None."""
 
     def __init__(self, pod: Pod, store: DeviceStore) -> None:
         self._pod = pod
@@ -46,7 +46,7 @@ class PodClaims:
         self._claims: list[ResourceClaim] = []
         self._selections = Selections()
         self._unavailable: dict[str, ResourceClaim] = {}
-        """By uid: those that some node cannot have."""
+        """Claims whose allocation some node cannot use, by UID."""
         self.before = self._read()
 
     def _read(self) -> Rejection | None:
@@ -83,7 +83,7 @@ class PodClaims:
         return ""
 
     async def look(self) -> None:
-        """Evaluates the selectors of claims that have nothing yet, beside the loop; before nodes are looked at."""
+        """Evaluate the selectors of unallocated claims in a worker thread; to be called before nodes are checked."""
         chains = []
         for claim in self._needy():
             for request in claim.spec.devices.requests or ():
@@ -98,7 +98,7 @@ class PodClaims:
         return [claim for claim in self._claims if claim.status.allocation is None]
 
     def rejection(self, info: NodeInfo) -> Rejection | None:
-        """What is said against a node."""
+        """Return the rejection of a node, or None if it fits."""
         node = info.node
         if node is None:
             return None
@@ -112,7 +112,9 @@ class PodClaims:
             return _rejection(str(error))
 
     def useless(self) -> ResourceClaim | None:
-        """A claim whose allocation keeps the pod from a node that was looked at, while nobody else uses it."""
+        """Return a claim whose allocation keeps the pod off a checked node and that no other pod uses; None if there is
+        none.
+        """
         for claim in self._unavailable.values():
             users = claim.status.reserved_for
             if not users or (len(users) == 1 and is_reserved_for(claim, self._pod)):
@@ -120,7 +122,7 @@ class PodClaims:
         return None
 
     def plan(self, node: Node) -> ClaimPlan | None:
-        """What is to be written for a node on which the claims can be satisfied."""
+        """Return what has to be written for a node on which the claims can be satisfied."""
         found = self._allocate(node)
         return None if found is None else ClaimPlan(tuple(self._claims), found)
 
@@ -137,7 +139,7 @@ class PodClaims:
 
 
 def _is_unavailable(claim: ResourceClaim, name: str, node: Node) -> bool:
-    """Whether a node cannot have what a claim has got, or nobody can."""
+    """Return True if a node, or any node, cannot use the allocation of a claim."""
     allocation = claim.status.allocation
     if allocation is None:
         return False
@@ -150,7 +152,7 @@ def _rejection(reason: str) -> Rejection:
 
 
 def missing_claim(pod: Pod, store: DeviceStore) -> str:
-    """Why a pod's claims cannot be looked at yet; "" if they can."""
+    """Return the reason why a pod's claims cannot be used yet; "" if they can."""
     for each in pod.spec.resource_claims:
         found = _claim_of(pod, each, store)
         if isinstance(found, str):
@@ -159,10 +161,10 @@ def missing_claim(pod: Pod, store: DeviceStore) -> str:
 
 
 def _claim_of(pod: Pod, given: PodResourceClaim, store: DeviceStore) -> ResourceClaim | str | None:
-    """The claim that a pod means; why it cannot be used; None if there is none to be."""
+    """Return the claim that a pod refers to, or the reason why it cannot be used; None if the pod needs none."""
     try:
         name = name_of(pod, given)
-    except ClaimNotMade as error:
+    except ClaimNotCreated as error:
         return str(error)
     if name is None:
         return None
@@ -171,4 +173,4 @@ def _claim_of(pod: Pod, given: PodResourceClaim, store: DeviceStore) -> Resource
         return f'resourceclaim.resource.k8s.io "{name}" not found'
     if claim.metadata.deletion_timestamp:
         return f'resourceclaim "{name}" is being deleted'
-    return why_foreign(claim, pod) if is_of_template(given) and not is_owned_by(claim, pod) else claim
+    return foreign_claim_message(claim, pod) if is_generated(given) and not is_owned_by(claim, pod) else claim

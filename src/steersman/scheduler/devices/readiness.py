@@ -1,4 +1,4 @@
-"""Devices that are made ready after a claim has got them: binding conditions (plugins/dynamicresources)."""
+"""Binding conditions of devices, which drivers make ready after the allocation (plugins/dynamicresources)."""
 
 from __future__ import annotations
 
@@ -9,27 +9,30 @@ from steersman.machinery.errors.field import quote
 from steersman.machinery.values import times
 
 TIMEOUT: Final = 600.0
-"""Seconds that drivers have, from the allocation on."""
+"""Seconds that drivers have after the allocation."""
 
 
 class DevicesNotReady(Exception):
-    """Devices will not become ready: the pod has to be decided anew."""
+    """Devices will not become ready; the pod has to be decided again."""
 
 
 class Readiness(NamedTuple):
-    """Whether a claim's devices are ready, or else why they will never be; both may not be known yet."""
+    """Readiness of a claim's devices.
+
+    `failure` is the reason why they will never be ready; "" if they are or may be.
+    """
 
     is_ready: bool
     failure: str = ""
 
 
 def has_conditions(results: list[DeviceRequestAllocationResult]) -> bool:
-    """Whether any of these devices has to be made ready."""
+    """Return True if any of the devices has binding conditions."""
     return any(each.binding_conditions for each in results)
 
 
 def readiness_of(claim: ResourceClaim) -> Readiness:
-    """What drivers have said of a claim's devices."""
+    """Return the readiness of a claim's devices by the conditions that drivers have set."""
     allocation = claim.status.allocation
     if allocation is None:
         return Readiness(False)
@@ -48,15 +51,15 @@ def readiness_of(claim: ResourceClaim) -> Readiness:
 
 
 def is_late(claim: ResourceClaim) -> bool:
-    """Whether drivers have had their time."""
+    """Return True if the time for drivers is over."""
     allocation = claim.status.allocation
     if allocation is None or not allocation.allocation_timestamp or not has_conditions(allocation.devices.results):
         return False
-    return times.unix(allocation.allocation_timestamp) + TIMEOUT < times.moment()
+    return times.unix(allocation.allocation_timestamp) + TIMEOUT < times.unix_now()
 
 
 def is_lost(claim: ResourceClaim) -> bool:
-    """Whether an allocation is no good any more."""
+    """Return True if an allocation is unusable, because its devices have failed or are late."""
     found = readiness_of(claim)
     return bool(found.failure) or (not found.is_ready and is_late(claim))
 

@@ -1,4 +1,4 @@
-"""Devices that CEL expressions select."""
+"""Selection of devices by CEL expressions."""
 
 from __future__ import annotations
 
@@ -9,19 +9,24 @@ from steersman.work.offloading import offload_if
 
 
 class SelectionFailed(Exception):
-    """An expression cannot be evaluated for a device; the text says which and why."""
+    """An expression cannot be evaluated for a device. The text names the expression and the reason."""
 
 
 class Selections:
-    """Devices that selectors select for one pod: evaluated in a thread by `look`, so that the loop only reads it."""
+    """Results of device selectors for one pod.
+
+    `look` evaluates them in a worker thread; the event loop only reads results.
+    """
 
     def __init__(self) -> None:
         self._outcomes: dict[tuple[int, str], bool | str] = {}
         self._devices: dict[int, Device] = {}
-        """Devices that were looked at, by identity, which stays theirs as long as they are kept."""
+        """Evaluated devices by identity; holding them keeps the identities valid."""
 
     async def look(self, devices: Sequence[tuple[Device, str]], chains: Iterable[Sequence[DeviceSelector]]) -> None:
-        """Evaluates `chains` of selectors for devices with their drivers, each chain up to what does not select."""
+        """Evaluate chains of selectors for devices with their drivers; each chain up to the first that does
+        not select.
+        """
         expressions = {tuple(each.cel.expression for each in chain if each.cel is not None) for chain in chains}
         wanted = sorted(each for each in expressions if each)
         if wanted:
@@ -29,13 +34,13 @@ class Selections:
             self._devices |= {id(device): device for device, _ in devices}
 
     def is_selected(self, device: Device, driver: str, selectors: Sequence[DeviceSelector], whose: str) -> bool:
-        """Whether all selectors select a device; `whose` says whose they are. Raises SelectionFailed."""
+        """Return True if all selectors select a device. `whose` names their owner in errors. Raises SelectionFailed."""
         for number, selector in enumerate(selectors):
             if selector.cel is None:
                 raise SelectionFailed(f"{whose}: selector #{number}: CEL expression empty (unsupported selector type?)")
             expression = selector.cel.expression
             outcome = self._outcomes.get((id(device), expression))
-            if outcome is None:  # the device has come since: another look follows
+            if outcome is None:  # the device was added after the evaluation; the pod will be tried again
                 outcome = "CEL runtime error: the device has changed meanwhile"
             if isinstance(outcome, str):
                 raise SelectionFailed(f"{whose}: selector #{number}: {outcome}")
@@ -47,7 +52,7 @@ class Selections:
 def _outcomes(
     devices: Sequence[tuple[Device, str]], chains: Sequence[tuple[str, ...]]
 ) -> dict[tuple[int, str], bool | str]:
-    """Outcomes by identity of the device and expression. CEL is imported here, in a thread: most clusters need none."""
+    """Return the outcomes of expressions. Imports CEL in a worker thread, as most clusters never need it."""
     from steersman.scheduler.devices.expressions import outcomes
 
     return outcomes(devices, chains)

@@ -1,4 +1,4 @@
-"""Claims, devices and their classes as they are, with what is being allocated (dra_manager.go)."""
+"""Cached claims, devices and device classes, with allocations in progress (dra_manager.go)."""
 
 from __future__ import annotations
 
@@ -19,29 +19,29 @@ DeviceID = tuple[str, str, str]
 
 
 class Pool(Struct):
-    """The devices of a driver's pool that a node can have."""
+    """Devices of a driver's pool that a node can use."""
 
     driver: str
     name: str
     slices: list[ResourceSlice] = field(default_factory=list)
-    """Of the newest generation, those that are about the node."""
+    """Slices of the newest generation that apply to the node."""
     counters: list[CounterSet] = field(default_factory=list)
     all_slices: list[ResourceSlice] = field(default_factory=list)
     is_complete: bool = True
 
     @property
     def is_made_ready(self) -> bool:
-        """Whether any of its devices has to be made ready first."""
+        """True if any of its devices has binding conditions."""
         return any(device.binding_conditions for each in self.slices for device in each.spec.devices or ())
 
 
 class DeviceStore:
-    """What is known of devices."""
+    """Cached device objects."""
 
     def __init__(self, informers: Informers) -> None:
-        self.claims = informers.of(RESOURCE_CLAIMS)
-        self.slices = informers.of(RESOURCE_SLICES)
-        self.classes = informers.of(DEVICE_CLASSES)
+        self.claims = informers.for_resource(RESOURCE_CLAIMS)
+        self.slices = informers.for_resource(RESOURCE_SLICES)
+        self.classes = informers.for_resource(DEVICE_CLASSES)
         self.all: Final[Sequence[Informer[Any]]] = (self.claims, self.slices, self.classes)
         self._pending: dict[str, AllocationResult] = {}
         self._allocated: dict[DeviceID, int] = {}
@@ -50,33 +50,32 @@ class DeviceStore:
         self.slices.on_change(self._slice_changed)
 
     async def synced(self) -> None:
-        """Returns once all is known."""
+        """Wait until all informers have synced."""
         for informer in self.all:
-            await informer.synced()
+            await informer.wait_until_synced()
 
     def set_pending(self, uid: str, allocation: AllocationResult) -> None:
-        """A claim is being allocated."""
+        """Record an allocation in progress."""
         self.remove_pending(uid)
         self._pending[uid] = allocation
         self._count(allocation, 1)
 
     def remove_pending(self, uid: str) -> None:
-        """A claim is allocated, or not any more."""
+        """Drop an allocation in progress, which is written or given up."""
         old = self._pending.pop(uid, None)
         if old is not None:
             self._count(old, -1)
 
     def is_pending(self, uid: str) -> bool:
-        """Whether a claim is being allocated."""
+        """Return True if an allocation of a claim is in progress."""
         return uid in self._pending
 
     def is_allocated(self, device: DeviceID) -> bool:
-        """Whether a claim has a device."""
+        """Return True if a device is allocated."""
         return device in self._allocated
 
     def pools(self, node: Node) -> Sequence[Pool]:
-        """The pools that have anything for a node, in their order. Those whose devices have to be made ready come
-        last."""
+        """Return the pools with devices for a node, in order. Pools whose devices have binding conditions come last."""
         found = []
         for (driver, name), slices in sorted(self._by_pool.items()):
             newest = max(each.spec.pool.generation for each in slices.values())
@@ -127,7 +126,7 @@ def _is_about(each: ResourceSlice, node: Node) -> bool:
 
 
 def is_for(device: Device, node: Node) -> bool:
-    """Whether a device that says so itself can be had on a node."""
+    """Return True if a node can use a device that has a node selection of its own."""
     return _is_meant(device.node_name, device.all_nodes, device.node_selector, node)
 
 
@@ -140,7 +139,7 @@ def _is_meant(name: str | None, every: bool | None, selector: NodeSelector | Non
 
 
 def each_device(slices: Iterable[ResourceSlice]) -> Iterable[tuple[DeviceID, Device, ResourceSlice]]:
-    """The devices of slices, in their order."""
+    """Yield the devices of slices in order: ID, device and slice."""
     for each in slices:
         spec = each.spec
         for device in spec.devices or ():

@@ -1,1 +1,1 @@
-"""Which nodes a pod fits on, which is best, and why none is."""
+"""Fit of a pod on nodes: feasible nodes, the best of them, and the reasons why none is feasible."""

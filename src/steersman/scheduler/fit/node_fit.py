@@ -1,6 +1,6 @@
-"""Whether a pod fits on a node as far as the node and its pods alone say, and how well.
+"""Filters and scores of a pod on a node that depend only on the node and the pods on it.
 
-Filters run in the order of the default profile; the first that rejects is what is told.
+Filters run in the order of the default profile; the first rejection is reported.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _LARGE_IMAGE: Final = 1000 * _MIB
 
 
 def rejected_by_node(demand: Demand, info: NodeInfo) -> Rejection | None:
-    """What the node itself says, whatever pods are on it."""
+    """Return the rejection by properties of the node itself, regardless of its pods; None if there is none."""
     node = info.node
     if node is None:
         return OTHER_NAME
@@ -56,7 +56,7 @@ def rejected_by_node(demand: Demand, info: NodeInfo) -> Rejection | None:
 
 
 def rejected_by_contents(demand: Demand, info: NodeInfo) -> Rejection | None:
-    """What the pods on the node leave too little of."""
+    """Return the rejection by what the node's pods leave of its ports and resources; None if there is none."""
     if demand.ports and conflict(demand.ports, info.ports):
         return PORTS_TAKEN
     asked, has = demand.requests.asked, info.allocatable
@@ -91,14 +91,14 @@ def _too_little(demand: Demand, info: NodeInfo) -> Rejection | None:
 
 
 def dislike(demand: Demand, info: NodeInfo) -> int:
-    """How many of the node's taints speak against it."""
+    """Return the number of the node's PreferNoSchedule taints that the pod does not tolerate."""
     node = info.node
     taints = node.spec.taints if node is not None else ()
     return disliked(demand.tolerations, taints) if taints else 0
 
 
 def preference(demand: Demand, info: NodeInfo) -> int:
-    """The weights of what the pod would like and the node has."""
+    """Return the sum of the weights of the pod's node preferences that the node meets."""
     node = info.node
     if node is None or not demand.preferred_nodes:
         return 0
@@ -107,7 +107,7 @@ def preference(demand: Demand, info: NodeInfo) -> int:
 
 
 def contents_score(demand: Demand, info: NodeInfo) -> int:
-    """Room left, and balance between CPU and memory: what changes with each pod."""
+    """Return the score for free resources and for balance between CPU and memory, which changes with each pod."""
     return _least_allocated(demand, info) + _balanced(demand, info)
 
 
@@ -143,7 +143,7 @@ def _evenness(cpu: float, memory: float) -> int:
 
 
 def image_score(demand: Demand, info: NodeInfo, cluster: ClusterState) -> int:
-    """How much of the pod's images the node has, weighed by how many nodes have them."""
+    """Return the score for images on the node, weighted by the share of nodes that have them."""
     if not info.images:
         return 0
     total = 0
@@ -157,7 +157,7 @@ def image_score(demand: Demand, info: NodeInfo, cluster: ClusterState) -> int:
 
 
 def image_state(demand: Demand, cluster: ClusterState) -> Mapping[str, int] | None:
-    """What `image_score` depends on beside the node; None where no node has any of the images."""
+    """Return the state of the cluster that `image_score` depends on; None if no node has any of the images."""
     if not cluster.images:
         return None
     found = {name: cluster.images[name].nodes for name in demand.images if name in cluster.images}

@@ -1,9 +1,9 @@
-"""The nodes that a demand fits on, best first, remembered from pod to pod.
+"""Ranking of nodes for one demand, best first, kept from pod to pod.
 
-Nodes are put into groups in which all that has to be weighed against other nodes is the same: taints that are
-disliked, labels that are preferred, and what other pods say. Within a group the order is that of what each node says of
-itself, in a heap. A pod is then decided by a look at the groups and the best node of each; and only nodes that have
-changed since the last pod are looked at again.
+Nodes are put into groups within which every score that is relative to other nodes is equal: untolerated taints,
+preferred labels, and the effect of other pods. Within a group, a heap orders the nodes by their own scores. Deciding a
+pod then means comparing the groups with the best node of each, and only nodes that have changed since the last pod are
+checked again.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ _TAINT_WEIGHT: Final = 3
 _AFFINITY_WEIGHT: Final = 2
 
 Key = tuple[int, int, Description]
-"""Of a group: taints disliked, weight of labels preferred, and what other pods say."""
+"""Key of a group: number of untolerated taints, weight of preferred labels, and description of the topology."""
 
 
 _Entry = tuple[int, float, int, int]
-"""Score (negative), chance, index of the node, and stamp: an entry whose stamp is old counts no more."""
+"""Negated score, random tie-breaker, index of the node, and stamp; an entry with an old stamp is stale."""
 
 
 class _Group(Struct, eq=False):
@@ -51,26 +51,26 @@ class _Group(Struct, eq=False):
 
 
 class _Seen(Struct):
-    """What was found out about a node."""
+    """Results for one node."""
 
     version: int = -1
-    """Of the node itself, for which the next three were found."""
+    """Version of the node for which the next three values were computed."""
     by_node: Rejection | None = None
     dislike: int = 0
     preference: int = 0
     rejection: Rejection | None = None
-    """What is said against it as far as it alone matters."""
+    """Rejection that depends on the node and its pods alone."""
     score: int = 0
     group: _Group | None = None
     stamp: int = 0
     summed: int = -1
-    """The version of the node for which it contributes what it does."""
+    """Version of the node for which its contributions were computed."""
     contributions: Sequence[Contribution | None] = ()
     host: str | None = None
 
 
 class Choice(Struct, frozen=True):
-    """The node that is best, and how many would do (or, without a node, why none does)."""
+    """Best node (None if no node is feasible), number of feasible nodes, and number of nodes by rejection."""
 
     index: int | None
     feasible: int
@@ -78,13 +78,13 @@ class Choice(Struct, frozen=True):
 
 
 class Ranking:
-    """Call `refresh` with the nodes that have changed, then `choose`."""
+    """Ranking for one demand. Call `refresh` with the nodes that have changed, then `choose`."""
 
     def __init__(self, demand: Demand, cluster: ClusterState, topology: Topology) -> None:
-        """`topology` is filled."""
+        """Create a ranking without nodes. `topology` must be filled."""
         self.demand: Final = demand
         self.position = cluster.changes.end
-        """How far the log of changes is read."""
+        """Position in the log of changes up to which this ranking is current."""
         self._cluster = cluster
         self.topology = topology
         self._seen: list[_Seen | None] = []
@@ -95,11 +95,11 @@ class Ranking:
 
     @property
     def is_outdated(self) -> bool:
-        """Whether every node has to be looked at anew: images have come or gone."""
+        """True if every node has to be checked again, because images have come or gone."""
         return bool(self.demand.images) and image_state(self.demand, self._cluster) != self._images
 
     def refresh(self, indices: Iterable[int]) -> None:
-        """Looks at nodes again."""
+        """Check nodes again."""
         nodes = self._cluster.nodes
         missing = len(nodes) - len(self._seen)
         if missing > 0:
@@ -117,7 +117,7 @@ class Ranking:
                     self._place(nodes[index], seen, rescored=False)
 
     def sum_up(self, indices: Iterable[int]) -> None:
-        """Takes nodes into account without judging them."""
+        """Count nodes in the topology without checking them."""
         self._seen.extend([None] * (len(self._cluster.nodes) - len(self._seen)))
         for index in indices:
             self._sum_up(index, set())
@@ -157,7 +157,7 @@ class Ranking:
             seen.host = host
 
     def _judge(self, info: NodeInfo) -> None:
-        """Finds out what the node itself says."""
+        """Compute the rejection or the score of a node by its own state."""
         seen = self._seen[info.index]
         assert seen is not None
         demand = self.demand
@@ -193,7 +193,7 @@ class Ranking:
             del self._rejections[rejection]
 
     def _place(self, info: NodeInfo, seen: _Seen, *, rescored: bool) -> None:
-        """Puts a node that is not rejected into its group, and into the order there."""
+        """Put a node that is not rejected into its group, and into the group's heap."""
         key = seen.dislike, seen.preference, self.topology.describe(info)
         group = seen.group
         if group is None or group.key != key:
@@ -225,15 +225,18 @@ class Ranking:
         seen = self._seen[entry[2]]
         return seen is not None and seen.group is group and seen.stamp == entry[3]
 
-    # decisions
+    # Decisions
 
     @property
     def fitting(self) -> int:
-        """How many of the nodes that were looked at do."""
+        """Number of feasible nodes among those that were checked."""
         return sum(len(group.members) for group in self._groups.values() if self._against(group) is None)
 
     def choose(self, excluded: Mapping[int, Rejection]) -> Choice:
-        """The best node, of equals any; `excluded` are nodes that do not do now, and why."""
+        """Return the best node, a random one of equals.
+
+        `excluded` are nodes that are rejected for this pod, with the reason.
+        """
         left_out: Counter[_Group] = Counter()
         rejections: Counter[Rejection] = Counter()
         for index, rejection in excluded.items():
@@ -270,7 +273,7 @@ class Ranking:
         return None if topology.is_trivial else topology.rejection(group.key[2])
 
     def _scores(self, feasible: Sequence[tuple[_Group, int]]) -> Sequence[int]:
-        """What groups have more or less than others by what has to be weighed against them."""
+        """Return the scores of groups for what is relative to other groups."""
         most_disliked = max(group.key[0] for group, _ in feasible)
         most_preferred = max(group.key[1] for group, _ in feasible)
         totals = []
@@ -285,7 +288,7 @@ class Ranking:
         return totals
 
     def _best(self, group: _Group, excluded: Mapping[int, Rejection]) -> _Entry:
-        """The best node of a group that has one; entries that count no more are dropped."""
+        """Return the entry of the best node of a group that is not excluded, and drop stale entries."""
         heap = group.heap
         aside: list[_Entry] = []
         while True:
@@ -301,17 +304,19 @@ class Ranking:
         return entry
 
     def candidates(self, *, fitting: bool = False) -> Iterator[int]:
-        """Nodes that are not rejected for what they themselves are and hold; if `fitting`, for nothing else either."""
+        """Yield the nodes that are not rejected for their own state; with `fitting`, not for other pods' positions
+        either.
+        """
         for group in self._groups.values():
             if not fitting or self._against(group) is None:
                 yield from group.members
 
     def is_candidate(self, index: int) -> bool:
-        """Whether a node is one of those."""
+        """Return True if a node is not rejected for its own state."""
         return self._group_of(index) is not None
 
     def resolvable(self, excluded: Mapping[int, Rejection]) -> Iterator[int]:
-        """Nodes on which there may be room once other pods are deleted."""
+        """Yield the rejected nodes that might fit once other pods are deleted."""
         for index, seen in enumerate(self._seen):
             if seen is None or self._cluster.nodes[index].node is None:
                 continue

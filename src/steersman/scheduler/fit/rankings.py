@@ -1,4 +1,4 @@
-"""The rankings of the demands that were seen last."""
+"""Cache of the rankings of recent demands."""
 
 from __future__ import annotations
 
@@ -12,24 +12,29 @@ from steersman.scheduler.fit.ranking import Ranking
 from steersman.scheduler.fit.topology import Topology
 from steersman.scheduler.state.cluster import ClusterState
 from steersman.work.bounded_cache import BoundedSet
-from steersman.work.yielding import Turn
+from steersman.work.yielding import TimeSlice
 
 _SLICE: Final = 256
-"""Nodes that are looked at between two looks at the clock."""
+"""Nodes that are checked between two checks of the clock."""
 _NODES_REMEMBERED: Final = 1_000_000
-"""In all rankings together: what is remembered of a node takes some 400 bytes."""
+"""Nodes in all rankings together; the results for one node take about 400 bytes."""
 _RANKINGS: Final = 1024
 _LEAST_RANKINGS: Final = 16
 _IN_USE: Final = 4
-"""A ranking is in use that was asked for within so many decisions a ranking."""
+"""A ranking is in use if it was requested within this number of decisions times the number of rankings."""
 _TRIES: Final = 3
+"""Attempts to rank all nodes for a heavy demand before too much has changed."""
 _SEEN: Final = 16_384
+"""Keys of demands that are remembered as seen."""
 _ALL_LOOKED_AT: Final = 100
+"""Nodes of a cluster in which all nodes are always checked."""
 _LEAST_PERCENT: Final = 5
 
 
 def enough_nodes(nodes: int) -> int:
-    """How many nodes that do are enough to choose from, where each has to be looked at (numFeasibleNodesToFind)."""
+    """Return the number of feasible nodes that is enough to choose from, where each has to be checked
+    (numFeasibleNodesToFind).
+    """
     if nodes < _ALL_LOOKED_AT:
         return nodes
     percent = max(50 - nodes // 125, _LEAST_PERCENT)
@@ -37,11 +42,14 @@ def enough_nodes(nodes: int) -> int:
 
 
 class Unsteady(Exception):
-    """Too much has changed while a heavy demand was held against the nodes: it is to be tried again later."""
+    """Too much has changed while a heavy demand was compared with the nodes; the pod is retried later."""
 
 
 class Rankings:
-    """A ranking is remembered from the second pod with a demand on: the first may be the only one."""
+    """Rankings by demand.
+
+    A ranking is kept from the second pod with its demand on, as the first may be the only one.
+    """
 
     def __init__(self, cluster: ClusterState) -> None:
         self._cluster = cluster
@@ -49,13 +57,13 @@ class Rankings:
         self._seen: BoundedSet[bytes] = BoundedSet(_SEEN)
         self._decisions = 0
         self._used: dict[bytes, int] = {}
-        """At which decision each ranking was asked for last."""
+        """Number of the decision that requested each ranking last, by the demand's key."""
         self._heavy: Topology | None = None
         self._next_node = 0
-        """Where the search for enough nodes goes on, so that all have the same chance."""
+        """Node at which the next search for enough nodes starts, so that all nodes have the same chance."""
 
     async def current(self, demand: Demand) -> Ranking:
-        """A ranking in which all nodes are as they are now, or enough of them to choose from."""
+        """Return a ranking in which all nodes are current, or enough of them to choose from."""
         self._decisions += 1
         found = self._rankings.get(demand.key)
         if found is not None:
@@ -79,29 +87,34 @@ class Rankings:
         return Ranking(demand, self._cluster, topology)
 
     async def _of_heavy(self, demand: Demand) -> Ranking:
-        """For one decision, which takes long: in steps, so that others are decided meanwhile. Raises Unsteady where the
-        pods that matter come faster than that."""
-        turn = Turn()
+        """Return a ranking for one decision on a heavy demand, made in time slices between decisions on other pods.
+
+        Raises Unsteady if relevant pods change faster than that.
+        """
+        time_slice = TimeSlice()
         for _ in range(_TRIES):
             await self.let_go()
             self._heavy = topology = Topology(demand, self._cluster)
             for _ in topology.fill(without_empty=True):
-                await turn.give()
+                await time_slice.pause_if_over()
             ranking = Ranking(demand, self._cluster, topology)
-            if await self._look(ranking, range(len(self._cluster.nodes)), turn) and topology.nothing_is_missing:
+            if await self._look(ranking, range(len(self._cluster.nodes)), time_slice) and topology.nothing_is_missing:
                 return ranking
         raise Unsteady
 
     async def let_go(self) -> None:
-        """Lets go of what was found out for the last heavy demand."""
+        """Free the results for the last heavy demand."""
         topology, self._heavy = self._heavy, None
         if topology is not None:
-            turn = Turn()
+            time_slice = TimeSlice()
             for _ in topology.empty():
-                await turn.give()
+                await time_slice.pause_if_over()
 
-    async def _look(self, ranking: Ranking, indices: Iterable[int], turn: Turn) -> bool:
-        """Looks at nodes one by one, and at those that change meanwhile; False if it is not known which do."""
+    async def _look(self, ranking: Ranking, indices: Iterable[int], time_slice: TimeSlice) -> bool:
+        """Check nodes one by one, and those that change meanwhile again.
+
+        Return False if the changes are not known any more.
+        """
         names, changes = ranking.demand.named_nodes, self._cluster.changes
         while True:
             for index in indices:
@@ -109,7 +122,7 @@ class Rankings:
                     ranking.refresh((index,))
                 else:
                     ranking.sum_up((index,))
-                await turn.give()
+                await time_slice.pause_if_over()
             if ranking.position == changes.end:
                 return True
             changed = changes.since(ranking.position)
@@ -118,7 +131,7 @@ class Rankings:
             ranking.position, indices = changes.end, changed
 
     async def _catch_up(self, ranking: Ranking) -> bool:
-        """Looks at what has changed; False if that is not known any more."""
+        """Check the nodes that have changed. Return False if the changes are not known any more."""
         changes = self._cluster.changes
         while ranking.position != changes.end:
             changed = changes.since(ranking.position)
@@ -142,12 +155,15 @@ class Rankings:
         return ranking
 
     def _most(self) -> int:
-        """How many rankings are kept."""
+        """Return the number of rankings that are kept."""
         return max(min(_RANKINGS, _NODES_REMEMBERED // max(self._cluster.size, 1)), _LEAST_RANKINGS)
 
     def _has_room(self) -> bool:
-        """Whether another may be kept: there is a place, or one whose ranking is not in use. Where more demands are in
-        use than there are places, those that have one keep it, as making rankings in turns is the worst of all."""
+        """Return True if another ranking may be kept: there is space, or the oldest ranking is not in use.
+
+        If more demands are in use than can be kept, the kept ones stay, as replacing rankings in rotation is the worst
+        case.
+        """
         most = self._most()
         if len(self._rankings) < most:
             return True
@@ -167,7 +183,7 @@ class Rankings:
         return ranking
 
     async def _of_enough(self, demand: Demand) -> Ranking:
-        """Looks at nodes, beginning where the last such search ended, until enough do."""
+        """Return a ranking of some nodes, checked from where the last such search ended, until enough are feasible."""
         count = len(self._cluster.nodes)
         ranking = self._ranking(demand)
         if not ranking.topology.is_trivial:
@@ -176,13 +192,13 @@ class Rankings:
         start = self._next_node % count
         order = iter([*range(start, count), *range(start)])
         looked_at = 0
-        turn = Turn()
+        time_slice = TimeSlice()
         while some := list(islice(order, _SLICE)):
             ranking.refresh(some)
             looked_at += len(some)
             if ranking.fitting >= enough:
                 break
-            await turn.give()
+            await time_slice.pause_if_over()
         self._next_node = (start + looked_at) % count
         if looked_at == count and not await self._catch_up(ranking):
             return await self._of_all(demand)
@@ -197,7 +213,7 @@ class Rankings:
 
 async def _in_slices(refresh: Callable[[Iterable[int]], None], indices: Iterable[int]) -> None:
     every = iter(indices)
-    turn = Turn()
+    time_slice = TimeSlice()
     while some := list(islice(every, _SLICE)):
         refresh(some)
-        await turn.give()
+        await time_slice.pause_if_over()

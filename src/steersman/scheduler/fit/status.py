@@ -1,4 +1,4 @@
-"""Why a pod does not fit on a node, and on none (framework.Status, Diagnosis, FitError)."""
+"""Reasons why a pod does not fit on a node, or on any node (framework.Status, Diagnosis, FitError)."""
 
 from __future__ import annotations
 
@@ -24,38 +24,38 @@ VOLUME_ZONE = "VolumeZone"
 VOLUME_RESTRICTIONS = "VolumeRestrictions"
 NODE_VOLUME_LIMITS = "NodeVolumeLimits"
 DYNAMIC_RESOURCES = "DynamicResources"
-"""Names of upstream's plugins: what rejected a pod says what may bring it back."""
+"""Names of upstream's plugins. The plugin that rejected a pod determines which events may bring the pod back."""
 
 
 class Rejection(Struct, frozen=True):
-    """What a plugin says against a node, or against a pod altogether."""
+    """Rejection of a node, or of a pod altogether, by a plugin."""
 
     plugin: str
     reasons: tuple[str, ...]
     resolvable: bool = False
-    """Whether it may help to delete other pods (Unschedulable, not UnschedulableAndUnresolvable)."""
+    """True if deleting other pods may help (Unschedulable, not UnschedulableAndUnresolvable)."""
 
 
 class Diagnosis(Struct):
-    """Why a pod fits on no node."""
+    """Diagnosis of a pod that fits on no node."""
 
     nodes: int
-    """How many nodes there are."""
+    """Number of nodes."""
     rejections: Counter[Rejection] = field(default_factory=Counter)
-    """How many nodes were rejected for what."""
+    """Number of nodes by rejection."""
     absent: Rejection | None = None
-    """What is said of the nodes that were not looked at."""
+    """Rejection that counts for nodes that were not checked."""
     before: Rejection | None = None
-    """What rejected the pod before any node was looked at."""
+    """Rejection of the pod before any node was checked."""
     after: str = ""
-    """What came of trying to make room."""
+    """Result of the attempt to preempt."""
     plugins: set[str] = field(default_factory=set)
-    """Who rejected it."""
+    """Plugins that rejected the pod."""
     pending_plugins: set[str] = field(default_factory=set)
-    """Who waits for something that is under way."""
+    """Plugins that wait for something in progress."""
 
     def message(self) -> str:
-        """As upstream words it: `0/3 nodes are available: 1 Insufficient cpu, ... preemption: ...`."""
+        """Return upstream's message: `0/3 nodes are available: 1 Insufficient cpu, ... preemption: ...`."""
         text = f"0/{self.nodes} nodes are available:"
         if self.before is not None:
             text += f" {', '.join(self.before.reasons)}."
@@ -76,11 +76,11 @@ class Diagnosis(Struct):
 
 
 _MOST_KEPT: Final = 8
-"""Resources in a rejection that is remembered: a pod may ask for thousands."""
+"""Resources in a rejection that is cached; a pod may request thousands."""
 
 
 def insufficient(resources: tuple[str, ...], *, resolvable: bool) -> Rejection:
-    """A node has too little left of some resources."""
+    """Return the rejection of a node with too little of some resources."""
     make = _insufficient if len(resources) <= _MOST_KEPT else _insufficient.__wrapped__
     return make(resources, resolvable)
 
@@ -92,5 +92,5 @@ def _insufficient(resources: tuple[str, ...], resolvable: bool) -> Rejection:
 
 
 def plugins_of(rejections: Iterable[Rejection]) -> set[str]:
-    """Who said something."""
+    """Return the plugins of rejections."""
     return {each.plugin for each in rejections}

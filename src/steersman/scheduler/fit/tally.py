@@ -1,6 +1,6 @@
-"""Sums over parts of the cluster: how many pods of a kind are on the nodes that share a label's value.
+"""Tallies: sums by topology domain, the nodes that share a label's value, such as the number of selected pods.
 
-A tally is kept up node by node: when a node has changed, its old contribution is taken off and its new one put on.
+A tally is updated node by node: when a node has changed, its old contribution is subtracted and the new one added.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from steersman.scheduler.demand.spread import HOSTNAME
 from steersman.scheduler.state.node_info import NodeInfo, PodInfo
 
 Contribution = tuple[str, int]
-"""The part of the cluster that a node is in, and what it adds there."""
+"""Topology domain of a node, and the amount that the node adds there."""
 
 
 class Tally:
-    """Amounts by the value of a label of nodes.
+    """Amounts by the value of a node label.
 
-    `amounts` has them by the node's index; `eligible` says whether a node counts. `of_pods` says what pods would amount
-    to on a node: it is asked where pods are thought away, or added.
+    `amounts` has the amounts by the node's index. `eligible` returns True for nodes that count. `of_pod` returns the
+    amount of a single pod, for pods that are added or removed hypothetically.
     """
 
     __slots__ = ("_amounts", "_domains", "_eligible", "_with_amount", "is_by_host", "key", "of_pod", "place", "sums")
@@ -35,7 +35,7 @@ class Tally:
         self.key: Final = key
         self.is_by_host: Final = key == HOSTNAME
         self.place = 0
-        """Where the part (or, by host, the amount) stands in the description of a group of nodes."""
+        """Index of the domain (or, by host, of the amount) in the description of a group of nodes."""
         self.of_pod: Final = of_pod
         self.sums: dict[str, int] = {}
         self._amounts = amounts
@@ -45,11 +45,11 @@ class Tally:
 
     @property
     def is_empty(self) -> bool:
-        """Whether no node amounts to anything."""
+        """True if no node has an amount."""
         return not self._amounts
 
     def contribution(self, info: NodeInfo) -> Contribution | None:
-        """What a node adds, and where; None if it does not count."""
+        """Return the domain and amount of a node; None if the node does not count."""
         node = info.node
         if node is None:
             return None
@@ -59,11 +59,11 @@ class Tally:
         return value, self._amounts.get(info.index, 0)
 
     def amount_on(self, index: int) -> int:
-        """What a node adds now, if it counts."""
+        """Return the current amount of a node, regardless of eligibility."""
         return self._amounts.get(index, 0)
 
     def change(self, old: Contribution | None, new: Contribution | None) -> None:
-        """A node's contribution is another."""
+        """Replace a node's contribution."""
         if old is not None:
             self._add(old[0], -old[1], -1)
         if new is not None:
@@ -86,15 +86,15 @@ class Tally:
 
     @property
     def domains(self) -> int:
-        """How many parts there are that have nodes that count."""
+        """Number of domains with nodes that count."""
         return len(self._domains)
 
     def least(self) -> int:
-        """The smallest amount of any part."""
+        """Return the smallest amount of any domain."""
         return min(self._with_amount, default=0)
 
     def least_but(self, domain: str, amount: int) -> int:
-        """The smallest amount of any part, were it another in one of them."""
+        """Return the smallest amount of any domain if the amount of one of them were different."""
         others = self._with_amount.copy()
         if domain in self._domains:
             old = self.sums[domain]
@@ -105,10 +105,10 @@ class Tally:
         return min(others)
 
     def is_nowhere(self) -> bool:
-        """Whether there is nothing to count anywhere."""
+        """Return True if all amounts are zero."""
         return not any(self._with_amount)
 
     def is_nowhere_but(self, domain: str, amount: int) -> bool:
-        """The same, were it another amount in one part."""
+        """Return True if all amounts are zero when one domain has the given amount instead."""
         somewhere = sum(count for each, count in self._with_amount.items() if each)
         return not amount and somewhere == bool(self.sums.get(domain))

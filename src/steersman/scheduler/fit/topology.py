@@ -1,7 +1,7 @@
-"""What other pods, anywhere, say against or for a node: topology spread and pod affinity.
+"""Topology: filters and scores that depend on the positions of other pods, by topology spread and pod affinity.
 
-A group of nodes for which all of this is the same is judged once. Its description holds, for each label that matters,
-the value its nodes have, and for what is counted host by host the amount itself.
+A group of nodes for which all of this is equal is evaluated once. Its description holds the nodes' value of each
+relevant label, and the amount of each tally that counts by host.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ KEPT_AWAY: Final = Rejection(
 
 Part = str | int | None
 Description = tuple[Part, ...]
-"""Of a group of nodes: values of labels, then amounts on hosts; None where a node lacks the label."""
+"""Description of a group of nodes: values of labels, then amounts on hosts; None where a node lacks the label."""
 
 Amount = Callable[[Tally], "int | None"]
-"""The amount of a tally where a node is; None if the node lacks its label."""
+"""Returns the amount of a tally for a node; None if the node lacks the tally's label."""
 Least = Callable[[Tally], int]
 Nowhere = Callable[[Tally], bool]
 
@@ -48,7 +48,9 @@ class _Spread(Struct):
 
 
 class _SoftSpread(Struct):
-    """A constraint that should hold; hosts are counted one by one, by `count`."""
+    """Soft spread constraint; for the host name label, `count` has the amounts of single nodes and there is
+    no tally.
+    """
 
     constraint: SpreadConstraint
     tally: Tally | None
@@ -57,10 +59,13 @@ class _SoftSpread(Struct):
 
 
 class Topology:
-    """The tallies of a demand, and what is made of them. `counts` are held, so that they are kept up."""
+    """Tallies of a demand, and the filters and scores computed from them.
+
+    It holds references to pod counts, which keeps them updated.
+    """
 
     def __init__(self, demand: Demand, cluster: ClusterState) -> None:
-        """To be filled: `fill`."""
+        """Create it without tallies; `fill` must follow."""
         self._demand = demand
         self._cluster = cluster
         self._held: list[PodCount] = []
@@ -75,8 +80,11 @@ class Topology:
         self.tallies: list[Tally] = []
 
     def fill(self, *, without_empty: bool = False) -> Iterator[None]:
-        """Makes the tallies in steps. Those of anti-affinity and of wishes that come to nothing now may be left out, if
-        `nothing_is_missing` is asked in the end."""
+        """Create the tallies in steps, yielding after each.
+
+        With `without_empty`, tallies of anti-affinity and preferences that are zero now are left out. Then check
+        `nothing_is_missing` at the end.
+        """
         demand, cluster = self._demand, self._cluster
         spreading, terms = demand.spreading, demand.terms
         keys = tuple(each.topology_key for each in spreading.hard)
@@ -119,7 +127,7 @@ class Topology:
         self._lay_out()
 
     def empty(self) -> Iterator[None]:
-        """Lets go of everything in steps, as thousands of counts that end at once take long."""
+        """Free everything in steps, as freeing thousands of counts at once takes long. Yields after each."""
         parts: tuple[list[Any], ...] = (
             self.by_host,
             self._counted,
@@ -141,11 +149,11 @@ class Topology:
 
     @property
     def nothing_is_missing(self) -> bool:
-        """Whether the tallies that were left out still come to nothing."""
+        """True if the tallies that were left out are still zero."""
         return all(each.is_empty for each in self._left_out)
 
     def _lay_out(self) -> None:
-        """Gives each label and each amount its place in descriptions."""
+        """Assign each label and each amount its index in descriptions."""
         keys = dict.fromkeys(tally.key for tally in self.tallies if not tally.is_by_host)
         keys.update(dict.fromkeys(each.constraint.topology_key for each in self._soft if each.tally is not None))
         self._keys = tuple(keys)
@@ -167,11 +175,11 @@ class Topology:
 
     @property
     def is_trivial(self) -> bool:
-        """Whether nothing depends on where other pods are."""
+        """True if the demand does not depend on the positions of other pods."""
         return not self.tallies and not self._soft
 
     def describe(self, info: NodeInfo) -> Description:
-        """Of the group that a node belongs to now."""
+        """Return the current description of the group that a node belongs to."""
         if self.is_trivial or info.node is None:
             return ()
         labels = info.node.metadata.labels
@@ -182,7 +190,7 @@ class Topology:
             parts += [None if host is None else each.count.on_node.get(info.index, 0) for each in self._counted]
         return tuple(parts)
 
-    # tallies
+    # Tallies
 
     def _count(self, selections: tuple[PodSelection, ...], *, terminating: bool) -> PodCount:
         count = self._cluster.counts.of(Counted(selections, terminating))
@@ -206,7 +214,9 @@ class Topology:
         return _SoftSpread(constraint, Tally(constraint.topology_key, count.on_node, _one_for(count), eligible), count)
 
     def _eligible(self, constraint: SpreadConstraint, keys: Sequence[str]) -> Callable[[NodeInfo], bool]:
-        """Whether a node counts: it has the labels `keys`, and the pod may be on it, if that matters."""
+        """Return a function that tells if a node counts: it has the labels `keys`, and as the constraint asks, admits
+        the pod.
+        """
         demand = self._demand
 
         def eligible(info: NodeInfo) -> bool:
@@ -239,10 +249,10 @@ class Topology:
 
         return Tally(term.topology_key, use.on_node, of_pod)
 
-    # filters
+    # Filters
 
     def rejection(self, description: Description) -> Rejection | None:
-        """What is said against a group of nodes."""
+        """Return the rejection of a group of nodes, or None."""
 
         def amount(tally: Tally) -> int | None:
             part = description[tally.place]
@@ -253,7 +263,7 @@ class Topology:
         return self.rejection_where(amount, Tally.least, Tally.is_nowhere)
 
     def rejection_where(self, amount: Amount, least: Least, is_nowhere: Nowhere) -> Rejection | None:
-        """What is said against a node where tallies amount to this."""
+        """Return the rejection of a node for which tallies have the given amounts, or None."""
         for each in self._hard:
             found = amount(each.tally)
             if found is None:
@@ -275,10 +285,10 @@ class Topology:
             return KEPT_AWAY
         return None
 
-    # scores
+    # Scores
 
     def scores(self, groups: Sequence[tuple[Description, int]]) -> Sequence[int]:
-        """Weighted scores of groups of nodes that fit; with each, how many nodes are in it."""
+        """Return the weighted scores of groups of feasible nodes, given as descriptions with numbers of nodes."""
         totals = [0] * len(groups)
         if self._soft:
             for index, score in enumerate(self._spread_scores(groups)):

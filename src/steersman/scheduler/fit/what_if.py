@@ -1,4 +1,4 @@
-"""Whether a pod would fit on a node that held other pods than it does: with those that are to come, without victims."""
+"""Hypothetical fit of a pod on a node with other pods on it: with nominated pods, without victims."""
 
 from __future__ import annotations
 
@@ -17,8 +17,10 @@ Check = Callable[[NodeInfo], "Rejection | None"]
 
 
 class WhatIf:
-    """A node on which pods are put and taken away in thought. The ranking must know of all changes. `more` is what else
-    may be said against a node."""
+    """A node on which pods are added and removed hypothetically.
+
+    The ranking must be up to date with all changes. `more` is a further check of nodes.
+    """
 
     def __init__(self, ranking: Ranking, cluster: ClusterState, node: NodeInfo, more: Check | None = None) -> None:
         self._further = more
@@ -31,14 +33,14 @@ class WhatIf:
         self.node = node.copy()
 
     def add(self, info: PodInfo) -> None:
-        """A pod is on the node."""
+        """Add a pod to the node."""
         self.node.add(info)
         self._change(info, 1)
         if info.terms.required_anti_affinity:
             self._added[info.pod.metadata.uid] = info
 
     def remove(self, info: PodInfo) -> None:
-        """A pod is not on the node."""
+        """Remove a pod from the node."""
         self.node.remove(info)
         self._change(info, -1)
         self._added.pop(info.pod.metadata.uid, None)
@@ -49,7 +51,7 @@ class WhatIf:
                 self._more[id(tally)] += sign * tally.of_pod(info)
 
     def rejection(self, pods_labels: PodLabels) -> Rejection | None:
-        """What is said against the pod on this node; `pods_labels` are those of the pod."""
+        """Return the rejection of the pod, whose labels are `pods_labels`, on this node; None if it fits."""
         demand = self._ranking.demand
         found = rejected_by_node(demand, self.node) or rejected_by_contents(demand, self.node)
         if found is None and self._further is not None:
@@ -80,7 +82,7 @@ class WhatIf:
         return tally.is_nowhere_but(own[0], tally.sums.get(own[0], 0) + more)
 
     def _is_kept_away(self, labels: PodLabels) -> bool:
-        """Whether pods that are not in the tallies, as they have no node yet, keep the pod away."""
+        """Return True if added pods, which are not in the tallies yet, keep the pod away by anti-affinity."""
         if not self._added or self.node.node is None:
             return False
         demand = self._ranking.demand
@@ -93,8 +95,9 @@ class WhatIf:
 
 
 def with_nominated(what_if: WhatIf, nominated: Sequence[PodInfo], labels: PodLabels) -> Rejection | None:
-    """What is said against the pod both with pods that are nominated for the node and without them
-    (RunFilterPluginsWithNominatedPods)."""
+    """Return the rejection of the pod on a node either with or without the nominated pods
+    (RunFilterPluginsWithNominatedPods).
+    """
     if nominated:
         for info in nominated:
             what_if.add(info)

@@ -1,1 +1,1 @@
-"""Room made for a pod by deleting pods of lower priority."""
+"""Preemption: deletion of pods of lower priority to make a pod fit."""

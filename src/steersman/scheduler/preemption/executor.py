@@ -1,4 +1,4 @@
-"""Deletes the pods that have to go (framework/preemption/executor.go)."""
+"""Executor of preemptions, which deletes the victims (framework/preemption/executor.go)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,10 @@ _FAILURES: Final = (StatusError, Unreachable)
 
 
 class Executor:
-    """Makes room while other pods are decided. `pod_of` gives a pod as it is now, None if it is gone."""
+    """Executes preemptions while other pods are decided.
+
+    `pod_of` returns the current state of a pod, None if it is gone.
+    """
 
     def __init__(
         self,
@@ -37,10 +40,10 @@ class Executor:
         self._pod_of = pod_of
         self._failed = failed
         self._preempting: dict[str, core.Pod | None] = {}
-        """The pods for which room is being made, and the last victim of each, once it is that one's turn."""
+        """Preempting pods by UID, and the last victim of each once that is being deleted."""
 
     def is_preempting(self, uid: str) -> bool:
-        """Whether room is still being made for a pod: it need not be tried before that is done."""
+        """Return True while victims for a pod are being deleted, so that the pod need not be tried yet."""
         if uid not in self._preempting:
             return False
         last = self._preempting[uid]
@@ -50,13 +53,13 @@ class Executor:
         return now is not None and not now.metadata.deletion_timestamp
 
     def begin(self, pod: core.Pod) -> None:
-        """Room is to be made for a pod: `make_room` follows."""
+        """Mark a pod as preempting; `make_room` follows."""
         self._preempting[pod.metadata.uid] = None
 
     async def make_room(
         self, pod: core.Pod, node_name: str, victims: Sequence[core.Pod], losing: Iterable[core.Pod]
     ) -> None:
-        """Deletes the victims; `losing` are pods that are meant for the node no more."""
+        """Delete the victims of a pod on a node, and clear the nominations of the pods `losing` for that node."""
         uid = pod.metadata.uid
         try:
             for each in losing:

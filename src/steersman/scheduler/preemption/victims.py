@@ -1,4 +1,4 @@
-"""Which pods would have to go from which node to make room for a pod (framework/preemption)."""
+"""Choice of the node and of the victims of a preemption (framework/preemption)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from steersman.scheduler.fit.status import Diagnosis, Rejection
 from steersman.scheduler.fit.what_if import Check, WhatIf, with_nominated
 from steersman.scheduler.state.cluster import ClusterState
 from steersman.scheduler.state.node_info import NodeInfo, PodInfo
-from steersman.work.yielding import Turn
+from steersman.work.yielding import TimeSlice
 
 NO_VICTIMS: Final = Rejection("", ("No preemption victims found for incoming pod",))
 NOT_HELPFUL: Final = Rejection("", ("Preemption is not helpful for scheduling",))
@@ -28,16 +28,16 @@ _CANDIDATES_PERCENT: Final = 10
 _LARGE: Final = 1 << 31
 
 Nominated = Callable[[NodeInfo], Sequence[PodInfo]]
-"""Pods of at least the preemptor's priority that are nominated for a node."""
+"""Returns the pods of at least the preemptor's priority that are nominated for a node."""
 
 
 class Candidate(Struct, frozen=True):
-    """A node, and the pods that would have to go from it, the most important first."""
+    """Node for a preemption, with its victims, the most important first."""
 
     node: NodeInfo
     victims: Sequence[PodInfo]
     violations: int
-    """How many of them a disruption budget protects."""
+    """Number of victims that a disruption budget protects."""
 
 
 class _Budget(Struct, frozen=True):
@@ -48,7 +48,7 @@ class _Budget(Struct, frozen=True):
 
 
 def ineligibility(pod: core.Pod, cluster: ClusterState, *, nominated_is_hopeless: bool) -> str:
-    """Why a pod must not have others deleted; "" if it may."""
+    """Return the reason why a pod may not preempt others; "" if it may."""
     if pod.spec.preemption_policy == "Never":
         return "not eligible due to preemptionPolicy=Never."
     name = pod.status.nominated_node_name
@@ -71,7 +71,7 @@ def _is_ending_for_another(pod: core.Pod) -> bool:
 
 
 def budgets_of(budgets: Iterable[PodDisruptionBudget]) -> Sequence[_Budget]:
-    """Those that protect any pods."""
+    """Return the budgets that select any pods."""
     found = []
     for each in budgets:
         try:
@@ -87,7 +87,7 @@ def budgets_of(budgets: Iterable[PodDisruptionBudget]) -> Sequence[_Budget]:
 
 
 class Search:
-    """Looks for the node from which the least has to go. The ranking knows of all changes."""
+    """Search for the node where preemption does the least harm. The ranking must be up to date with all changes."""
 
     def __init__(
         self,
@@ -107,7 +107,7 @@ class Search:
         self._budgets = budgets
 
     async def best(self, nodes: Sequence[int]) -> Candidate | str:
-        """The best candidate among nodes on which it may help to delete pods; or what is said where there is none."""
+        """Return the best candidate among the given nodes, or the message for the case that there is none."""
         rejections: Counter[Rejection] = Counter()
         found: list[Candidate] = []
         if nodes and not self._cluster.has_pods_below(self._priority):
@@ -123,7 +123,7 @@ class Search:
         start = random.randrange(len(nodes))
         found: list[Candidate] = []
         harmless = 0
-        turn = Turn()
+        time_slice = TimeSlice()
         for index in (*nodes[start:], *nodes[:start]):
             result = self.on_node(self._cluster.nodes[index])
             if isinstance(result, Candidate):
@@ -133,11 +133,11 @@ class Search:
                     break
             else:
                 rejections[result] += 1
-            await turn.give()
+            await time_slice.pause_if_over()
         return found
 
     def on_node(self, node: NodeInfo) -> Candidate | Rejection:
-        """The fewest and least important pods that would have to go from a node."""
+        """Return the fewest and least important victims on a node, or the rejection if none help."""
         possible = [info for info in node.pods.values() if info.priority < self._priority]
         if not possible:
             return NO_VICTIMS
@@ -163,7 +163,7 @@ class Search:
         return Candidate(node, victims, violations) if victims else NO_VICTIMS
 
     def _by_protection(self, pods: Sequence[PodInfo]) -> tuple[list[PodInfo], list[PodInfo]]:
-        """Pods whose deletion would break a budget, and those whose would not."""
+        """Return the pods whose deletion would violate a budget, and the other pods."""
         left = [budget.allowed for budget in self._budgets]
         protected: list[PodInfo] = []
         others: list[PodInfo] = []
@@ -192,7 +192,7 @@ def _started(pod: core.Pod) -> str:
 
 
 def pick(candidates: Sequence[Candidate]) -> Candidate:
-    """The candidate that harms least (pickOneNodeForPreemption)."""
+    """Return the candidate that does the least harm (pickOneNodeForPreemption)."""
 
     def harm(candidate: Candidate) -> tuple[int, int, int, int]:
         priorities = [info.priority for info in candidate.victims]
@@ -203,6 +203,6 @@ def pick(candidates: Sequence[Candidate]) -> Candidate:
 
 
 def _youngest(candidate: Candidate) -> str:
-    """When the first of its most important victims started: text of one length, which sorts as the times do."""
+    """Return the earliest start time of its victims of the highest priority, as text that sorts like the times."""
     highest = max(info.priority for info in candidate.victims)
     return min(_started(info.pod) for info in candidate.victims if info.priority == highest)

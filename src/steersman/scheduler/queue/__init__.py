@@ -1,1 +1,1 @@
-"""Which pod is next, which wait, and what brings them back."""
+"""Scheduling queue: order of pods, waiting pods, and the events that bring them back."""

@@ -1,4 +1,4 @@
-"""Changes in the cluster that may let a pod be scheduled that could not be before (framework/events.go)."""
+"""Cluster events: changes that may make a pod schedulable that was not before (framework/events.go)."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from steersman.scheduler.demand.requests import taken_by
 
 
 class Action(Flag):
-    """What happened to an object."""
+    """Kind of a change of an object."""
 
     ADD = auto()
     DELETE = auto()
     UPDATE = auto()
-    """In a way that has no name of its own."""
+    """Any update without a kind of its own."""
     NODE_ALLOCATABLE = auto()
     NODE_LABEL = auto()
     NODE_TAINT = auto()
@@ -33,7 +33,7 @@ class Action(Flag):
 
 
 class ClusterEvent(Struct, frozen=True):
-    """What happened to an object of a resource (its plural): how it was and is, None where it was not or is no more."""
+    """Change of an object of a resource (its plural). `old` is None for a new object, `new` for a deleted one."""
 
     resource: str
     action: Action
@@ -42,7 +42,7 @@ class ClusterEvent(Struct, frozen=True):
 
 
 def pod_changes(old: core.Pod, new: core.Pod) -> Iterator[ClusterEvent]:
-    """What an update of a pod means for scheduling."""
+    """Yield the events of an update of a pod."""
     actions = []
     if old.metadata.labels != new.metadata.labels:
         actions.append(Action.POD_LABEL)
@@ -73,7 +73,7 @@ def _is_scaled_down(old: core.Pod, new: core.Pod) -> bool:
 
 
 def node_changes(old: core.Node, new: core.Node) -> Iterator[ClusterEvent]:
-    """What an update of a node means for scheduling; nothing, if it is but another heartbeat."""
+    """Yield the events of an update of a node; none for a mere heartbeat."""
     changed = (
         (Action.NODE_TAINT, old.spec.unschedulable and not new.spec.unschedulable),
         (Action.NODE_ALLOCATABLE, old.status.allocatable != new.status.allocatable),

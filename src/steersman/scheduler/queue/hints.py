@@ -1,4 +1,6 @@
-"""Whether what happened in the cluster may help a pod that a plugin rejected (EventsToRegister, QueueingHintFn)."""
+"""Queueing hints: decide whether a cluster event may help a pod that a plugin rejected (EventsToRegister,
+QueueingHintFn).
+"""
 
 from __future__ import annotations
 
@@ -24,16 +26,16 @@ from steersman.scheduler.queue.cluster_events import Action, ClusterEvent
 NamespaceLabels = Callable[[str], Labels]
 Hint = Callable[[core.Pod, ClusterEvent, NamespaceLabels], bool]
 Registered = tuple[str, Action, Hint]
-"""A resource, actions on it, and whether it may help a pod."""
+"""Resource, actions on it, and the hint that decides about a pod."""
 
 
 def always(pod: core.Pod, event: ClusterEvent, labels_of: NamespaceLabels) -> bool:
-    """Whatever happened may help."""
+    """Return True: every such event may help."""
     return True
 
 
 def never(pod: core.Pod, event: ClusterEvent, labels_of: NamespaceLabels) -> bool:
-    """Others say when it helps."""
+    """Return False: the executor of preemptions activates the pod itself."""
     return False
 
 
@@ -85,7 +87,7 @@ def _freed_resources(pod: core.Pod, event: ClusterEvent, labels_of: NamespaceLab
 
 
 def _any_more(wanted: Resources, before: Resources, after: Resources) -> bool:
-    """Whether there was more before of anything that is wanted."""
+    """Return True if there is more of a wanted resource before than after."""
     return bool(
         (wanted.milli_cpu and before.milli_cpu > after.milli_cpu)
         or (wanted.memory and before.memory > after.memory)
@@ -112,7 +114,7 @@ def _has_more_to_give(pod: core.Pod, event: ClusterEvent, labels_of: NamespaceLa
     return has.pods > had.pods or _any_more(wanted, has, had)
 
 
-# topology spread
+# Topology spread
 
 
 def _constraints(pod: core.Pod) -> Sequence[SpreadConstraint]:
@@ -152,11 +154,11 @@ def _changed_domains(pod: core.Pod, event: ClusterEvent, labels_of: NamespaceLab
     return has and (any(before.get(key) != after.get(key) for key in keys) or old.spec.taints != new.spec.taints)
 
 
-# pod affinity
+# Pod affinity
 
 
 def _mean(terms: Iterable[AffinityTerm], pod: core.Pod, labels_of: NamespaceLabels) -> bool:
-    """Whether all of the terms mean a pod; none do not."""
+    """Return True if there are terms and all of them select a pod."""
     namespace, labels = pod.metadata.namespace, pod.metadata.labels
     around = labels_of(namespace)
     every = [each.pods.matches(namespace, labels, around) for each in terms]
@@ -197,7 +199,7 @@ def _moved_node(pod: core.Pod, event: ClusterEvent, labels_of: NamespaceLabels) 
     )
 
 
-# volumes
+# Volumes
 
 
 def _is_its_claim(pod: core.Pod, event: ClusterEvent, labels_of: NamespaceLabels) -> bool:
@@ -296,8 +298,10 @@ REGISTERED: Final[Mapping[str, Sequence[Registered]]] = {
 
 
 def may_help(names: Iterable[str], pod: core.Pod, event: ClusterEvent, labels_of: NamespaceLabels) -> Iterable[str]:
-    """Those of the plugins that rejected a pod whose mind an event may change. What a heavy pod asks for is not looked
-    at."""
+    """Yield the plugins among `names`, which rejected a pod, for which an event may help.
+
+    The demand of a heavy pod is not evaluated: every registered event may help it.
+    """
     for name in names:
         for resource, actions, hint in REGISTERED.get(name, ()):
             if (
@@ -310,7 +314,7 @@ def may_help(names: Iterable[str], pod: core.Pod, event: ClusterEvent, labels_of
 
 
 def is_of_interest(event: ClusterEvent) -> bool:
-    """Whether any plugin waits for such an event."""
+    """Return True if any plugin has registered for such an event."""
     return _is_waited_for(event.resource, event.action)
 
 

@@ -1,4 +1,4 @@
-"""The pods that have no node: who is next, who waits for a time, who waits for a change (backend/queue)."""
+"""Scheduling queue of pods without a node: active, in back-off, or waiting for a change (backend/queue)."""
 
 from __future__ import annotations
 
@@ -19,16 +19,17 @@ from steersman.work.backoff import Backoff
 
 _BACKOFF: Final = Backoff(1.0, 10.0)
 _WINDOW: Final = 1.0
-"""Backoffs end together within such a span, in the order of priorities."""
+"""Seconds of a window. Back-offs that end within one window end together, in the order of priorities."""
 MAX_UNSCHEDULABLE: Final = 300.0
-"""Seconds after which a pod is tried again whatever happened."""
+"""Seconds after which a pod is tried again without any event."""
 _LEFTOVER_PERIOD: Final = 30.0
+"""Seconds between two checks for pods that have waited so long."""
 _MOST_EVENTS: Final = 1000
-"""That are kept while a pod is decided."""
+"""Events that are kept while a pod is decided."""
 
 
 class Place(Enum):
-    """Where a pod is."""
+    """Part of the queue that a pod is in."""
 
     ACTIVE = "active"
     BACKOFF = "backoff"
@@ -37,11 +38,11 @@ class Place(Enum):
 
 
 class QueuedPod(Struct, eq=False):
-    """A pod without a node, and how it has fared."""
+    """Pod without a node, with the state of its attempts."""
 
     pod: core.Pod
     timestamp: float
-    """When it was put where it is, by the loop's clock."""
+    """Time on the event loop's clock at which it entered its part of the queue."""
     place: Place | None = None
     entry: int = 0
     attempts: int = 0
@@ -49,11 +50,11 @@ class QueuedPod(Struct, eq=False):
     consecutive_errors: int = 0
     backoff_expiration: float | None = None
     plugins: frozenset[str] = frozenset()
-    """Who rejected it."""
+    """Plugins that rejected it."""
     pending_plugins: frozenset[str] = frozenset()
-    """Who waits for something under way."""
+    """Plugins that wait for something in progress."""
     gating_plugin: str = ""
-    """Who does not even let it be tried."""
+    """Plugin that keeps it from being tried; "" for none."""
     likeness: bytes = b""
     """Equal for pods that the same events may help."""
 
@@ -71,15 +72,17 @@ _HeapEntry = tuple[float, int, float, int, QueuedPod]
 
 
 class _InFlight(Struct):
-    """A pod that is being decided, and what has happened meanwhile."""
+    """Pod that is being decided, with the events since its decision began."""
 
     queued: QueuedPod
     events: list[ClusterEvent] = field(default_factory=list)
 
 
 class SchedulingQueue:
-    """Call `pop`, then `done` or `add_unschedulable`. `gate_of` names the plugin that does not let a pod be tried, or
-    "" (PreEnqueue)."""
+    """Queue of pods. Call `pop`, then `done` or `add_unschedulable`.
+
+    `gate_of` returns the plugin that keeps a pod from being tried, or "" (PreEnqueue).
+    """
 
     def __init__(self, labels_of: NamespaceLabels, gate_of: Callable[[core.Pod], str]) -> None:
         self._labels_of = labels_of
@@ -96,20 +99,20 @@ class SchedulingQueue:
         self._leftover: asyncio.TimerHandle | None = None
 
     def __len__(self) -> int:
-        """How many pods wait, in whatever place."""
+        """Return the number of pods in all parts of the queue."""
         return len(self._pods)
 
-    # what informers tell
+    # Changes from informers
 
     def add(self, pod: core.Pod) -> None:
-        """A pod that needs a node has come."""
+        """Add a new pod without a node."""
         queued = QueuedPod(pod, self._now())
         self._forget(pod.metadata.uid)
         self._pods[queued.uid] = queued
         self._activate(queued)
 
     def update(self, old: core.Pod, new: core.Pod) -> None:
-        """A pod without a node has changed."""
+        """Update a pod without a node."""
         queued = self._pods.get(new.metadata.uid)
         flight = self._in_flight.get(new.metadata.uid)
         if flight is not None:
@@ -131,11 +134,14 @@ class SchedulingQueue:
                 return
 
     def delete(self, uid: str) -> None:
-        """A pod is gone, or has a node."""
+        """Remove a pod that is deleted or has a node."""
         self._forget(uid)
 
     def move_all(self, event: ClusterEvent, *, only: Callable[[core.Pod], bool] | None = None) -> None:
-        """Brings back the pods that a change in the cluster may help."""
+        """Move the pods that an event may help back to the active or back-off queue.
+
+        With `only`, just those pods for which it returns True.
+        """
         if not is_of_interest(event):
             return
         for flight in self._in_flight.values():
@@ -150,14 +156,14 @@ class SchedulingQueue:
                     self._requeue(queued, event)
 
     def _may_matter(self, queued: QueuedPod, event: ClusterEvent) -> bool:
-        """For a pod and all that are like it; what is about the pod itself is told by `update`."""
+        """Return True if an event may help a pod and all pods like it. Events of the pod itself go through `update`."""
         plugins = queued.plugins | queued.pending_plugins
         return not plugins or any(True for _ in may_help(plugins, queued.pod, event, self._labels_of))
 
-    # what the scheduler does
+    # Calls of the scheduler
 
     async def pop(self) -> QueuedPod:
-        """The next pod; where none is ready, one whose backoff is not over."""
+        """Wait for the next pod and return it. If no pod is active, a pod in back-off is returned."""
         while True:
             queued = self._take(self._active, Place.ACTIVE) or self._take(self._backoff, Place.BACKOFF)
             if queued is not None:
@@ -172,14 +178,14 @@ class SchedulingQueue:
                 self._waiter = None
 
     def done(self, uid: str) -> None:
-        """A pod is decided, or given up."""
+        """End the decision about a pod that got a node or is not decided any more."""
         self._in_flight.pop(uid, None)
         queued = self._pods.get(uid)
         if queued is not None and queued.place is Place.IN_FLIGHT:
             del self._pods[uid]
 
     def add_unschedulable(self, queued: QueuedPod, pod: core.Pod) -> None:
-        """A pod was tried in vain; `pod` is what it is now."""
+        """Put a pod back that got no node; `pod` is its current state."""
         flight = self._in_flight.pop(queued.uid, None)
         if queued.place is not Place.IN_FLIGHT:
             return
@@ -198,7 +204,7 @@ class SchedulingQueue:
             self._back(queued, at_once=False)
             return
         events = flight.events if flight is not None else []
-        if len(events) >= _MOST_EVENTS:  # nobody knows what came after
+        if len(events) >= _MOST_EVENTS:  # later events were not kept
             self._back(queued, at_once=False)
             return
         for event in events:
@@ -206,22 +212,22 @@ class SchedulingQueue:
                 return
 
     def activate(self, uid: str) -> None:
-        """A pod is to be tried now, whatever it waits for."""
+        """Make a waiting pod active."""
         queued = self._pods.get(uid)
         if queued is not None and queued.place in (Place.BACKOFF, Place.UNSCHEDULABLE):
             self._leave(queued)
             self._activate(queued)
 
     def close(self) -> None:
-        """Nothing is due any more."""
+        """Cancel all timers."""
         for timer in (self._flush, self._leftover):
             if timer is not None:
                 timer.cancel()
 
-    # places
+    # Parts of the queue
 
     def _requeue(self, queued: QueuedPod, event: ClusterEvent) -> bool:
-        """Moves a pod that an event may help. Returns whether it moved."""
+        """Move a pod that an event may help. Return True if it moved."""
         rejectors = queued.plugins | queued.pending_plugins
         helped = set(may_help(rejectors, queued.pod, event, self._labels_of))
         if rejectors and not helped:
@@ -253,7 +259,7 @@ class SchedulingQueue:
         self._wake()
 
     def _gate(self, queued: QueuedPod) -> bool:
-        """Whether a pod must not be tried now."""
+        """Return True if a pod must not be tried now, after recording the plugin that gates it."""
         gate = SCHEDULING_GATES if queued.pod.spec.scheduling_gates else self._gate_of(queued.pod)
         queued.gating_plugin = gate
         if gate and gate not in queued.plugins:
@@ -272,7 +278,7 @@ class SchedulingQueue:
             self._leftover = asyncio.get_running_loop().call_later(_LEFTOVER_PERIOD, self._bring_back_leftover)
 
     def _leave(self, queued: QueuedPod) -> None:
-        """Takes a pod from where it waits."""
+        """Remove a pod from its part of the queue."""
         if queued.place is Place.UNSCHEDULABLE:
             group = _group(queued)
             members = self._unschedulable[group]
@@ -302,7 +308,7 @@ class SchedulingQueue:
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
 
-    # time
+    # Time
 
     def _now(self) -> float:
         return asyncio.get_running_loop().time()
@@ -335,7 +341,7 @@ class SchedulingQueue:
             self._flush_later()
 
     def _bring_back_leftover(self) -> None:
-        """Tries pods again that have waited for long."""
+        """Move pods that have waited for MAX_UNSCHEDULABLE seconds."""
         self._leftover = None
         now = self._now()
         for queued in _each(self._unschedulable.values()):

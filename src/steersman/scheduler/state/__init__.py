@@ -1,1 +1,1 @@
-"""What nodes have and hold, kept up with what informers tell and with what was decided."""
+"""Cached state of nodes and of the pods on them, updated by informers and by decisions."""

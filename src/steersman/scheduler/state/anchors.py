@@ -1,4 +1,4 @@
-"""By what the pods that a selection means can be found without a look at all the others."""
+"""Anchors: labels or namespaces by which the pods of a selection are found without checking all pods."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from steersman.machinery.selectors.labels import DOUBLE_EQUALS, EQUALS, IN
 from steersman.scheduler.demand.affinity_terms import PodSelection
 
 Anchor = tuple[str, str]
-"""A label and its value; or "" and a namespace, as no label is named so."""
+"""Label and its value, or "" and a namespace, as no label has an empty name."""
 
 ANYWHERE: Final[Anchor] = ("", "")
 _MOST: Final = 16
-"""Anchors of one selection: one that names more values or namespaces is looked for among all pods."""
+"""Anchors of one selection; a selection with more values or namespaces is matched against all pods."""
 
 
 def anchors_of(selection: PodSelection) -> Sequence[Anchor]:
-    """Each pod that is meant has one of these."""
+    """Return anchors of a selection: each selected pod has at least one of them."""
     for each in selection.selector.requirements:
         if each.operator in (IN, EQUALS, DOUBLE_EQUALS) and len(each.values) <= _MOST:
             return [(each.key, value) for value in each.values]
@@ -27,7 +27,7 @@ def anchors_of(selection: PodSelection) -> Sequence[Anchor]:
 
 
 def anchors_at(namespace: str, labels: Mapping[str, str]) -> Iterator[Anchor]:
-    """Those that a pod has."""
+    """Yield the anchors of a pod."""
     yield ANYWHERE
     yield "", namespace
     yield from labels.items()

@@ -1,4 +1,4 @@
-"""Nodes and the pods on them, as the scheduler must see them: with pods whose binding is under way (backend/cache)."""
+"""Cached state of the cluster for decisions, with pods whose binding is in progress (backend/cache)."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from steersman.work.bounded_cache import BoundedCache
 
 _KNOWN_LABELS: Final = 4096
 _HARD_AFFINITY_WEIGHT: Final = 1
-"""What a required affinity of another pod counts for in scores (InterPodAffinityArgs.hardPodAffinityWeight)."""
+"""Weight of a required affinity term of another pod in scores (InterPodAffinityArgs.hardPodAffinityWeight)."""
 
 
 class ChangeLog:
-    """The indices of nodes that have changed, in order; readers remember how far they have read."""
+    """Indices of nodes that have changed, in order. Readers remember the position up to which they have read."""
 
     def __init__(self) -> None:
         self._entries: list[int] = []
@@ -28,21 +28,21 @@ class ChangeLog:
 
     @property
     def end(self) -> int:
-        """Where a reader is that knows of everything."""
+        """Position of a reader that has read everything."""
         return self._start + len(self._entries)
 
     def add(self, index: int) -> None:
-        """A node has changed."""
+        """Record a change of a node."""
         self._entries.append(index)
 
     def since(self, position: int) -> set[int] | None:
-        """The nodes that have changed since a reader was here; None where that is not known any more."""
+        """Return the nodes that have changed since a position; None if the log does not reach back so far."""
         if position < self._start:
             return None
         return set(self._entries[position - self._start :])
 
     def trim(self, most: int) -> None:
-        """Forgets the older half where there are more than `most`."""
+        """Drop the older half of the log if it has more than `most` entries."""
         if len(self._entries) > most:
             half = len(self._entries) // 2
             del self._entries[:half]
@@ -50,21 +50,21 @@ class ChangeLog:
 
 
 class ClusterState:
-    """All that decisions are made from. Nothing in it waits."""
+    """State of the cluster that decisions are made from. None of its methods waits."""
 
     def __init__(self) -> None:
         self.nodes: list[NodeInfo] = []
-        """By index; those without a node are none yet, or none any more."""
+        """Nodes by index; an entry without a Node object is a node that does not exist, yet or any more."""
         self.by_name: dict[str, NodeInfo] = {}
         self.size = 0
-        """How many nodes there are."""
+        """Number of nodes that exist."""
         self.changes = ChangeLog()
         self.namespace_labels: dict[str, Labels] = {}
         self.counts = PodCounts(self.labels_of)
         self.keeping_away = TermUses()
         self.liking = TermUses()
         self.priorities: Counter[int] = Counter()
-        """Of pods that have nodes."""
+        """Number of pods on nodes by priority."""
         self.images: dict[str, _Image] = {}
         self._pods: dict[str, tuple[PodInfo, NodeInfo]] = {}
         self._claim_users: dict[tuple[str, str], dict[str, str]] = {}
@@ -74,13 +74,13 @@ class ClusterState:
         ] = BoundedCache(_KNOWN_LABELS)
 
     def labels_of(self, namespace: str) -> Labels:
-        """The labels of a namespace; none of one that is not known."""
+        """Return the labels of a namespace; none if it is unknown."""
         return self.namespace_labels.get(namespace, _NO_LABELS)
 
-    # nodes
+    # Nodes
 
     def set_node(self, node: core.Node) -> NodeInfo:
-        """A node has come, or changed."""
+        """Add or update a node."""
         info = self._info(node.metadata.name)
         self._count_images(info, -1)
         self.size += info.node is None
@@ -90,7 +90,7 @@ class ClusterState:
         return info
 
     def remove_node(self, name: str) -> None:
-        """A node is gone; pods that were on it may still be told of."""
+        """Remove a node; pods on it may still be reported."""
         info = self.by_name.get(name)
         if info is not None and info.node is not None:
             self._count_images(info, -1)
@@ -99,7 +99,7 @@ class ClusterState:
             self._changed(info)
 
     def node(self, name: str) -> NodeInfo | None:
-        """The node of that name."""
+        """Return a node that exists, or None."""
         info = self.by_name.get(name)
         return None if info is None or info.node is None else info
 
@@ -122,27 +122,27 @@ class ClusterState:
     def _changed(self, info: NodeInfo) -> None:
         self.changes.add(info.index)
 
-    # pods
+    # Pods
 
     def assume(self, pod: core.Pod, node_name: str, terms: PodTerms | None = None) -> PodInfo:
-        """A pod will have a node, of which the server is being told; `pod` says so already."""
+        """Count a pod on its node while its binding is in progress. The spec of `pod` has the node's name already."""
         info = self._add(PodInfo(pod, terms=terms), self._info(node_name))
         self._assumed.add(pod.metadata.uid)
         return info
 
     def is_assumed(self, uid: str) -> bool:
-        """Whether a pod has a node of which the server has not told yet."""
+        """Return True if the binding of a pod is in progress."""
         return uid in self._assumed
 
     def forget(self, uid: str) -> PodInfo | None:
-        """An assumed pod does not get its node. Returns what it was."""
+        """Remove an assumed pod whose binding has failed, and return it; None if it was not assumed."""
         if uid not in self._assumed:
             return None
         self._assumed.discard(uid)
         return self._remove(uid)
 
     def set_pod(self, pod: core.Pod) -> bool:
-        """A pod with a node has come, or changed. Returns whether this was not expected: a new pod on the node."""
+        """Add or update a pod with a node. Return True if the pod is new on the node and was not assumed."""
         uid = pod.metadata.uid
         known = self._pods.get(uid)
         self._assumed.discard(uid)
@@ -160,12 +160,12 @@ class ClusterState:
         return node.name != pod.spec.node_name
 
     def remove_pod(self, uid: str) -> PodInfo | None:
-        """A pod is gone, or has ended. Returns what it was."""
+        """Remove a pod that is deleted or terminal, and return it."""
         self._assumed.discard(uid)
         return self._remove(uid)
 
     def pod(self, uid: str) -> PodInfo | None:
-        """A pod that has a node."""
+        """Return a pod on a node by its UID, or None."""
         known = self._pods.get(uid)
         return None if known is None else known[0]
 
@@ -208,17 +208,17 @@ class ClusterState:
         self._changed(node)
 
     def users_of(self, namespace: str, claim: str) -> Iterable[tuple[str, str]]:
-        """The pods on nodes that use a claim: uid, and name of the node."""
+        """Return the pods on nodes that use a claim: their UIDs and the names of their nodes."""
         return tuple(self._claim_users.get((namespace, claim), {}).items())
 
     def has_pods_below(self, priority: int) -> bool:
-        """Whether any pod on a node has a lower priority."""
+        """Return True if a pod on a node has a lower priority."""
         return any(each < priority for each in self.priorities)
 
-    # what others say of a pod
+    # Terms of other pods
 
     def set_namespace(self, name: str, labels: Labels | None) -> None:
-        """A namespace has these labels, or is gone."""
+        """Set the labels of a namespace; None for a deleted one."""
         if self.namespace_labels.get(name) == labels:
             return
         if labels is None:
@@ -231,7 +231,9 @@ class ClusterState:
                 self._changed(info)
 
     def terms_meaning(self, pod: core.Pod) -> tuple[tuple[AffinityTerm, ...], tuple[AffinityTerm, ...]]:
-        """The terms of pods on nodes that mean a pod: required anti-affinity, and what counts in scores."""
+        """Return the terms of pods on nodes that select a pod: required anti-affinity, and terms that count
+        in scores.
+        """
         if not self.keeping_away and not self.liking:
             return (), ()
         namespace, labels = pod.metadata.namespace, pod.metadata.labels
@@ -248,7 +250,7 @@ class ClusterState:
 
 
 class _Image:
-    """An image that nodes have."""
+    """Image that nodes have: its size in bytes and the number of nodes."""
 
     __slots__ = ("nodes", "size")
 
@@ -261,7 +263,7 @@ _NO_LABELS: Final[Labels] = {}
 
 
 def _alike(old: core.Pod, new: core.Pod) -> bool:
-    """Whether nothing has changed that matters to other pods but what the pod takes."""
+    """Return True if nothing has changed that matters to other pods, except the pod's resources."""
     before, after = old.metadata, new.metadata
     return (
         before.labels == after.labels

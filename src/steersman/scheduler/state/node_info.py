@@ -1,4 +1,4 @@
-"""What a node has, and what the pods on it take (framework.NodeInfo)."""
+"""State of a node: its capacity, and what the pods on it use (framework.NodeInfo)."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ NOTHING = Resources()
 
 
 class PodInfo:
-    """A pod that has a node, or is about to have it: what it takes there, and what it says of others."""
+    """Pod that has a node, or is about to get one, with its resources and affinity terms."""
 
     __slots__ = ("claims", "pod", "ports", "requests", "terms")
 
     def __init__(self, pod: core.Pod, before: PodInfo | None = None, terms: PodTerms | None = None) -> None:
-        """`before` is the same pod, which had its node before, `terms` are those of the pod if they are known."""
+        """Read a pod. `before` is an earlier state of the pod on its node; `terms` are its terms if known."""
         self.pod = pod
         self.requests: Requests = taken_by(pod)
         self.terms: PodTerms
         self.ports: Sequence[HostPort]
         self.claims: frozenset[tuple[str, str]]
-        if before is not None:  # what follows does not change once there is a node
+        if before is not None:  # ports, terms and claims do not change once the pod has a node
             self.ports, self.terms, self.claims = before.ports, before.terms, before.claims
             return
         if terms is None:
@@ -46,7 +46,7 @@ class PodInfo:
 
 
 class NodeInfo:
-    """A node and its pods. `version` grows with the node itself; without a node there is no `node`, only its pods."""
+    """Node and its pods. `version` grows with changes of the Node object; `node` is None if only pods are known."""
 
     __slots__ = (
         "allocatable",
@@ -79,10 +79,10 @@ class NodeInfo:
         self.ports: Counter[HostPort] = Counter()
         self.claims: Counter[tuple[str, str]] = Counter()
         self.images: dict[str, int] = {}
-        """Sizes by name."""
+        """Sizes of images in bytes, by name."""
 
     def set_node(self, node: core.Node | None) -> None:
-        """The node is another, or is gone."""
+        """Replace the Node object; None if it is deleted."""
         self.node = node
         self.version += 1
         self.allocatable = NOTHING if node is None else allocatable(node)
@@ -95,7 +95,7 @@ class NodeInfo:
         )
 
     def add(self, info: PodInfo) -> None:
-        """A pod takes what it needs."""
+        """Add a pod and what it uses."""
         self.pods[info.pod.metadata.uid] = info
         self._take(info, 1)
         for port in info.ports:
@@ -104,7 +104,7 @@ class NodeInfo:
             self.claims[claim] += 1
 
     def remove(self, info: PodInfo) -> None:
-        """A pod gives back what it took."""
+        """Remove a pod and what it uses."""
         del self.pods[info.pod.metadata.uid]
         self._take(info, -1)
         for port in info.ports:
@@ -117,7 +117,7 @@ class NodeInfo:
                 del self.claims[claim]
 
     def change_requests(self, info: PodInfo) -> bool:
-        """A pod has changed, and may take more or less. Returns whether it does."""
+        """Update the resources of a changed pod. Return True if they differ."""
         requests = taken_by(info.pod)
         if requests is info.requests:
             return False
@@ -138,7 +138,7 @@ class NodeInfo:
             self.scalars[name] = self.scalars.get(name, 0) + sign * amount
 
     def copy(self) -> NodeInfo:
-        """One to try things out on; pods and the node are shared."""
+        """Return a copy for hypothetical changes; the pods and the Node object are shared."""
         new = NodeInfo(self.name, self.index)
         new.node, new.version, new.allocatable, new.images = self.node, self.version, self.allocatable, self.images
         new.milli_cpu, new.memory, new.ephemeral_storage = self.milli_cpu, self.memory, self.ephemeral_storage

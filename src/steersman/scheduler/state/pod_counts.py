@@ -1,4 +1,4 @@
-"""How many pods of a kind each node has: kept up as pods come and go, for as long as somebody asks."""
+"""Counts of selected pods on each node, updated as pods come and go, as long as somebody holds the count."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ NamespaceLabels = Callable[[str], Labels]
 
 
 class Counted(Struct, frozen=True):
-    """Which pods are counted: those that all selections mean."""
+    """Specification of the pods that are counted: those that all selections select."""
 
     selections: tuple[PodSelection, ...]
     terminating: bool = True
-    """Whether pods that are being deleted count."""
+    """True if pods that are being deleted count."""
 
 
 class PodCount:
-    """The pods of a kind on each node, by the node's index; nodes without any are left out."""
+    """Number of selected pods on each node, by the node's index; nodes without any are left out."""
 
     def __init__(self, counted: Counted, labels_of: NamespaceLabels) -> None:
         self.counted: Final = counted
@@ -34,7 +34,7 @@ class PodCount:
         self.on_node: dict[int, int] = {}
 
     def matches(self, info: PodInfo) -> bool:
-        """Whether a pod is one of those that are counted."""
+        """Return True if a pod is counted."""
         metadata = info.pod.metadata
         if metadata.deletion_timestamp and not self.counted.terminating:
             return False
@@ -44,11 +44,11 @@ class PodCount:
 
     @property
     def depends_on_namespaces(self) -> bool:
-        """Whether labels of namespaces matter."""
+        """True if labels of namespaces matter."""
         return any(each.namespace_selector.selectable for each in self.counted.selections)
 
     def change(self, info: PodInfo, index: int, sign: int) -> None:
-        """A pod comes to a node, or goes."""
+        """Count a pod that comes to a node (`sign` 1) or goes (-1)."""
         if self.matches(info):
             count = self.on_node.get(index, 0) + sign
             if count:
@@ -58,8 +58,10 @@ class PodCount:
 
 
 class PodCounts:
-    """All counts that somebody holds, and the pods on nodes, both by anchors: a pod that comes or goes changes few
-    counts, and few pods are looked at for a new one."""
+    """All counts that are held, and all pods on nodes, both by anchors.
+
+    So a pod that comes or goes is compared with few counts, and few pods are checked for a new count.
+    """
 
     def __init__(self, labels_of: NamespaceLabels) -> None:
         self._labels_of = labels_of
@@ -67,10 +69,10 @@ class PodCounts:
         self._by_anchor: dict[Anchor, WeakValueDictionary[Counted, PodCount]] = {}
         self._most_anchors = 1024
         self._pods: dict[Anchor, dict[PodInfo, int]] = {}
-        """With the indices of their nodes."""
+        """Pods by anchor, with the indices of their nodes."""
 
     def of(self, counted: Counted) -> PodCount:
-        """The count of a kind of pods."""
+        """Return the count for a specification, a new one if none is held."""
         found = self._counts.get(counted)
         if found is None:
             found = self._counts[counted] = PodCount(counted, self._labels_of)
@@ -81,7 +83,7 @@ class PodCounts:
         return found
 
     def change(self, info: PodInfo, index: int, sign: int) -> None:
-        """A pod comes to a node, or goes."""
+        """Count a pod that comes to a node (`sign` 1) or goes (-1)."""
         concerned: dict[int, PodCount] = {}
         metadata = info.pod.metadata
         for anchor in anchors_at(metadata.namespace, metadata.labels):
@@ -98,7 +100,7 @@ class PodCounts:
             count.change(info, index, sign)
 
     def recount(self) -> bool:
-        """Counts anew what depends on labels of namespaces, as these have changed. Returns whether anything does."""
+        """Compute the counts that depend on labels of namespaces again. Return True if there are any."""
         dependent = [count for count in self._counts.values() if count.depends_on_namespaces]
         for count in dependent:
             count.on_node.clear()
@@ -111,14 +113,14 @@ class PodCounts:
             count.change(info, index, 1)
 
     def _sweep(self) -> None:
-        """Forgets anchors of counts that nobody holds any more."""
+        """Forget anchors of counts that nobody holds any more."""
         if len(self._by_anchor) > self._most_anchors:
             self._by_anchor = {anchor: counts for anchor, counts in self._by_anchor.items() if counts}
             self._most_anchors = 2 * len(self._by_anchor) + 1024
 
 
 class TermUse:
-    """A term that pods on nodes have: how much it weighs on each, by the node's index."""
+    """Use of a term by pods on nodes: its total weight on each node, by the node's index."""
 
     __slots__ = ("__weakref__", "on_node", "term", "uses")
 
@@ -129,19 +131,19 @@ class TermUse:
 
 
 class TermUses:
-    """The terms of pods that have nodes, each once however many pods have it."""
+    """Terms of pods on nodes, each once for all pods that have it."""
 
     def __init__(self) -> None:
         self._uses: dict[AffinityTerm, TermUse] = {}
         self._by_anchor: dict[Anchor, dict[AffinityTerm, None]] = {}
         self._held: WeakValueDictionary[AffinityTerm, TermUse] = WeakValueDictionary()
-        """Those that were asked for, also if nobody has them any more: whoever holds one sees it when the term comes
-        again."""
+        """Uses that somebody holds, even of a term that no pod has: the holder sees it when a pod with the term
+        comes."""
         self.version = 0
         """Grows when a term comes or goes."""
 
     def change(self, term: AffinityTerm, weight: int, index: int, sign: int) -> None:
-        """A pod with this term comes to a node, or goes."""
+        """Count a pod with this term that comes to a node (`sign` 1) or goes (-1)."""
         use = self._uses.get(term)
         if use is None:
             use = self._uses[term] = self._held.get(term) or TermUse(term)
@@ -163,14 +165,14 @@ class TermUses:
             use.on_node.pop(index, None)
 
     def meaning(self, namespace: str, labels: Labels, namespace_labels: Labels) -> tuple[AffinityTerm, ...]:
-        """The terms that mean a pod."""
+        """Return the terms that select a pod."""
         found: dict[AffinityTerm, None] = {}
         for anchor in anchors_at(namespace, dict(sorted(labels.items()))):
             found |= self._by_anchor.get(anchor, {})
         return tuple(term for term in found if term.pods.matches(namespace, labels, namespace_labels))
 
     def of(self, term: AffinityTerm) -> TermUse:
-        """How a term is used now."""
+        """Return the use of a term, which stays updated while it is held."""
         found = self._held.get(term)
         if found is None:
             found = self._held[term] = self._uses.get(term) or TermUse(term)

@@ -1,1 +1,1 @@
-"""Volumes of pods: which nodes they allow, and their binding once a node is chosen."""
+"""Volumes of pods: nodes that they allow, and their binding once a node is chosen."""

@@ -1,4 +1,4 @@
-"""Has the volumes of a pod bound, or made, before the pod itself is bound (PreBind of VolumeBinding)."""
+"""Binding and provisioning of a pod's volumes before the pod itself is bound (PreBind of VolumeBinding)."""
 
 from __future__ import annotations
 
@@ -23,22 +23,24 @@ from steersman.scheduler.volumes.pod_volumes import Plan
 from steersman.scheduler.volumes.store import VolumeStore
 
 _PATIENCE: Final = 600.0
+"""Seconds to wait until volumes are bound."""
 _PERIOD: Final = 1.0
+"""Seconds between two checks whether they are."""
 
 
 class BindingFailed(Exception):
-    """The volumes do not become what the pod needs: it has to be decided anew."""
+    """The volumes cannot be bound as planned; the pod has to be decided again."""
 
 
 class VolumeBinder:
-    """Assumes what is planned, writes it, and waits until it has happened."""
+    """Assumes planned bindings, writes them, and waits until they are done."""
 
     def __init__(self, client: Client, store: VolumeStore) -> None:
         self._client = client
         self._store = store
 
     def assume(self, plan: Plan, node_name: str) -> Plan:
-        """What is planned counts from now on. Returns the plan with the objects as they will be."""
+        """Assume what is planned. Return the plan with the objects as they will be."""
         assumed = Plan()
         for volume, claim in plan.bindings:
             new = _bound(volume, claim)
@@ -52,14 +54,14 @@ class VolumeBinder:
         return assumed
 
     def revert(self, plan: Plan) -> None:
-        """What was planned counts no more."""
+        """Undo `assume`."""
         for volume, _ in plan.bindings:
             self._store.restore_volume(volume.metadata.name)
         for claim in plan.provisions:
             self._store.restore_claim(claim.metadata.namespace, claim.metadata.name)
 
     async def bind(self, plan: Plan, node_name: str) -> None:
-        """Writes, and waits. Raises StatusError, Unreachable, BindingFailed."""
+        """Write a plan and wait until it is done. Raises StatusError, Unreachable, BindingFailed."""
         for volume, _ in plan.bindings:
             metadata = volume.metadata
             change: dict[str, Any] = {
@@ -85,7 +87,7 @@ class VolumeBinder:
                 raise BindingFailed("binding volumes: context deadline exceeded")
 
     def _is_done(self, plan: Plan, node_name: str) -> bool:
-        """Whether all claims have their volumes. Raises BindingFailed."""
+        """Return True if all claims have their volumes. Raises BindingFailed."""
         return all(self._is_bound(volume, claim) for volume, claim in plan.bindings) and all(
             self._is_made(claim, node_name) for claim in plan.provisions
         )

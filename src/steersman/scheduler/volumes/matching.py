@@ -1,4 +1,4 @@
-"""Which volume is for which claim, and which nodes it allows (component-helpers storage/volume)."""
+"""Matching of volumes with claims and nodes (component-helpers storage/volume)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from steersman.machinery.values.quantity import parse
 
 
 def allows_provisioning(storage_class: StorageClass, node: Node) -> bool:
-    """Whether volumes of a class can be made for a node (MatchTopologySelectorTerms)."""
+    """Return True if volumes of a class can be provisioned for a node (MatchTopologySelectorTerms)."""
     terms = storage_class.allowed_topologies
     labels = node.metadata.labels
     return not terms or any(
@@ -26,7 +26,9 @@ def allows_provisioning(storage_class: StorageClass, node: Node) -> bool:
 def matching_volume(
     claim: PersistentVolumeClaim, volumes: Iterable[PersistentVolume], node: Node, taken: Set[str]
 ) -> PersistentVolume | None:
-    """The volume that is meant for a claim, else the smallest that will do on a node."""
+    """Return the volume that is pre-bound to a claim, or else the smallest matching one on a node; None if there is
+    none.
+    """
     try:
         selector = None if claim.spec.selector is None else from_label_selector(claim.spec.selector)
     except SelectorError:
@@ -56,5 +58,5 @@ def matching_volume(
 
 
 def _are_alike(claim: PersistentVolumeClaim, volume: PersistentVolume) -> bool:
-    """Whether mode and attributes are the same."""
+    """Return True if volume mode and attributes class are equal."""
     return mode_of(claim) == mode_of(volume) and attributes_class_of(claim) == attributes_class_of(volume)

@@ -1,4 +1,4 @@
-"""What the volumes of one pod say of nodes: restrictions, limits of drivers, binding, zones, in upstream's order."""
+"""Checks of nodes for the volumes of one pod: restrictions, limits of drivers, binding, zones, in upstream's order."""
 
 from __future__ import annotations
 
@@ -56,11 +56,11 @@ UNBOUND: Final = Rejection(VOLUME_BINDING, ("pod has unbound immediate Persisten
 
 
 UsersOf = Callable[[str, str], Iterable[tuple[str, str]]]
-"""Which pods that have nodes use a claim (its namespace and name): uid, and name of the node."""
+"""Returns the pods on nodes that use a claim (namespace and name): their UIDs and the names of their nodes."""
 
 
 class Plan(Struct):
-    """What has to be written once a node is chosen: volumes for claims, and claims for which one is to be made."""
+    """Writes that are due once a node is chosen: volumes bound to claims, and claims to be provisioned."""
 
     bindings: list[tuple[PersistentVolume, PersistentVolumeClaim]] = field(default_factory=list)
     provisions: list[PersistentVolumeClaim] = field(default_factory=list)
@@ -70,7 +70,7 @@ class Plan(Struct):
 
 
 def concern(pod: Pod) -> bool:
-    """Whether volumes of a pod matter for where it can be."""
+    """Return True if volumes of a pod restrict the nodes it can run on."""
     return any(claim_name(pod, volume) or _is_exclusive(volume) for volume in pod.spec.volumes)
 
 
@@ -79,7 +79,7 @@ def _is_exclusive(volume: Volume) -> bool:
 
 
 class PodVolumes:
-    """The volumes of a pod. `before` is what keeps it from any node."""
+    """Volumes of a pod. `before` is a rejection that holds for every node, or None."""
 
     def __init__(self, pod: Pod, store: VolumeStore, users: UsersOf) -> None:
         self.pod = pod
@@ -93,11 +93,11 @@ class PodVolumes:
 
     @property
     def all_bound(self) -> bool:
-        """Whether nothing has to be written."""
+        """True if no claim has to be bound."""
         return not self._delayed
 
     def _read(self) -> Rejection | None:
-        """Sorts the claims (PreFilter of the four plugins)."""
+        """Read and sort the claims. Return the pod's rejection, or None (PreFilter of the four plugins)."""
         namespace = self.pod.metadata.namespace
         for volume in self.pod.spec.volumes:
             if volume.persistent_volume_claim is not None:
@@ -163,10 +163,10 @@ class PodVolumes:
                     self._zones.append((key, frozenset(value.split("__"))))
         return None
 
-    # nodes
+    # Nodes
 
     def rejection(self, info: NodeInfo) -> Rejection | None:
-        """What is said against a node, or against what a node would be with other pods."""
+        """Return the rejection of a node, which may hold other pods hypothetically; None if it fits."""
         node = info.node
         if node is None:
             return None
@@ -210,7 +210,7 @@ class PodVolumes:
         return None
 
     def _handles(self, pod: Pod) -> Iterator[tuple[str, str]]:
-        """Drivers and handles of a pod's volumes; of a claim without a volume the claim stands for it."""
+        """Yield driver and handle of each volume of a pod; for a claim without a volume, its provisioner and name."""
         for each in pod.spec.volumes:
             name = claim_name(pod, each)
             claim = self._store.claim(pod.metadata.namespace, name) if name else None
@@ -230,11 +230,11 @@ class PodVolumes:
         return Rejection(VOLUME_BINDING, reasons) if reasons else None
 
     def plan(self, node: Node) -> Plan:
-        """What has to be written for a node on which the volumes can be had."""
+        """Return what has to be written for a node on which the volumes can be bound."""
         return self._look_for(node)[0]
 
     def _look_for(self, node: Node) -> tuple[Plan, tuple[str, ...]]:
-        """FindPodVolumes: what would be bound and made, and what cannot be had."""
+        """Return the plan for a node, and the reasons why it cannot be done (FindPodVolumes)."""
         plan = Plan()
         reasons: list[str] = []
         for claim in self._bound:
@@ -311,7 +311,7 @@ def _size(claim: PersistentVolumeClaim) -> int:
 
 
 def _conflict(mine: Volume, other: Volume) -> bool:
-    """Whether two pods cannot have these volumes on one node."""
+    """Return True if two pods with these volumes cannot be on one node."""
     if mine.gce_persistent_disk is not None and other.gce_persistent_disk is not None:
         disk, theirs = mine.gce_persistent_disk, other.gce_persistent_disk
         return disk.pd_name == theirs.pd_name and not (disk.read_only and theirs.read_only)

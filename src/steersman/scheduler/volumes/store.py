@@ -1,4 +1,4 @@
-"""Volumes and claims as they are, or as they will be once what was decided is written (assume caches)."""
+"""Cached volumes and claims, with assumed versions until decided writes are done (assume caches)."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ _BY_NODE = "node"
 
 
 class VolumeStore:
-    """What is known of storage. What was assumed counts until the server tells something newer."""
+    """Cached storage objects. An assumed object counts until the server reports a newer version."""
 
     def __init__(self, informers: Informers) -> None:
-        self.volumes = informers.of(PERSISTENT_VOLUMES)
-        self.claims = informers.of(PERSISTENT_VOLUME_CLAIMS)
-        self.classes = informers.of(STORAGE_CLASSES)
-        self.csi_nodes = informers.of(CSI_NODES)
-        self.drivers = informers.of(CSI_DRIVERS)
-        self.capacities = informers.of(CSI_STORAGE_CAPACITIES)
-        self.attachments = informers.of(VOLUME_ATTACHMENTS)
+        self.volumes = informers.for_resource(PERSISTENT_VOLUMES)
+        self.claims = informers.for_resource(PERSISTENT_VOLUME_CLAIMS)
+        self.classes = informers.for_resource(STORAGE_CLASSES)
+        self.csi_nodes = informers.for_resource(CSI_NODES)
+        self.drivers = informers.for_resource(CSI_DRIVERS)
+        self.capacities = informers.for_resource(CSI_STORAGE_CAPACITIES)
+        self.attachments = informers.for_resource(VOLUME_ATTACHMENTS)
         self._volumes: dict[str, PersistentVolume] = {}
         self._claims: dict[Key, PersistentVolumeClaim] = {}
         self.volumes.add_index(_BY_CLASS, lambda volume: [storage_class_of(volume)])
@@ -51,24 +51,24 @@ class VolumeStore:
         )
 
     async def synced(self) -> None:
-        """Returns once all is known."""
+        """Wait until all informers have synced."""
         for informer in self.all:
-            await informer.synced()
+            await informer.wait_until_synced()
 
     def volume(self, name: str) -> PersistentVolume | None:
-        """A volume."""
+        """Return a volume by its name, or None."""
         return self._volumes.get(name) or self.volumes.get("", name)
 
     def claim(self, namespace: str, name: str) -> PersistentVolumeClaim | None:
-        """A claim."""
+        """Return a claim by its namespace and name, or None."""
         return self._claims.get((namespace, name)) or self.claims.get(namespace, name)
 
     def volumes_of_class(self, name: str) -> Sequence[PersistentVolume]:
-        """The volumes of a storage class."""
+        """Return the volumes of a storage class."""
         return [self._volumes.get(each.metadata.name, each) for each in self.volumes.indexed(_BY_CLASS, name)]
 
     def attached(self, node_name: str) -> Iterator[tuple[str, str]]:
-        """Drivers and handles of the volumes that are attached to a node."""
+        """Yield driver and handle of the volumes that are attached to a node."""
         for each in self.attachments.indexed(_BY_NODE, node_name):
             name = each.spec.source.persistent_volume_name
             volume = None if name is None else self.volumes.get("", name)
@@ -76,19 +76,19 @@ class VolumeStore:
                 yield each.spec.attacher, volume.spec.csi.volume_handle
 
     def assume_volume(self, volume: PersistentVolume) -> None:
-        """A volume will be like this."""
+        """Assume a version of a volume."""
         self._volumes[volume.metadata.name] = volume
 
     def assume_claim(self, claim: PersistentVolumeClaim) -> None:
-        """A claim will be like this."""
+        """Assume a version of a claim."""
         self._claims[claim.metadata.namespace, claim.metadata.name] = claim
 
     def restore_volume(self, name: str) -> None:
-        """A volume is as the server says."""
+        """Drop the assumed version of a volume."""
         self._volumes.pop(name, None)
 
     def restore_claim(self, namespace: str, name: str) -> None:
-        """A claim is as the server says."""
+        """Drop the assumed version of a claim."""
         self._claims.pop((namespace, name), None)
 
     def _volume_changed(self, old: PersistentVolume | None, new: PersistentVolume | None) -> None:

@@ -1,1 +1,1 @@
-"""The watch cache: one resource as it is served, its recent changes, and everybody who watches it."""
+"""The watch cache: the objects of a resource in their served form, their recent changes, and their watchers."""

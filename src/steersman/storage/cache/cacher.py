@@ -1,8 +1,8 @@
-"""The watch cache of one resource: its objects as served, its recent changes, and everybody who watches it.
+"""The watch cache of one resource: its objects in their served form, its recent changes, and its watchers.
 
-Follows k8s.io/apiserver `storage/cacher`. It is fed by a subscription to the storage on the same loop, so everything
-here happens between two turns of it and needs no locks: what `list` gives is complete up to `revision`, and a watch
-from that revision started in the same turn misses nothing.
+Follows k8s.io/apiserver `storage/cacher`. A subscription to storage feeds it on the same event loop, so each change is
+processed between two turns of the loop and there are no locks. The result of `list` is complete up to `revision`, and a
+watch from that revision that starts in the same turn misses nothing.
 """
 
 from __future__ import annotations
@@ -51,46 +51,47 @@ from steersman.storage.interface import (
 from steersman.storage.keys import after
 from steersman.storage.rewind import present_range
 from steersman.work.backoff import Backoff, Retries
-from steersman.work.yielding import FewAtOnce, unhurried
+from steersman.work.yielding import IterationGate, time_sliced
 
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
 FRESH_TIMEOUT: Final = 3.0
-"""Seconds a read waits for the cache to be as fresh as it asks, as upstream's."""
+"""Seconds that a read waits for the cache to reach a revision, as upstream."""
 _FIRST_PAGE: Final = 500
 _LOAD_PAGE: Final = 20_000
 _LOAD_BYTES: Final = 16 << 20
-"""Objects that are asked of storage first when a cache is filled, then at most, and about how many bytes of them. Pages
-are large, as for each of them etcd counts all keys that follow."""
+"""The numbers of objects in the first and in the largest page when a cache is filled, and the bytes of a page that
+determine later page sizes. Pages are large, because etcd counts all following keys for each page.
+"""
 _LOAD_FAILURES: Final = 5
-"""How often in turn a page may fail, once others have come: what was read is kept, and less asked for."""
+"""The most failures in a row of a page after others have been read: the read pages are kept, and less is requested."""
 _UNDONE: Final = 200
-"""Changes that are undone between two looks at the clock, some 1 ms."""
+"""Changes that are undone between two looks at the clock, in some 1 ms."""
 _REPLAY_SLICE: Final = 200
 _REPLAY_BYTES: Final = 256 << 10
-"""Events, and bytes of objects, that a replay delivers in one turn of the loop."""
+"""Events, and bytes of objects, that a replay delivers in one turn of the event loop."""
 _HISTORY_LIMIT: Final = 10_000
-"""Events older than the window that a watch may be given; one that lacks more has to start over."""
+"""The most events before the window that a watch may get; a watch that lacks more must relist."""
 _RELOAD_DELAY: Final = 1.0
 _MAX_RELOAD_DELAY: Final = 60.0
 _WOKEN: Final = 8
-"""Requests that go on in one turn of the loop, of many that have waited for the same."""
+"""Waiting requests that continue in one turn of the event loop."""
 REPRESENTATIONS_LIMIT: Final = 16 << 20
-"""Bytes up to which other encodings of objects are remembered."""
+"""The most bytes of other encodings of objects in the cache."""
 _ADMITTED: Final = 16
-"""One in so many encodings is remembered in place of the oldest where there is no room: were it each, a list of more
-than there is room for would never find any that the one before it has left."""
+"""One in this many encodings replaces the oldest one if the cache is full. If each did, a list larger than the cache
+would never find the encodings of the previous list.
+"""
 
 
 class Cacher:
-    """A cache of everything under `prefix` (which ends with a slash).
+    """A cache of all objects under `prefix` (which ends with a slash).
 
-    `present` makes the served body out of a stored value and its revision; what it raises makes the cache start over.
-    `body_at` makes of a served body the same as of another revision.
-    `unavailable` makes the error with which reading fails while the cache is not ready.
-    `value_of` reads what objects may be looked for by, and watched by.
+    `present` returns the served body of a stored value and its revision; an exception from it makes the cache relist.
+    `body_at` returns a served body with another revision. `unavailable` returns the error of reads while the cache is
+    not ready. `value_of` returns the value of the indexed field, by which objects can be found and watched.
     """
 
     def __init__(
@@ -113,7 +114,7 @@ class Cacher:
         self._present = present
         self._unavailable = unavailable
         self.is_current = storage.knows_newest
-        """Whether nothing can have been committed that `revision` does not show."""
+        """True if every committed write is visible at `revision`."""
         self.has_other_servers = storage.has_other_servers
         self._new_window = new_window
         self._clock = clock
@@ -125,43 +126,43 @@ class Cacher:
         self._watchers = Watchers(prefix, body_at, value_of)
         self._followers: list[Callable[[], None]] = []
         self._leaving: list[Watcher] = []
-        """Those that are yet to be told that the cache starts over."""
+        """Watchers that are yet to be told that the cache relists."""
         self._index = None if value_of is None else FieldIndex(value_of)
         self._waiting = 0
-        """How many wait for this cache to be as it should."""
-        self._woken = FewAtOnce(_WOKEN)
+        """The number of requests that wait for the cache to become current."""
+        self._woken = IterationGate(_WOKEN)
         self._subscription: Subscription | None = None
         self._reload: asyncio.Task[None] | None = None
         self._failures = 0
         self._ready = asyncio.Event()
         self.unreadable = ""
-        """Why it is not ready, if that is because of a stored value: `KEY cannot be read: ...`."""
+        """The reason if the cache is not ready because of a stored value: `KEY cannot be read: ...`."""
         self.undecryptable: Unreadable | None = None
-        """The same if the value cannot be decrypted: others may be read from storage then."""
+        """The error if the value cannot be decrypted: other objects may be read from storage then."""
         self._was_ready = False
         self.unready_since = -inf
-        """When that began, in seconds of the monotonic clock; long ago for one that has not been ready since the start:
-        a kube-apiserver takes a minute to start then."""
+        """The time since which the cache is not ready, in seconds of the monotonic clock. It lies long ago if the cache
+        has not been ready since the start, because a kube-apiserver takes a minute to start then.
+        """
         self._encoded: OrderedDict[Entry, int] = OrderedDict()
-        """The entries with other encodings and what these take: former ones first, which only events still tell of,
-        then the oldest."""
+        """Entries with other encodings and the bytes of these, in order of eviction: first replaced entries, which only
+        events refer to, then the oldest.
+        """
         self._encoded_size = 0
         self._without_room = 0
         self._representations_limit = representations_limit
         self.large = 0
-        """How many of the objects are large (machinery.large_work.sizes): where none is, nobody has to weigh
-        them."""
+        """The number of large objects (machinery.large_work.sizes). If it is 0, nobody needs to check sizes."""
         self.size = 0
-        """Bytes of the objects, as they are served."""
+        """The bytes of all objects in their served form."""
         self.counts = Counts()
 
-    # Life
+    # Lifecycle
 
     async def start(self) -> None:
-        """Loads everything and follows the storage from there. Raises what the storage raises.
+        """Load all objects and subscribe to storage. Raises what storage raises.
 
-        With a value that `present` cannot read, the cache stays empty and not ready, says so in `unreadable`, and tries
-        again.
+        If `present` cannot read a value, the cache stays empty and not ready, sets `unreadable`, and retries.
         """
         try:
             await self._start()
@@ -173,7 +174,7 @@ class Cacher:
             try:
                 await self._load()
             except Compacted:
-                # The storage was compacted between loading and following.
+                # storage was compacted between loading and subscribing
                 continue
             self.unreadable, self.undecryptable = "", None
             return
@@ -192,7 +193,7 @@ class Cacher:
         self.undecryptable = error if isinstance(error, Unreadable) else None
 
     async def stop(self) -> None:
-        """Ends every watch and forgets everything."""
+        """End every watch and drop all objects."""
         if self._reload is not None:
             self._reload.cancel()
             await asyncio.gather(self._reload, return_exceptions=True)
@@ -201,16 +202,16 @@ class Cacher:
 
     @property
     def ready(self) -> bool:
-        """Whether it can be read and watched."""
+        """Return True if the cache can be read and watched."""
         return self._ready.is_set()
 
     @property
     def is_empty(self) -> bool:
-        """Return True if it is filled, and there is nothing."""
+        """Return True if the cache is filled and has no objects."""
         return self._ready.is_set() and not self._entries
 
     async def wait_until_ready(self) -> None:
-        """Returns once it can be read and watched; the caller bounds the wait."""
+        """Return once the cache can be read and watched; the caller sets a timeout."""
         await self._ready.wait()
 
     async def _load(self) -> None:
@@ -255,7 +256,9 @@ class Cacher:
         self._tell_followers()
 
     def _reset(self, error: Exception) -> None:
-        """Ends all watches with `error` and forgets everything; where that is much, in later turns of the loop."""
+        """End all watches with `error` and drop all objects; a large number is dropped in later turns of the event
+        loop.
+        """
         self._ready.clear()
         if self._subscription is not None:
             self._subscription.cancel()
@@ -278,17 +281,17 @@ class Cacher:
             self._index.clear()
 
     async def _load_again(self) -> None:
-        """Starts over after a failure, until it works."""
+        """Reload after a failure, until it succeeds."""
         retries = Retries(Backoff(_RELOAD_DELAY, _MAX_RELOAD_DELAY))
         while not self.ready:
             await retries.pause()
-            # Those who are yet to be told would be told of a revision that they have not seen.
+            # Watchers in this list would otherwise be told of a revision that they have not seen.
             while self._leaving:  # noqa: ASYNC110  # turns of the loop are what is waited for
                 await asyncio.sleep(0)
             try:
                 await self._start()
             except (Undecodable, Unreadable) as error:
-                if str(error) != self.unreadable:  # which was told
+                if str(error) != self.unreadable:  # an equal error has been logged already
                     self._note(error)
                     logger.error("the cache of %s cannot be loaded: %s", self.prefix, error)
             except Exception:
@@ -303,7 +306,7 @@ class Cacher:
         return Entry(item.key, self._present(item.value, item.mod_revision), item.mod_revision)
 
     def _apply(self, events: Sequence[Event]) -> None:
-        """Takes events from the storage, in revision order."""
+        """Process events from storage, in order of their revisions."""
         try:
             now = self._clock()
             self.counts.events += len(events)
@@ -311,11 +314,11 @@ class Cacher:
             for event in events:
                 self._apply_one(event, now)
         except Exception as error:
-            logger.exception("the cache of %s cannot follow the storage and starts over", self.prefix)
+            logger.exception("the cache of %s failed to process events and is reloaded", self.prefix)
             self._lose(error)
 
     def _lose(self, error: Exception) -> None:
-        """Starts over, as events are missing."""
+        """Reload, because events are missing."""
         loading = not self.ready
         self._reset(error)
         self._failures += 1
@@ -323,7 +326,7 @@ class Cacher:
             self._reload = asyncio.get_running_loop().create_task(self._load_again())
 
     def start_over(self, error: Exception) -> None:
-        """Ends all watches with `error` and loads everything anew: what it shows is not what is stored."""
+        """End all watches with `error` and reload, because the cache differs from storage."""
         if self.ready:
             self._lose(error)
 
@@ -362,17 +365,20 @@ class Cacher:
 
     @property
     def revision(self) -> int:
-        """The revision this cache shows: nothing that happened up to it is missing."""
+        """Return the revision of the cache; all changes up to it are visible."""
         return max(self._applied, self._storage.revision)
 
     @property
     def changed(self) -> int:
-        """The revision of the last change of any of its objects, or that at which it was loaded."""
+        """Return the revision of the last change of any object, or that of the load."""
         return self._applied
 
     def follow(self, changed: Callable[[], None]) -> None:
-        """Have `changed` called in the turn of the event loop in which an object changes, and where everything may have:
-        when the cache is filled, and when it starts over. It must neither block nor raise."""
+        """Call `changed` in the turn of the event loop in which an object changes, and when the cache is filled or
+        dropped.
+
+        `changed` must neither block nor raise.
+        """
         self._followers.append(changed)
 
     def _tell_followers(self) -> None:
@@ -381,18 +387,19 @@ class Cacher:
 
     @property
     def told(self) -> int | None:
-        """The revision up to which watchers have been told of everything, None while they are being told, or missing
-        something."""
+        """Return the revision up to which all watchers have all events; None while some are missing."""
         return self.revision if self._watchers.all_told and self.ready else None
 
     @property
     def oldest_revision(self) -> int:
-        """The oldest revision that `list_at` can show."""
+        """Return the oldest revision for which `list_at` works."""
         return self._window.start
 
     async def wait_current(self) -> None:
-        """Waits until the cache has everything that was committed before, also by others. Raises FutureRevision if that
-        takes too long, StorageUnavailable."""
+        """Wait until the cache has everything that was committed before the call, also by other servers.
+
+        Raises FutureRevision if that takes too long, and StorageUnavailable.
+        """
         try:
             await self._come_up()
         except (FutureRevision, StorageUnavailable):
@@ -400,7 +407,10 @@ class Cacher:
             raise
 
     async def catches_up(self) -> bool:
-        """As `wait_current`, but gives False for what takes too long: the caller asks the storage then."""
+        """Wait as `wait_current` does; return False if that takes too long, so that the caller reads from storage.
+
+        Raises StorageUnavailable.
+        """
         try:
             await self._come_up()
         except FutureRevision:
@@ -416,18 +426,18 @@ class Cacher:
         self.counts.consistent += 1
 
     async def _in_turn(self, waited_for: Awaitable[T]) -> T:
-        """What is waited for, and by many perhaps, which go on one after another then."""
+        """Await something for which many requests may wait, and let these continue a few at a time."""
         self._waiting += 1
         try:
             found = await waited_for
         finally:
             self._waiting -= 1
         if self._waiting >= _WOKEN:
-            await self._woken.turn()
+            await self._woken.pass_through()
         return found
 
     async def wait_fresh(self, revision: int, *, timeout: float = FRESH_TIMEOUT) -> None:
-        """Waits until the cache is at `revision`. Raises FutureRevision if that takes longer than `timeout` seconds."""
+        """Wait until the cache has reached `revision`. Raises FutureRevision after `timeout` seconds."""
         if revision <= self.revision:
             self.counts.waited(0.0)
             return
@@ -444,28 +454,31 @@ class Cacher:
             self.counts.waited(time.monotonic() - began)
 
     def get(self, key: str) -> Entry | None:
-        """The object, None if there is none."""
+        """Return the object, None if it does not exist."""
         if not self._ready.is_set():
             self._not_ready()
         return self._entries.get(key)
 
     def peek(self, key: str) -> Entry | None:
-        """Return the object as `get` does, None also while the cache is not ready."""
+        """Return the object as `get` does, and None while the cache is not ready."""
         return self._entries.get(key) if self._ready.is_set() else None
 
     def count(self, prefix: str) -> int:
-        """How many objects there are under `prefix`."""
+        """Return the number of objects under `prefix`."""
         return self.count_from(prefix, "")
 
     def count_from(self, prefix: str, start: str) -> int:
-        """How many objects there are under `prefix` from the key `start` on."""
+        """Return the number of objects under `prefix` from the key `start` on."""
         if not self._ready.is_set():
             self._not_ready()
         return self._sorted.count(prefix, start)
 
     def list(self, prefix: str, *, start: str = "", limit: int = 0) -> tuple[Sequence[Entry], bool]:
-        """At most `limit` (0: all) objects under `prefix`, in key order, from the key `start` on (inclusive), as of
-        `revision`; and whether more follow. What is shown now is remembered for a while then, for `list_at`."""
+        """Return at most `limit` (0: all) objects under `prefix`, from the key `start` on, and True if more follow.
+
+        The objects are in key order, as of `revision`. If more follow, the present state is kept for a while, for
+        `list_at`.
+        """
         if not self._ready.is_set():
             self._not_ready()
         found, more = self._sorted.range(prefix, start, limit)
@@ -474,13 +487,16 @@ class Cacher:
         return found, more
 
     async def indexed(self, value: str | None) -> None:
-        """Returns once objects that hold a value can be found without looking at the others, if they ever can."""
+        """Return once the index is built, if there is one, so that objects with a value can be found without a scan."""
         if value is not None and self._index is not None and self.ready:
             await self._in_turn(self._index.filled(self._entries))
 
     def candidates(self, prefix: str, value: str | None) -> Sequence[Entry]:
-        """All objects under `prefix` among which are those that hold a value, in key order, as of `revision`. These
-        alone once the index is made; None stands for no value, and for all objects."""
+        """Return, in key order as of `revision`, objects under `prefix` that include all with a value.
+
+        Once the index is built these are only the objects with that value. None stands for no value, and gives all
+        objects.
+        """
         if not self._ready.is_set():
             self._not_ready()
         known = None if value is None or self._index is None else self._index.keys(value, self._entries)
@@ -489,28 +505,34 @@ class Cacher:
         return present_range(known, self._entries, prefix, "", 0)[0]
 
     def list_at(self, revision: int, prefix: str, *, start: str = "", limit: int = 0) -> tuple[Sequence[Entry], bool]:
-        """As `list`, at an older revision. Raises Compacted if the event window does not reach back to it (the
-        storage may), or storage has forgotten it, FutureRevision if it has not happened yet."""
+        """Return a list as `list` does, at an older revision.
+
+        Raises Compacted if the event window does not reach back to it (storage may), or storage has compacted it, and
+        FutureRevision for a revision that is not reached yet.
+        """
         return self._at(revision).range(prefix, start, limit)
 
     def count_at(self, revision: int, prefix: str, start: str) -> int:
-        """How many objects there were under `prefix` from the key `start` on. Raises as `list_at`."""
+        """Return the number of objects under `prefix` from the key `start` on at a revision. Raises as `list_at`."""
         return self._at(revision).count(prefix, start)
 
     async def recall(self, revision: int) -> None:
-        """Has what there was at a revision at hand for `list_at` and `count_at`, in this turn and for a while. Raises
-        as they do. Without it they hold the loop for some 20 ms where much was written since."""
+        """Prepare `list_at` and `count_at` for a revision, for this turn of the event loop and a while longer. Raises
+        as they do.
+
+        Without this call they block the event loop for some 20 ms if there were many writes since.
+        """
         present = self._sorted
         if self._known_at(revision) is None:
             undone = list(self._window.undo(revision).items())
             past = present.fork()
-            async for at in unhurried(range(0, len(undone), _UNDONE)):
+            async for at in time_sliced(range(0, len(undone), _UNDONE)):
                 past.undo(undone[at : at + _UNDONE])
             if self._sorted is present:
                 self._past.keep(revision, past, is_own=True)
 
     def _at(self, revision: int) -> SortedEntries:
-        """What there was at a revision."""
+        """Return the entries at a revision."""
         past = self._known_at(revision)
         if past is None:
             past = self._sorted.fork()
@@ -518,7 +540,7 @@ class Cacher:
         return past
 
     def _known_at(self, revision: int) -> SortedEntries | None:
-        """What there was at a revision, None if that is to be found out by the event window."""
+        """Return the entries at a revision, None if the event window must be undone for that."""
         if not self._ready.is_set():
             self._not_ready()
         now = self.revision
@@ -539,8 +561,7 @@ class Cacher:
         raise self._unavailable(f"the cache of {self.prefix} is not ready{why}")
 
     def remember(self, entry: Entry, kind: object, encoded: bytes) -> None:
-        """Keeps another encoding of an entry in its `representations`, if there is room, or once in a while in place of
-        the oldest."""
+        """Cache another encoding of an entry in its `representations`, if there is space or one must be replaced."""
         kept = dict(entry.representations or ())
         kept[kind] = encoded
         before, size = self._encoded.get(entry, 0), sum(map(len, kept.values()))
@@ -568,7 +589,7 @@ class Cacher:
 
     @property
     def watchers(self) -> int:
-        """How many watches are running."""
+        """Return the number of running watches."""
         return len(self._watchers)
 
     def watch(
@@ -583,16 +604,18 @@ class Cacher:
         drain: Drain | None = None,
         prompt: bool = False,
     ) -> Watcher:
-        """Delivers what happens to `target` (the cache's prefix, a directory under it, or one key) later than
-        `after_revision` (None: later than now), without gap or repetition, until cancelled.
+        """Deliver changes of `target` after `after_revision` (None: now), without gap or repetition, until cancelled.
 
-        `deliver` is called on the loop and must not block; if it raises, the watch ends. It is not called before
-        this returns. With `accept`, objects that come to be accepted are ADDED, those that cease to be are DELETED.
-        One that accepts only what holds a `value` is not asked about anything else.
-        `closed` is called if the watch ends by itself: Compacted (what follows `after_revision` is no longer kept),
-        WatchTooSlow, StorageUnavailable (the cache stops), or what `deliver` raised. While older changes are replayed,
-        `drain` is awaited every so often, so that a watcher is not given more of them than it takes. A `prompt` watch,
-        the server's own, is told of a change in the turn in which it is seen; the others, if they are many, later.
+        `target` is the cache's prefix, a directory under it, or a key. `deliver` is called on the event loop, never
+        before this method returns, and must not block; if it raises, the watch ends. With `accept`, objects that become
+        accepted are ADDED, those no longer accepted are DELETED. A predicate that only accepts objects with a `value`
+        is not called for others.
+
+        `closed` is called if the watch ends by itself: with Compacted (events after `after_revision` are no longer
+        kept), WatchTooSlow, StorageUnavailable (the cache stops), or the error that `deliver` raised. While older
+        changes are replayed, `drain` is awaited now and then, so that a watcher gets no more of them than it can take.
+        A `prompt` watch, which belongs to the server itself, gets a change in the turn in which it is seen; others may
+        get it later if they are many.
         """
         if not self._ready.is_set():
             self._not_ready()
@@ -621,7 +644,7 @@ class Cacher:
         return watcher
 
     async def _replay(self, watcher: Watcher, changes: Iterable[Change], drain: Drain | None) -> None:
-        """Delivers changes, and what was held back meanwhile, in slices; then lets the watcher go live."""
+        """Deliver changes, and the events that arrive meanwhile, in slices; then switch the watcher to live events."""
         try:
             await self._deliver_changes(watcher, changes, drain)
             while watcher.held:
@@ -656,7 +679,7 @@ class Cacher:
         await _pause(drain)
 
     async def _replay_from_storage(self, watcher: Watcher, after_revision: int, last: int, drain: Drain | None) -> None:
-        """As `_replay`, for a watch from before the event window: from the storage's history, up to `last`."""
+        """Replay as `_replay` does, from the history in storage up to `last`, for a watch from before the event window."""
         found: list[Event] = []
 
         def take(events: Sequence[Event]) -> None:
@@ -678,19 +701,19 @@ class Cacher:
         await self._replay(watcher, map(self._change, found), drain)
 
     def _change(self, event: Event) -> Change:
-        """An old event of the storage as the window would have kept it."""
+        """Return an old event of storage in the form of the event window."""
         previous = self._entry(event.previous) if event.previous is not None else None
         current = self._entry(event.current) if event.current is not None else None
         return Change(event.revision, event.key, previous, current, 0.0)
 
 
 async def _pause(drain: Drain | None) -> None:
-    """Lets others have the loop, and a watcher take what it was given."""
+    """Yield to the event loop, and let a watcher process its events."""
     await asyncio.sleep(0)
     if drain is not None:
         await drain()
 
 
 def _concerns(target: str, key: str) -> bool:
-    """Whether a change of `key` is one of what is watched."""
+    """Return True if a change of `key` belongs to the watched target."""
     return key.startswith(target) if target.endswith("/") else key == target

@@ -1,7 +1,7 @@
-"""Whether a watch cache has what is stored, key by key (k8s.io/apiserver `storage/cacher`, DetectCacheInconsistency).
+"""Comparison of a watch cache with storage, key by key (k8s.io/apiserver `storage/cacher`, DetectCacheInconsistency).
 
-Upstream makes a digest of the whole of both at one revision. Here they are compared a part at a time, each at the
-revision the cache has then: nothing has to be kept of either, and who asks knows which key it is.
+Upstream compares digests of both at one revision. Here they are compared in parts, each at the cache's revision of that
+moment. So neither side must be kept, and a mismatch names the key.
 """
 
 from __future__ import annotations
@@ -19,24 +19,27 @@ from steersman.storage.keys import after
 logger = logging.getLogger(__name__)
 
 KeysAt = Callable[[str, str, int, int], Awaitable[tuple[Sequence[tuple[str, int]], bool]]]
-"""(prefix, start, limit, revision): keys under the prefix from the start on, each with the revision of its last write,
-in order, and whether more follow. Raises what a storage raises."""
+"""A function (prefix, start, limit, revision) that returns the keys under the prefix from the start on, each with the
+revision of its last write, in order, and True if more follow. Raises what storage raises.
+"""
 
 _PART: Final = 250
-"""Keys that are compared in one turn of the loop: a few milliseconds."""
+"""Keys that are compared in one turn of the event loop, in a few milliseconds."""
 _ATTEMPTS: Final = 3
-"""At a part, where so much is written meanwhile that the cache does not remember how it was."""
+"""Attempts at a part, if there are so many writes meanwhile that the cache no longer has the older revision."""
 _REST: Final = 4
-"""So many times what the work on a part has taken others have the loop before the next one."""
+"""The pause before the next part, as a multiple of the time that the last part took."""
 
 
 class Mismatch(Exception):
-    """The cache and the storage are not the same at a revision."""
+    """The error of a cache that differs from storage at a revision."""
 
 
 async def check(cacher: Cacher, keys_at: KeysAt) -> None:
-    """Compares all keys of a cache, and the revisions of their last writes, with those that are stored, and counts what
-    comes of it in `Counts.checks`. Where they differ the cache starts over, and its watches end, as after a compaction.
+    """Compare all keys of a cache, and the revisions of their last writes, with storage.
+
+    The result is counted in `Counts.checks`. A cache that differs is reloaded, and its watches end as after a
+    compaction.
     """
     if not cacher.ready:
         return
@@ -45,18 +48,18 @@ async def check(cacher: Cacher, keys_at: KeysAt) -> None:
         await _compare(cacher, keys_at, loaded)
     except Mismatch as error:
         cacher.counts.checks["failure"] += 1
-        logger.error("the cache of %s is not what is stored, and starts over: %s", cacher.prefix, error)
+        logger.error("the cache of %s differs from storage and is reloaded: %s", cacher.prefix, error)
         cacher.start_over(Compacted(cacher.revision))
     except (StorageUnavailable, Compacted, FutureRevision) as error:
         cacher.counts.checks["error"] += 1
-        logger.warning("the cache of %s could not be compared with what is stored: %s", cacher.prefix, error)
+        logger.warning("the cache of %s could not be compared with storage: %s", cacher.prefix, error)
     else:
         if _is_same(cacher, loaded):
             cacher.counts.checks["success"] += 1
 
 
 def _is_same(cacher: Cacher, loaded: int) -> bool:
-    """Whether it has not started over since."""
+    """Return True if the cache has not been reloaded since."""
     return cacher.ready and cacher.counts.initializations == loaded
 
 
@@ -82,15 +85,15 @@ async def _compare(cacher: Cacher, keys_at: KeysAt, loaded: int) -> None:
 
 
 def _compare_part(cacher: Cacher, revision: int, start: str, stored: Sequence[tuple[str, int]], *, more: bool) -> None:
-    """Raises Mismatch, Compacted."""
-    limit = len(stored) if more else len(stored) + 1  # one more than there should be, if there is
+    """Compare one part. Raises Mismatch, Compacted."""
+    limit = len(stored) if more else len(stored) + 1  # one more than there should be, to notice surplus entries
     entries, _ = cacher.list_at(revision, cacher.prefix, start=start, limit=limit)
     cached = [(entry.key, entry.revision) for entry in entries]
     if cached == list(stored):
         return
     for ours, theirs in zip([*cached, None], [*stored, None], strict=False):
         if ours != theirs:
-            raise Mismatch(f"at revision {revision} it has {_shown(ours)} where there is {_shown(theirs)}")
+            raise Mismatch(f"at revision {revision} the cache has {_shown(ours)}, storage has {_shown(theirs)}")
 
 
 def _shown(found: tuple[str, int] | None) -> str:

@@ -1,4 +1,4 @@
-"""The end of what a cache has held: very many entries are freed, and very many watchers told, in turns of the loop."""
+"""Release of a cache's content: many entries are freed, and many watchers are ended, in slices of the event loop."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ from typing import Final
 from steersman.storage.cache.entry import Entry
 from steersman.storage.cache.sorted_entries import SortedEntries
 from steersman.storage.cache.watcher import Watcher
-from steersman.work.yielding import in_turns
+from steersman.work.yielding import run_in_slices
 
 _TURN: Final = 0.003
-"""Seconds between two turns of the loop."""
+"""Seconds of a slice of the event loop."""
 _ENDED: Final = 32
-"""Watchers that are told of their end between two looks at the clock."""
+"""Watchers that are ended between two looks at the clock."""
 
 
 def end_all(watchers: list[Watcher], error: Exception) -> None:
-    """Ends watchers, which are told nothing any more; the list becomes empty as they are."""
-    in_turns(partial(_end_some, watchers, error), _TURN)
+    """End watchers, which get no more events; the list is emptied in the process."""
+    run_in_slices(partial(_end_some, watchers, error), _TURN)
 
 
 def forget_all(ordered: SortedEntries, entries: dict[str, Entry]) -> None:
-    """Frees entries, which nobody is to be shown any more."""
-    in_turns(partial(_forget_some, ordered, entries), _TURN)
+    """Free entries that are no longer visible."""
+    run_in_slices(partial(_forget_some, ordered, entries), _TURN)
 
 
 def _end_some(watchers: list[Watcher], error: Exception) -> bool:

@@ -1,4 +1,4 @@
-"""What the watch cache holds and hands out: objects as served, changes of them, and events for watchers."""
+"""Objects in the watch cache in their served form, changes of them, and events for watchers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import msgspec
 
 
 class Selectable(NamedTuple):
-    """What selectors look at in an object. `fields` are made when one asks for a field."""
+    """The parts of an object that selectors use. `fields` are computed when a selector first needs a field."""
 
     labels: Mapping[str, str]
     fields: Mapping[str, str] | None = None
@@ -18,11 +18,11 @@ class Selectable(NamedTuple):
 class Entry(msgspec.Struct, gc=False, eq=False):
     """An object at a revision, ready to be served.
 
-    `body` is the object in the representation that is served most, with its resourceVersion; `revision` is that of
-    its last write. `selectable` is what selectors look at, made when first needed.
-    `representations` are other encodings, kept within a bound by `Cacher.remember`; `facts` is what the server itself
-    reads out of the object again and again, by whatever made it. There may be a million entries, which collections of
-    garbage do not walk: nothing that is kept here leads back to one.
+    `body` is the object in the most frequently served encoding, with its resourceVersion. `revision` is that of its
+    last write. `selectable` has the parts that selectors use, computed at first use. `representations` are other
+    encodings, limited by `Cacher.remember`. `facts` is a cache for facts that the server itself reads from the object
+    repeatedly, by their producer. There may be a million entries, which the garbage collector does not traverse, so
+    nothing stored here may refer back to an entry.
     """
 
     key: str
@@ -37,11 +37,11 @@ class Entry(msgspec.Struct, gc=False, eq=False):
 
 
 class WatchEvent:
-    """One event as all watchers that get it share it.
+    """An event, shared by all watchers that get it.
 
-    `type` is ADDED, MODIFIED or DELETED. The `entry` of a DELETED event is the last state the watcher knew, presented
-    at the revision of the event; `before` is the object as it was before the change, None if there was none.
-    `representations` is for its encodings, so that each is made once for all watchers.
+    `type` is ADDED, MODIFIED or DELETED. The `entry` of a DELETED event is the last state that the watcher knew, with
+    the revision of the event. `before` is the object before the change, None if there was none. `representations` has
+    encodings of the event, so that each is made once for all watchers.
     """
 
     __slots__ = ("before", "entry", "representations", "revision", "type")
@@ -58,14 +58,14 @@ class WatchEvent:
 
 
 CHANGE_BYTES: Final = 300
-"""Bytes of a change without the object that it has replaced."""
+"""Bytes of a change without the object that it replaced."""
 
 
 class Change(msgspec.Struct, gc=False, eq=False):
-    """One write as the event window keeps it: the object before (None: there was none) and after (None: deleted).
+    """A write in the event window: the object before (None: there was none) and after (None: deleted).
 
-    `time` is when the change was seen, in seconds of a monotonic clock, and `size` the bytes that live as long as it and
-    no longer, roughly.
+    `time` is when the change was seen, in seconds of a monotonic clock. `size` are roughly the bytes that are freed
+    with the change.
     """
 
     revision: int

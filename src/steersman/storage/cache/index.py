@@ -1,4 +1,4 @@
-"""The keys of a cache by what one field of their objects holds, such as the node of a pod."""
+"""An index of a cache's keys by the value of one field, such as the node of a pod."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from sortedcontainers import SortedList
 
 from steersman.storage.cache.entry import Entry
 from steersman.work.single_flight import Flight
-from steersman.work.yielding import Turn
+from steersman.work.yielding import TimeSlice
 
 logger = logging.getLogger(__name__)
 
 ValueOf = Callable[[Entry], str]
-"""What the field of an entry holds, "" if nothing; it does not raise."""
+"""A function that returns the value of an entry's field, "" if it has none; it does not raise."""
 
 _EVERY: Final = 32
 """Entries after which the clock is looked at."""
@@ -24,7 +24,7 @@ _NO_KEYS: Final = SortedList()
 
 
 class FieldIndex:
-    """Is made when it is first asked for, in turns; until then, and while it is being made, it knows nothing."""
+    """An index that is built in time slices at first use; until it is complete it gives no answers."""
 
     def __init__(self, value_of: ValueOf) -> None:
         self._value_of = value_of
@@ -33,11 +33,12 @@ class FieldIndex:
         self._filling: Flight[None] | None = None
         self._is_complete = False
         self.is_used = False
-        """True once somebody has asked, so that changes are to be told."""
+        """True after the first use, from which on changes must be reported."""
 
     def keys(self, value: str, entries: Mapping[str, Entry]) -> SortedList | None:
-        """The keys whose objects hold a value, in order; None if that is not known yet. `entries` are those of the
-        cache, of which it learns."""
+        """Return the sorted keys of the objects with a value; None until the index is complete. `entries` are the
+        cache's.
+        """
         if self._is_complete:
             return self._keys.get(value, _NO_KEYS)
         self._begin(entries)
@@ -50,27 +51,29 @@ class FieldIndex:
         return self._filling
 
     async def filled(self, entries: Mapping[str, Entry]) -> None:
-        """Returns once it knows everything, or has failed to: hundreds who look through everything meanwhile would
-        leave it no time."""
+        """Return once the index is complete or has failed.
+
+        Requests wait for it, because hundreds of scans meanwhile would leave the index no time.
+        """
         if not self._is_complete:
             await self._begin(entries).ended()
 
     async def _fill(self, entries: Mapping[str, Entry]) -> None:
         try:
-            turn = Turn()
+            time_slice = TimeSlice()
             for number, key in enumerate(list(entries)):
                 entry = entries.get(key)
                 if entry is not None and key not in self._values:
                     self._add(key, self._value_of(entry))
                 if not number % _EVERY:
-                    await turn.give()
+                    await time_slice.pause_if_over()
         except Exception:
-            logger.exception("an index could not be made, and everything is looked through")
+            logger.exception("an index could not be built, so lists scan all objects")
         else:
             self._is_complete = True
 
     def changed(self, key: str, current: Entry | None) -> None:
-        """A key has another object now, or none."""
+        """Record that a key has another object now, or none."""
         if not self.is_used:
             return
         before = self._values.get(key)
@@ -94,7 +97,7 @@ class FieldIndex:
         keys.add(key)
 
     def clear(self) -> None:
-        """Forgets everything, until it is asked for again."""
+        """Drop the index, until it is needed again."""
         if self._filling is not None:
             self._filling.cancel()
             self._filling = None

@@ -1,4 +1,4 @@
-"""What a cache is filled with, others having the loop in between."""
+"""Loading of a cache's objects in time slices."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from steersman.machinery.large_work.sizes import is_large
 from steersman.storage.cache.entry import Entry
 from steersman.storage.cache.sorted_entries import SortedEntries
 from steersman.storage.interface import KeyValue, Undecodable, Unreadable
-from steersman.work.yielding import Turn
+from steersman.work.yielding import TimeSlice
 
 _LOOK: Final = 64
 """Objects after which the clock is looked at."""
 
 
 class Loaded:
-    """What has come of the objects so far: how many are large, and the bytes of all, as a `Cacher` counts them."""
+    """The objects loaded so far, with the number of large ones and the total bytes, as `Cacher` counts them."""
 
     def __init__(self) -> None:
         self.entries: dict[str, Entry] = {}
@@ -24,8 +24,8 @@ class Loaded:
         self.large = self.size = 0
 
     async def read(self, items: Sequence[KeyValue], entry_of: Callable[[KeyValue], Entry]) -> None:
-        """Adds what is stored, in the order of its keys, beyond all there is. Raises Undecodable, Unreadable."""
-        turn = Turn()
+        """Add stored objects in key order, after all present ones. Raises Undecodable, Unreadable."""
+        time_slice = TimeSlice()
         for at in range(0, len(items), _LOOK):
             some: list[Entry] = []
             for item in items[at : at + _LOOK]:
@@ -36,7 +36,7 @@ class Loaded:
                 except Exception as error:
                     raise Undecodable(item.key, str(error)) from error
             self._add(some)
-            await turn.give()
+            await time_slice.pause_if_over()
 
     def _add(self, some: Sequence[Entry]) -> None:
         self.ordered.append(some)

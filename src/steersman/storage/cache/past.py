@@ -1,4 +1,4 @@
-"""The past of a cache: what there was at those revisions that somebody reads page by page, or has asked for."""
+"""Past states of a cache at revisions that are being read page by page or have been requested."""
 
 from __future__ import annotations
 
@@ -8,34 +8,34 @@ from typing import Final
 from steersman.storage.cache.sorted_entries import SortedEntries
 
 MOST: Final = 16
-"""Revisions that are kept; the one that was read least recently is let go."""
+"""The most revisions that are kept; the least recently read one is evicted."""
 BYTES_LIMIT: Final = 32 << 20
-"""Bytes of objects that have been replaced or deleted since, up to which a revision is kept."""
+"""A revision is evicted once this many bytes of objects have been replaced or deleted since."""
 
 
 class Past:
-    """Entries as they were at some revisions. Entries that are still there are shared with those of now."""
+    """Entries as they were at some revisions. Unchanged entries are shared with the present."""
 
     def __init__(self) -> None:
         self._kept: OrderedDict[int, tuple[SortedEntries, int]] = OrderedDict()
-        """By revision, with how much had been replaced then."""
+        """The entries by revision, with the total of replaced bytes at that time."""
         self._replaced = 0
 
     def replaced(self, size: int) -> None:
-        """So many bytes of an object are held by nothing but what is kept here."""
+        """Record that only past revisions still refer to an object of this many bytes."""
         self._replaced += size
         if self._kept:
             self._let_go()
 
     def keep(self, revision: int, entries: SortedEntries, *, is_own: bool = False) -> None:
-        """Keeps what there is at a revision: a fork of what is given, unless that is there for nothing else."""
+        """Keep the entries at a revision: a fork of them, or the given object itself if it is used for nothing else."""
         if revision not in self._kept:
             self._kept[revision] = (entries if is_own else entries.fork(), self._replaced)
             if len(self._kept) > MOST:
                 self._kept.popitem(last=False)
 
     def at(self, revision: int) -> SortedEntries | None:
-        """What there was at a revision, if that is kept."""
+        """Return the entries at a revision, None if they are not kept."""
         found = self._kept.get(revision)
         if found is None:
             return None
@@ -43,7 +43,7 @@ class Past:
         return found[0]
 
     def forget(self) -> None:
-        """Lets go of everything."""
+        """Evict all revisions."""
         self._kept.clear()
 
     def _let_go(self) -> None:

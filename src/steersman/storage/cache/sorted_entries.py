@@ -1,7 +1,7 @@
-"""The entries of a cache in the order of their keys, a million of them if need be.
+"""The sorted entries of a cache, up to a million and more.
 
-Entries lie in chunks. Whoever is given many of them shares the chunks, and a chunk that is shared is copied before it
-is changed: the beginning of a list, and what is kept of the past, cost a copy of some thousand references.
+Entries are in chunks. A result with many entries shares the chunks, and a shared chunk is copied before it is changed.
+So long lists, and kept past revisions, only cost copies of some thousand references.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from steersman.storage.cache.entry import Entry
 from steersman.storage.rewind import bounds
 
 _CHUNK: Final = 1_000
-"""Entries of a chunk when it is made; one of twice as many is cut in two."""
+"""The size of a new chunk; a chunk of twice that size is split."""
 _FEW: Final = _CHUNK // 4
-"""A chunk of fewer entries is joined with one beside it, if that is not large."""
+"""A chunk with fewer entries is joined with a neighbour, unless that is large."""
 COPIED: Final = 2_000
-"""So many entries are given as a list of their own."""
+"""Up to this many entries are returned as a list of their own."""
 _KEY = attrgetter("key")
 
 
 class Shared(Sequence[Entry]):
-    """Very many entries, in chunks that are not changed."""
+    """A sequence of very many entries, in chunks that are not changed."""
 
     __slots__ = ("_chunks", "_ends")
 
@@ -64,7 +64,9 @@ class Shared(Sequence[Entry]):
 
 
 def _given(chunks: list[list[Entry]], first: int, last: int, begin: int, end: int) -> Sequence[Entry]:
-    """The entries from the place `begin` of the first chunk to before `end` of the last: a list if they are few."""
+    """Return the entries from index `begin` of the first chunk to `end` (exclusive) of the last; a list if they are
+    few.
+    """
     if first == last:
         return chunks[first][begin:end]
     parts = chunks[first : last + 1]
@@ -75,7 +77,7 @@ def _given(chunks: list[list[Entry]], first: int, last: int, begin: int, end: in
 
 
 class SortedEntries:
-    """See the module. Keys are those of the entries."""
+    """The entries of a cache, sorted by their keys."""
 
     __slots__ = ("_chunks", "_lasts", "_owned", "_size")
 
@@ -84,17 +86,19 @@ class SortedEntries:
         self._lasts: list[str] = []
         """The last key of each chunk."""
         self._owned: list[bool] = []
-        """Whether each chunk is shared with nobody."""
+        """True for each chunk that is not shared."""
         self._size = 0
 
     def __len__(self) -> int:
         return self._size
 
-    # Reading
+    # Reads
 
     def range(self, prefix: str, start: str = "", limit: int = 0) -> tuple[Sequence[Entry], bool]:
-        """At most `limit` (0: all) entries under `prefix`, from the key `start` on (inclusive), and whether more
-        follow. They stay as they are."""
+        """Return at most `limit` (0: all) entries under `prefix`, from the key `start` on, and True if more follow.
+
+        The result does not change later.
+        """
         first, begin, last, end = self._places(prefix, start)
         if first > last or (first == last and begin >= end):
             return [], False
@@ -113,7 +117,7 @@ class SortedEntries:
         return found, more
 
     def count(self, prefix: str, start: str = "") -> int:
-        """How many entries there are under `prefix` from the key `start` on."""
+        """Return the number of entries under `prefix` from the key `start` on."""
         first, begin, last, end = self._places(prefix, start)
         if first > last:
             return 0
@@ -122,8 +126,11 @@ class SortedEntries:
         return sum(map(len, self._chunks[first:last])) - begin + end
 
     def _places(self, prefix: str, start: str) -> tuple[int, int, int, int]:
-        """The chunk in which the first entry is that can be meant, its place there, the last chunk, and the place after
-        the last entry in it. If there is none, the first chunk is beyond the last, or the places are the same."""
+        """Return the first chunk of the range, the index of the range's first entry in it, the last chunk, and the
+        index after the range's last entry in it.
+
+        For an empty range the first chunk is beyond the last, or both indexes are equal.
+        """
         low, high = bounds(prefix, start)
         chunks, lasts = self._chunks, self._lasts
         first = bisect_left(lasts, low)
@@ -141,17 +148,17 @@ class SortedEntries:
         self._owned = [False] * len(self._chunks)
 
     def fork(self) -> SortedEntries:
-        """The same entries, to be changed apart."""
+        """Return a copy that can be changed independently; the chunks are shared until then."""
         other = SortedEntries()
         other._chunks, other._lasts, other._size = self._chunks[:], self._lasts[:], self._size
         other._share()
         self._share()
         return other
 
-    # Changing
+    # Changes
 
     def append(self, entries: Sequence[Entry]) -> None:
-        """Adds entries in the order of their keys, beyond all there are."""
+        """Append entries in key order, after all present ones."""
         for at in range(0, len(entries), _CHUNK):
             chunk = list(entries[at : at + _CHUNK])
             if self._chunks and len(self._chunks[-1]) + len(chunk) <= _CHUNK:
@@ -162,7 +169,7 @@ class SortedEntries:
             self._size += len(chunk)
 
     def put(self, entry: Entry) -> None:
-        """Adds an entry, or puts it in the place of the one that has its key."""
+        """Add an entry, or replace the entry with its key."""
         key = entry.key
         at = bisect_left(self._lasts, key)
         if at == len(self._chunks):
@@ -182,7 +189,7 @@ class SortedEntries:
             self._add_chunk(at + 1, rest)
 
     def discard(self, key: str) -> None:
-        """Takes out the entry of a key, if there is one."""
+        """Remove the entry of a key, if there is one."""
         at = bisect_left(self._lasts, key)
         if at == len(self._chunks):
             return
@@ -200,7 +207,7 @@ class SortedEntries:
             self._lasts[at] = chunk[-1].key
 
     def undo(self, undone: Iterable[tuple[str, Entry | None]]) -> None:
-        """Gives keys what they held before, None for nothing."""
+        """Restore the previous entries of keys, None for no entry."""
         for key, entry in undone:
             if entry is not None:
                 self.put(entry)
@@ -208,14 +215,14 @@ class SortedEntries:
                 self.discard(key)
 
     def _own(self, at: int) -> list[Entry]:
-        """The chunk, which may be changed."""
+        """Return a chunk that may be changed, copying it if it is shared."""
         if not self._owned[at]:
             self._chunks[at] = self._chunks[at][:]
             self._owned[at] = True
         return self._chunks[at]
 
     def _joined(self, at: int) -> bool:
-        """Joins a small chunk with the one before it, unless that is large."""
+        """Join a small chunk with the one before it, unless that is large; return True if joined."""
         if not at or len(self._chunks[at - 1]) > _CHUNK:
             return False
         chunk = self._chunks[at]
@@ -233,7 +240,7 @@ class SortedEntries:
         del self._chunks[at], self._lasts[at], self._owned[at]
 
     def take_chunk(self) -> list[Entry]:
-        """Takes out the last entries, some thousand at most; none if there are none."""
+        """Remove and return the last chunk of entries, [] if there are none."""
         if not self._chunks:
             return []
         chunk = self._chunks[-1]

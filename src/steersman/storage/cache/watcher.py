@@ -1,4 +1,4 @@
-"""Watchers of the cache: who they are, which change concerns them, and what they see of it."""
+"""Watchers of the cache, and the selection of the changes and events that they get."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Final
 from steersman.storage.cache.entry import Change, Entry, WatchEvent
 from steersman.storage.cache.index import ValueOf
 from steersman.storage.keys import parent
-from steersman.work.yielding import in_turns
+from steersman.work.yielding import run_in_slices
 
 logger = logging.getLogger(__name__)
 
@@ -24,28 +24,28 @@ Present = Callable[[bytes, int], bytes]
 Drain = Callable[[], Awaitable[None]]
 
 HELD_LIMIT: Final = 10_000
-"""Events that may wait for a watcher while it is being replayed older ones."""
+"""The most events that may wait for a watcher while older ones are replayed."""
 HELD_BYTES: Final = 32 << 20
-"""Bytes of objects that may wait with them."""
+"""The most bytes of objects in these events."""
 
 _TURN: Final = 0.005
-"""Seconds for which watchers are told of changes before others have the loop."""
+"""Seconds for which changes are delivered before the event loop gets a turn."""
 Place = tuple[str, str | None]
-"""What is watched, and the value that must be held for it, None if all of it is."""
+"""The watched target, and the value that objects must have, None for all objects."""
 
 _UNTOLD: Final = 1_000
-"""Changes that may wait to be told; whoever makes more than that waits until there are fewer."""
+"""The most changes that may wait for delivery; beyond it the writer delivers them before it continues."""
 
 
 class WatchTooSlow(Exception):
-    """More happened during a replay than the cache holds back for one watcher; it has to start over."""
+    """The error of a watch with more events during a replay than the cache keeps for one watcher; it must relist."""
 
 
 class Watcher:
-    """A running watch, from the caller's side: something to cancel.
+    """A running watch, which its owner can cancel.
 
-    `deliver` is what the cache calls; while older events are replayed it is swapped for a buffer, after the end for
-    nothing at all. `prompt` is a watcher that is told in the turn of the change, however many others there are.
+    The cache calls `deliver`; it is replaced by a buffer while older events are replayed, and by a no-op after the end.
+    A `prompt` watcher gets each change in its own turn of the event loop, however many other watchers there are.
     """
 
     __slots__ = (
@@ -88,7 +88,7 @@ class Watcher:
         self._watchers = watchers
 
     def cancel(self) -> None:
-        """Ends the watch; nothing is called any more."""
+        """End the watch; no callback is called any more."""
         if not self.active:
             return
         self.active = False
@@ -97,10 +97,10 @@ class Watcher:
         self._watchers.remove(self)
         if self.replay is not None:
             self.replay.cancel()
-            self.replay = None  # which knows this watch
+            self.replay = None  # the task refers to this watch
 
     def end(self, error: Exception) -> None:
-        """Ends the watch from the cache's side and says why."""
+        """End the watch because of an error, which is passed to `closed`."""
         if not self.active:
             return
         self.cancel()
@@ -108,10 +108,10 @@ class Watcher:
             try:
                 self._closed(error)
             except Exception:
-                logger.exception("a watcher of %s failed at its end", self.target)
+                logger.exception("a watcher of %s failed in its callback for the end", self.target)
 
     def hold(self) -> None:
-        """Collects events while older ones are replayed."""
+        """Buffer events while older ones are replayed."""
         self.deliver = self._hold
 
     def _hold(self, event: WatchEvent) -> None:
@@ -122,13 +122,13 @@ class Watcher:
             self.held.append(event)
 
     def take_held(self) -> list[WatchEvent]:
-        """What was collected; from here on it is collected anew."""
+        """Return the buffered events, and start a new buffer."""
         taken, self.held = self.held, []
         self.held_size = 0
         return taken
 
     def skip_until(self, revision: int) -> None:
-        """Drops events up to `revision`, which is in the future."""
+        """Drop events up to `revision`, which is in the future."""
 
         def gate(event: WatchEvent) -> None:
             if event.revision > revision:
@@ -138,12 +138,12 @@ class Watcher:
         self.deliver = gate
 
     def release(self) -> None:
-        """Delivers directly from here on; nothing may be held any more."""
+        """Deliver directly from now on; the buffer must be empty."""
         if self.active:
             self.deliver = self._deliver
 
     def deliver_replayed(self, event: WatchEvent) -> None:
-        """Delivers an older event, past the buffer."""
+        """Deliver an older event, bypassing the buffer."""
         if self.active:
             try:
                 self._deliver(event)
@@ -152,19 +152,19 @@ class Watcher:
 
 
 def _ignore(event: WatchEvent) -> None:
-    """Stands for the callback of a watcher that has ended."""
+    """Ignore events for a watcher that has ended."""
 
 
 def fail(watcher: Watcher, error: Exception) -> None:
-    """Ends a watcher whose callback raised, so that it harms nobody else."""
-    logger.error("a watcher of %s failed and is ended", watcher.target, exc_info=error)
+    """End a watcher whose callback raised an error, so that other watchers are not affected."""
+    logger.error("a watcher of %s failed and its watch has ended", watcher.target, exc_info=error)
     watcher.end(error)
 
 
 class Announcement:
-    """A change on its way to watchers. Each of the events it can be is made once, when first needed.
+    """A change that is delivered to watchers. Each of its possible events is created once, at first use.
 
-    `plain` is the event for those who select nothing.
+    `plain` is the event for watchers without a selector.
     """
 
     __slots__ = ("_added", "_body_at", "_change", "_deleted", "_modified", "plain")
@@ -183,14 +183,14 @@ class Announcement:
             self.plain = self.modified()
 
     def added(self) -> WatchEvent:
-        """The object came to be, or into the selection."""
+        """Return the event of an object that was created or became selected."""
         if self._added is None:
             assert self._change.current is not None
             self._added = WatchEvent("ADDED", self._change.current, self._change.revision)
         return self._added
 
     def modified(self) -> WatchEvent:
-        """The object changed."""
+        """Return the event of an object that was changed."""
         if self._modified is None:
             change = self._change
             assert change.current is not None
@@ -198,7 +198,9 @@ class Announcement:
         return self._modified
 
     def deleted(self) -> WatchEvent:
-        """The object was deleted, or left the selection: what it was before, at the revision of the change."""
+        """Return the event of an object that was deleted or is no longer selected: its old state, with the new
+        revision.
+        """
         if self._deleted is None:
             change = self._change
             assert change.previous is not None
@@ -209,7 +211,7 @@ class Announcement:
         return self._deleted
 
     def selected(self, accept: Accept) -> WatchEvent | None:
-        """The event for those who select: what the change is to them, None if nothing."""
+        """Return the event for a watcher with a selector, None if the change does not concern it."""
         change = self._change
         was = change.previous is not None and accept(change.previous)
         if change.current is not None and accept(change.current):
@@ -218,7 +220,7 @@ class Announcement:
 
 
 class _Telling:
-    """A change of which the watchers from `at` on are yet to be told, but for those who were told at once."""
+    """A change that is yet to be delivered to the watchers from index `at` on, except for prompt ones."""
 
     __slots__ = ("announcement", "at", "watchers")
 
@@ -229,11 +231,11 @@ class _Telling:
 
 
 class Watchers:
-    """The watchers by what they watch, so that a change costs only those whom it concerns.
+    """The watchers by their targets, so that a change only costs the watchers that it concerns.
 
-    A target is a directory (it ends with a slash: all, or one namespace) or a single key; those who watch what holds a
-    value (`value_of`) are apart. Telling everyone takes long
-    where they are many or their selectors long; then it goes on in later turns of the loop, change by change.
+    A target is a directory (it ends with a slash: all objects, or one namespace) or a single key. Watchers of objects
+    with a certain value (`value_of`) are kept separately. If delivery takes long, because there are many watchers or
+    expensive selectors, it continues in later turns of the event loop, change by change.
     """
 
     def __init__(self, prefix: str, body_at: Present, value_of: ValueOf | None = None) -> None:
@@ -242,9 +244,9 @@ class Watchers:
         self._value_of = value_of
         self._places: dict[Place, dict[Watcher, None]] = {}
         self._by_value = 0
-        """How many watch what holds a value."""
+        """The number of watchers of objects with a certain value."""
         self._snapshots: dict[Place, tuple[Watcher, ...]] = {}
-        """What a change's callbacks walk over, as they may add and remove watchers."""
+        """Copies to iterate over while callbacks add and remove watchers."""
         self._count = 0
         self._untold: deque[_Telling] = deque()
         self._until = 0.0
@@ -256,7 +258,7 @@ class Watchers:
         return iter([watcher for watchers in self._places.values() for watcher in watchers])
 
     def add(self, watcher: Watcher) -> None:
-        """Adds a watcher to those of its target."""
+        """Add a watcher to those of its target."""
         place = watcher.place
         self._places.setdefault(place, {})[watcher] = None
         self._snapshots.pop(place, None)
@@ -264,7 +266,7 @@ class Watchers:
         self._by_value += place[1] is not None
 
     def remove(self, watcher: Watcher) -> None:
-        """Forgets a watcher."""
+        """Remove a watcher."""
         place = watcher.place
         watchers = self._places.get(place)
         if watchers is None or watcher not in watchers:
@@ -278,11 +280,11 @@ class Watchers:
 
     @property
     def all_told(self) -> bool:
-        """Whether everyone has been told of every change."""
+        """Return True if every watcher has all events."""
         return not self._untold
 
     def take_all(self) -> list[Watcher]:
-        """All watchers, which are told nothing more from here on but their end."""
+        """Remove and return all watchers; only their end is still to be reported."""
         found = list(self)
         self._untold.clear()
         self._places, self._snapshots = {}, {}
@@ -290,11 +292,11 @@ class Watchers:
         return found
 
     def begin_turn(self) -> None:
-        """Changes of this turn of the loop follow."""
+        """Start a time slice for the changes of this turn of the event loop."""
         self._until = perf_counter() + _TURN
 
     def announce(self, change: Change) -> None:
-        """Tells everyone concerned of a change, now or as soon as they have been told of earlier ones."""
+        """Deliver a change to all watchers that it concerns, now or after earlier changes."""
         if not self._places:
             return
         key = change.key
@@ -315,7 +317,7 @@ class Watchers:
             self._tell_later(_Telling(announcement, concerned, at))
 
     def _at(self, targets: tuple[str, ...], value: str | None, concerned: tuple[Watcher, ...]) -> tuple[Watcher, ...]:
-        """`concerned`, and those who watch one of the targets for a value."""
+        """Return `concerned` and the watchers of one of the targets with this value."""
         places = self._places
         for target in targets:
             place = (target, value)
@@ -332,20 +334,20 @@ class Watchers:
             if watcher.prompt:
                 _tell((watcher,), 0, telling.announcement, 0.0)
         if not self._untold:
-            asyncio.get_running_loop().call_soon(in_turns, self._go_on, 0.0)
+            asyncio.get_running_loop().call_soon(run_in_slices, self._go_on, 0.0)
         self._untold.append(telling)
         while len(self._untold) > _UNTOLD:
             self._tell_oldest(float("inf"))
 
     def _go_on(self) -> bool:
-        """Tell of what is yet to be told, for as long as a turn may take; return True if that was not all."""
+        """Deliver waiting changes for the length of a time slice; return True if some remain."""
         until = perf_counter() + _TURN
         while self._untold and self._tell_oldest(until):
             pass
         return bool(self._untold)
 
     def _tell_oldest(self, until: float) -> bool:
-        """Whether there was time for all of its watchers."""
+        """Deliver the oldest waiting change until `until`; return True if all its watchers have it."""
         oldest = self._untold[0]
         oldest.at = _tell(oldest.watchers, oldest.at, oldest.announcement, until, prompt_too=False)
         if oldest.at < len(oldest.watchers):
@@ -354,7 +356,7 @@ class Watchers:
         return True
 
     def announce_to(self, watcher: Watcher, change: Change) -> None:
-        """Replays a change to one watcher."""
+        """Replay a change to one watcher."""
         try:
             announcement = Announcement(change, self._body_at)
             accept = watcher.accept
@@ -369,9 +371,10 @@ class Watchers:
 def _tell(
     watchers: tuple[Watcher, ...], start: int, announcement: Announcement, until: float, *, prompt_too: bool = True
 ) -> int:
-    """Tells the watchers from `start` on, as long as it is not later than `until`, one at least.
+    """Deliver a change to the watchers from `start` on until the time `until`, at least to one.
 
-    Returns how many of all have been told. Looking at the clock is cheap beside a selector, not beside a delivery.
+    Returns the index after the last watcher that was reached. A look at the clock is cheap compared with a selector,
+    but not compared with a delivery.
     """
     plain = announcement.plain
     at = start

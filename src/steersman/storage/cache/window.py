@@ -1,4 +1,4 @@
-"""The event window: the last changes of a resource, to resume watches from and to list the recent past."""
+"""The event window: the latest changes of a resource, for resuming watches and for lists of the recent past."""
 
 from __future__ import annotations
 
@@ -9,22 +9,23 @@ from typing import Final
 from steersman.storage.cache.entry import Change, Entry
 
 COUNT_KEPT: Final = 100
-"""So many changes are kept however old they are, if they are not too large."""
+"""The number of changes that are kept whatever their age, unless they are too large."""
 COUNT_LIMIT: Final = 10_000
 FRESH_SECONDS: Final = 75.0
-"""Changes up to this age are kept, within the limits; as upstream's event freshness."""
+"""Changes up to this age are kept, within the other limits; equals upstream's event freshness."""
 BYTES_LIMIT: Final = 32 << 20
 BYTES_OF_LARGE: Final = 8 << 20
 BYTES_OF_EACH: Final = 8 << 10
-"""Changes that come to more than `BYTES_OF_EACH` each, on average, have less room: there are few of them for those who
-have to read them from the storage."""
+"""Changes that average more than `BYTES_OF_EACH` have a smaller limit: so few of them are kept that few watches profit,
+and others read them from storage.
+"""
 
 _REVISION = attrgetter("revision")
 _GONE: Final = Change(0, "", None, None, 0.0)
 
 
 class EventWindow:
-    """Changes in revision order. All those later than `start` are there."""
+    """Changes in revision order. The window has all changes after `start`."""
 
     def __init__(
         self,
@@ -38,10 +39,10 @@ class EventWindow:
     ) -> None:
         self.start = start
         self.size = 0
-        """The bytes it holds on to, roughly."""
+        """Roughly the bytes that are freed with the changes."""
         self._changes: list[Change] = []
         self._first = 0
-        """Where in `_changes` the window begins; what is before it is gone and removed in bulk."""
+        """The index in `_changes` where the window begins; the part before it is removed in bulk."""
         self._count_kept = count_kept
         self._count_limit = count_limit
         self._bytes_limit = bytes_limit
@@ -52,7 +53,7 @@ class EventWindow:
         return len(self._changes) - self._first
 
     def add(self, change: Change) -> None:
-        """Adds the newest change and lets go of the oldest as the limits demand."""
+        """Add the newest change and remove the oldest ones as the limits demand."""
         changes = self._changes
         changes.append(change)
         self.size += change.size
@@ -64,7 +65,7 @@ class EventWindow:
             or (count > self._count_kept and changes[self._first].time < stale)
         ):
             oldest = changes[self._first]
-            # Frees what it holds now; the list itself is shortened once in a while.
+            # Frees the change now; the list itself is shortened now and then.
             changes[self._first] = _GONE
             self.start = oldest.revision
             self.size -= oldest.size
@@ -75,9 +76,9 @@ class EventWindow:
             self._first = 0
 
     def since(self, revision: int) -> list[Change]:
-        """The changes later than `revision`, which must not be before `start`, oldest first."""
+        """Return the changes after `revision`, which must not be before `start`, the oldest first."""
         return self._changes[bisect_right(self._changes, revision, lo=self._first, key=_REVISION) :]
 
     def undo(self, revision: int) -> dict[str, Entry | None]:
-        """What each key that changed since `revision` held at it."""
+        """Return the entry at `revision` of each key that changed since."""
         return {change.key: change.previous for change in reversed(self.since(revision))}

@@ -1,1 +1,3 @@
-"""Encryption at rest: what is stored is sealed by providers that a file names, as kube-apiserver seals it in etcd."""
+"""Encryption at rest: values are encrypted by the providers in a configuration file, in kube-apiserver's formats for
+etcd.
+"""

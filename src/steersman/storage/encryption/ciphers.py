@@ -1,4 +1,4 @@
-"""The ciphers of providers: bytes as kube-apiserver writes and reads them (apiserver `storage/value/encrypt`)."""
+"""The ciphers of providers, in the formats of kube-apiserver (apiserver `storage/value/encrypt`)."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ _GCM_NONCE: Final = 12
 _BOX_NONCE: Final = 24
 _BOX_TAG: Final = 16
 SEED_SIZE: Final = 32
-"""Bytes of a seed, and of what a key is derived from it with."""
+"""The bytes of a seed, and of the random data with which a key is derived from it."""
 _TOO_SHORT: Final = "the stored data was shorter than the required size"
 _FORGED: Final = "cipher: message authentication failed"
 
 
 class Identity:
-    """Stores values as they are."""
+    """A cipher that leaves values unencrypted."""
 
     def seal(self, value: bytes, path: bytes) -> bytes:
         return value
@@ -38,7 +38,7 @@ class Identity:
 
 
 class AESCBCCipher:
-    """AES in CBC mode with PKCS#7 padding: IV, then blocks. It does not show whether what is stored was changed."""
+    """AES in CBC mode with PKCS#7 padding: IV, then blocks. It does not detect changes of the stored data."""
 
     def __init__(self, key: bytes) -> None:
         self._algorithm = AES(key)
@@ -65,7 +65,7 @@ class AESCBCCipher:
 
 
 class AESGCMCipher:
-    """AES in GCM mode: nonce, then ciphertext and tag, with the path as further data."""
+    """AES in GCM mode: nonce, then ciphertext and tag, with the path as associated data."""
 
     def __init__(self, key: bytes) -> None:
         self._aead = AESGCM(key)
@@ -84,10 +84,12 @@ class AESGCMCipher:
 
 
 class DerivedGCMCipher:
-    """AES-GCM with a key for each value: HKDF's expansion (RFC 5869) of a seed with random bytes, which come first."""
+    """AES-GCM with a separate key for each value, derived by HKDF's expansion (RFC 5869) from a seed and random bytes,
+    which come first.
+    """
 
     def __init__(self, seed: bytes) -> None:
-        """Raises TransformError for a seed that is too short."""
+        """Raises TransformError if the seed is too short."""
         if len(seed) < SEED_SIZE:
             raise TransformError(f"invalid seed length {len(seed)} used for key generation")
         self._seed = seed
@@ -102,12 +104,12 @@ class DerivedGCMCipher:
         return self._derived(stored[:SEED_SIZE]).open(stored[SEED_SIZE:], path)
 
     def _derived(self, info: bytes) -> AESGCMCipher:
-        # the first block of the expansion is as long as a key
+        # the first block of the expansion has the length of a key
         return AESGCMCipher(hmac.digest(self._seed, info + b"\x01", "sha256"))
 
 
 class SecretboxCipher:
-    """XSalsa20 and Poly1305 as NaCl's secretbox has them: nonce, tag, ciphertext."""
+    """XSalsa20 and Poly1305 in the format of NaCl's secretbox: nonce, tag, ciphertext."""
 
     def __init__(self, key: bytes) -> None:
         from nacl.secret import SecretBox  # which most servers never need

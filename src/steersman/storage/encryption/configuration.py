@@ -1,7 +1,7 @@
-"""The file of `--encryption-provider-config`: read, defaulted and judged as upstream does, in its words.
+"""The file of `--encryption-provider-config`, decoded, defaulted and validated with upstream's messages.
 
-Follows k8s.io/apiserver `apis/apiserver/v1/defaults.go`, `apis/apiserver/validation/validation_encryption.go`.
-No message shows a key.
+Follows k8s.io/apiserver `apis/apiserver/v1/defaults.go` and `apis/apiserver/validation/validation_encryption.go`. No
+message contains a key.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ _KINDS: Final = {
 _AES_KEYS: Final = (16, 24, 32)
 _BOX_KEYS: Final = (32,)
 ANY: Final = GroupResource("*", "*")
-"""`*.*`: every resource."""
+"""The resource `*.*`, which matches every resource."""
 _DEFAULT_TIMEOUT: Final = "3s"
 _WITHOUT_API: Final = frozenset({"apiserveripinfo", "serviceipallocations", "servicenodeportallocations"})
 
 
 class ConfigurationError(ValueError):
-    """A file that cannot be used; the text is upstream's."""
+    """The file cannot be used; the text is upstream's."""
 
 
 def read_file(path: FilePath) -> bytes:
-    """What is in the file. Raises ConfigurationError."""
+    """Return the content of the file. Raises ConfigurationError."""
     try:
         data = read_bounded(path)
     except OSError as error:
@@ -57,7 +57,7 @@ def read_file(path: FilePath) -> bytes:
 
 
 def parse_configuration(data: bytes, path: FilePath, *, reloads: bool) -> EncryptionConfiguration:
-    """The configuration in a file, with defaults, judged. Raises ConfigurationError."""
+    """Decode, default and validate the configuration in a file. Raises ConfigurationError."""
     try:
         configuration = read_document(data, _KINDS)
     except DecodeError as error:
@@ -74,7 +74,9 @@ def parse_configuration(data: bytes, path: FilePath, *, reloads: bool) -> Encryp
 
 
 def _without_content(error: DecodeError) -> str:
-    """Upstream shows the whole file where it says that something is missing in it; there are keys in that."""
+    """Return the text of an error without the file's content, which upstream includes in one message and which has
+    keys.
+    """
     text = str(error)
     return text.partition(" in '")[0] if isinstance(error, MissingKindError) and " is missing in '" in text else text
 
@@ -89,23 +91,23 @@ def _set_defaults(kms: KMSConfiguration) -> None:
 
 
 def parse_group_resource(text: str) -> GroupResource:
-    """`deployments.apps` and the like; `*.` and `*.apps` are every resource of a group."""
+    """Parse text such as `deployments.apps`. `*.` and `*.apps` are every resource of a group."""
     resource, _, group = text.partition(".")
     return GroupResource(group, resource)
 
 
 def shown_resource(resource: GroupResource) -> str:
-    """As a file names it."""
+    """Return the text of a resource in a configuration file."""
     return "*." if resource == GroupResource("", "*") else str(resource)
 
 
 def timeout_of(kms: KMSConfiguration) -> float:
-    """Seconds that a call of the plugin may take."""
+    """Return the timeout of a call to the plugin, in seconds."""
     return parse_duration(kms.timeout or _DEFAULT_TIMEOUT) / 1e9
 
 
 def configuration_errors(configuration: EncryptionConfiguration, *, reloads: bool) -> Iterator[FieldError]:
-    """What is wrong with a configuration. `reloads`: whether the file is followed."""
+    """Yield the errors of a configuration. `reloads` tells whether the file is reloaded after changes."""
     root = Path("resources")
     if not configuration.resources:
         yield required(root, f"at least one {root} is required")
@@ -150,7 +152,7 @@ def _overlap_errors(resources: Sequence[str], path: Path) -> Iterator[FieldError
 
 
 def _overlaps(parsed: Sequence[GroupResource]) -> bool:
-    """Whether one of several is a wildcard that stands for another."""
+    """Return True if one of several resources is a wildcard that covers another."""
     if ANY in parsed:
         return True
     sizes = Counter(each.group for each in parsed)
@@ -202,7 +204,7 @@ def _single_provider_errors(provider: ProviderConfiguration, path: Path) -> Iter
 
 
 def _shown_provider(provider: ProviderConfiguration) -> Verbatim:
-    """As upstream prints one, in which keys have no text."""
+    """Return a provider in upstream's format, which does not show keys."""
     parts = {
         "AESGCM": provider.aesgcm,
         "AESCBC": provider.aescbc,
@@ -243,8 +245,8 @@ def _key_errors(key: Key, path: Path, sizes: Sequence[int]) -> Iterator[FieldErr
 
 
 def secret_of(key: Key) -> bytes:
-    """The bytes of a key. Raises ValueError."""
-    text = key.secret.replace("\r", "").replace("\n", "")  # which Go passes over
+    """Return the bytes of a key. Raises ValueError."""
+    text = key.secret.replace("\r", "").replace("\n", "")  # Go ignores line breaks
     try:
         return base64.b64decode(text, validate=True)
     except binascii.Error:
@@ -288,6 +290,6 @@ def _endpoint_errors(endpoint: str, path: Path) -> Iterator[FieldError]:
 
 
 def socket_of(endpoint: str) -> str:
-    """The socket that a valid endpoint names; a name in the abstract namespace begins with `@`."""
+    """Return the path of the socket in a valid endpoint. A name in the abstract namespace begins with `@`."""
     path = parse_reference(endpoint).path
     return path[1:] if path.startswith("/@") else path

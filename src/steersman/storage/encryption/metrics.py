@@ -6,23 +6,23 @@ from collections import OrderedDict
 from functools import lru_cache
 from typing import Final
 
-from steersman.machinery.metrics import Counter, Gauge, Histogram, Registry, hashed
+from steersman.machinery.metrics import Counter, Gauge, Histogram, Registry, sha256_label
 from steersman.machinery.values import times
 
-_remembered: Final = lru_cache(256)(hashed)
+_remembered: Final = lru_cache(256)(sha256_label)
 _LONGEST_REMEMBERED: Final = 1024
-"""Characters of an id: those that count are as long at most, what a plugin names so may have megabytes."""
+"""The most characters of a cached ID. Valid IDs are not longer, but a plugin may send megabytes."""
 _MOST_KEY_IDS: Final = 100
-"""Of which there are series at once, as upstream."""
+"""The most key IDs with series at once, as upstream."""
 
 
 def _hashed_id(key_id: str) -> str:
-    """What stands for the id of a key in labels and messages: of every value that is sealed or opened."""
-    return _remembered(key_id) if len(key_id) <= _LONGEST_REMEMBERED else hashed(key_id)
+    """Return the hash of a key ID for labels and messages, which is needed for every encrypted or decrypted value."""
+    return _remembered(key_id) if len(key_id) <= _LONGEST_REMEMBERED else sha256_label(key_id)
 
 
 class TransformationMetrics:
-    """Of values that are sealed and opened."""
+    """Metrics of encrypted and decrypted values."""
 
     def __init__(self) -> None:
         self.durations: Final = Histogram(
@@ -42,25 +42,25 @@ class TransformationMetrics:
         )
 
     def register(self, registry: Registry) -> None:
-        """Has them scraped."""
+        """Register the metrics."""
         registry.add(self.durations, self.operations)
 
     def done(self, resource: str, kind: str, prefix: bytes, seconds: float) -> None:
-        """Counts a value; `kind` is to_storage or from_storage."""
+        """Record a value. `kind` is to_storage or from_storage."""
         shown = prefix.decode("utf-8", "replace")
         self.operations.inc((resource, kind, shown, "OK"))
         self.durations.observe(seconds, (kind, shown))
 
     def failed(self, resource: str, kind: str, prefix: bytes, code: str) -> None:
-        """Counts a value that could not be sealed or opened."""
+        """Count a value that could not be encrypted or decrypted."""
         self.operations.inc((resource, kind, prefix.decode("utf-8", "replace"), code))
 
 
 class EnvelopeMetrics:
-    """Of what KMS plugins are asked, and of the keys they give. `server` is this server's identity."""
+    """Metrics of the calls of KMS plugins, and of their keys. `server` is this server's identity."""
 
     def __init__(self, server: str) -> None:
-        self._server = hashed(server)
+        self._server = sha256_label(server)
         ids = ("transformation_type", "provider_name", "key_id_hash", "apiserver_id_hash")
         name = "apiserver_envelope_encryption"
         self.latency: Final = Histogram(
@@ -97,7 +97,7 @@ class EnvelopeMetrics:
         self._told: OrderedDict[tuple[str, ...], None] = OrderedDict()
 
     def register(self, registry: Registry) -> None:
-        """Has them scraped."""
+        """Register the metrics."""
         registry.add(
             self.latency,
             self.key_ids,
@@ -110,24 +110,24 @@ class EnvelopeMetrics:
         )
 
     def used(self, kind: str, provider: str, key_id: str) -> None:
-        """Notes that a value was sealed or opened with the key of an id."""
+        """Record that a value was encrypted or decrypted with the key of an ID."""
         labels = (kind, provider, _hashed_id(key_id), self._server)
         for gone in _noted(self._used, labels):
             self.key_ids_last.forget(gone)
             self.key_ids.forget(gone)
         self.key_ids.inc(labels)
-        self.key_ids_last.set(times.moment(), labels)
+        self.key_ids_last.set(times.unix_now(), labels)
 
     def told(self, provider: str, key_id: str) -> None:
-        """Notes which id a plugin has named."""
-        labels = (provider, hashed(key_id), self._server)
+        """Record the key ID that a plugin has reported."""
+        labels = (provider, sha256_label(key_id), self._server)
         for gone in _noted(self._told, labels):
             self.status_last.forget(gone)
-        self.status_last.set(times.moment(), labels)
+        self.status_last.set(times.unix_now(), labels)
 
 
 def _noted(seen: OrderedDict[tuple[str, ...], None], labels: tuple[str, ...]) -> list[tuple[str, ...]]:
-    """Makes these labels the last that were seen, and gives those that are forgotten for them."""
+    """Mark these labels as the most recent ones, and return the labels that are removed to make room for them."""
     seen[labels] = None
     seen.move_to_end(labels)
     return [seen.popitem(last=False)[0] for _ in range(len(seen) - _MOST_KEY_IDS)]

@@ -1,4 +1,4 @@
-"""What a configuration makes of resources: transformers, found by resource, and the KMS plugins behind them.
+"""The transformers of resources according to a configuration, and the KMS plugins that they use.
 
 Follows k8s.io/apiserver `server/options/encryptionconfig/config.go`.
 """
@@ -27,6 +27,7 @@ from steersman.storage.encryption.kms.plugin import RemotePlugin
 from steersman.storage.encryption.kms.probe import Probe, Unwell
 from steersman.storage.encryption.metrics import EnvelopeMetrics, TransformationMetrics
 from steersman.storage.encryption.transformer import Prefixed, PrefixedTransformers, Transformer, together
+from steersman.work.extras import MissingExtra, require
 
 _CBC: Final = b"k8s:enc:aescbc:v1:"
 _GCM: Final = b"k8s:enc:aesgcm:v1:"
@@ -34,7 +35,7 @@ _BOX: Final = b"k8s:enc:secretbox:v1:"
 _KMS: Final = b"k8s:enc:kms:v2:"
 
 _Provider = Callable[[str], Prefixed]
-"""Makes the transformer of a provider for a resource, by whose name metrics tell it apart."""
+"""Returns the transformer of a provider for a resource, whose name is a label of its metrics."""
 
 _V1_IS_OFF: Final = (
     "KMSv1 is deprecated and will only receive security updates going forward. Use KMSv2 instead.  Set "
@@ -44,7 +45,7 @@ _V1_IS_OFF: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Metrics:
-    """Of everything here."""
+    """The metrics of this package."""
 
     transformations: TransformationMetrics
     envelopes: EnvelopeMetrics
@@ -52,7 +53,7 @@ class Metrics:
 
 @dataclass(slots=True)
 class Providers:
-    """The providers of one configuration. `plugin_seconds` is what one call of each plugin may take together."""
+    """The providers of one configuration. `plugin_seconds` is the total of the timeouts of all plugins."""
 
     metrics: Metrics
     plugin_seconds: float = 0.0
@@ -62,7 +63,9 @@ class Providers:
 
     @classmethod
     def of(cls, configuration: EncryptionConfiguration, metrics: Metrics) -> Providers:
-        """To be made on the loop. Raises ConfigurationError for a resource that no rule reaches, and KMS v1."""
+        """Create the providers. Must be called on the event loop. Raises ConfigurationError for a resource whose rule
+        is never reached, and for KMS v1.
+        """
         made = cls(metrics)
         for each in configuration.resources or ():
             providers = [made._provider(provider) for provider in each.providers or ()]
@@ -85,6 +88,10 @@ class Providers:
         if provider.aescbc is not None:
             return _keyed(_CBC, AESCBCCipher, provider.aescbc.keys or (), "AES", metrics)
         if provider.secretbox is not None:
+            try:
+                require("nacl.secret", feature="keys of secretbox", package="PyNaCl", extra="secretbox")
+            except MissingExtra as error:
+                raise ConfigurationError(str(error)) from None
             return _keyed(_BOX, SecretboxCipher, provider.secretbox.keys or (), "Secretbox", metrics)
         if provider.kms is not None:
             return self._kms(provider.kms)
@@ -104,7 +111,9 @@ class Providers:
         return lambda resource: prefixed
 
     def of_resource(self, resource: GroupResource) -> Transformer | None:
-        """The transformer of a resource: of its own rule, its group's or that of all; None if there is none."""
+        """Return the transformer of a resource from its own rule, its group's, or the rule for all; None if there is
+        none.
+        """
         made = self._made.get(resource)
         if made is not None:
             return made
@@ -119,16 +128,16 @@ class Providers:
         return None
 
     async def start(self) -> None:
-        """Asks the plugins, one after the other, and goes on asking."""
+        """Check the plugins one after another, and start the regular checks."""
         for probe in self.probes:
             await probe.start()
 
     async def stop(self) -> None:
-        """Ends the connections to the plugins."""
+        """Close the connections to the plugins."""
         await asyncio.gather(*(probe.stop() for probe in self.probes))
 
     async def wrong_with_plugins(self) -> str | None:
-        """What is wrong with them, None if nothing is."""
+        """Return the errors of the plugins, None if there are none."""
         errors = []
         for number, probe in enumerate(self.probes):
             try:
@@ -145,7 +154,7 @@ def _keyed(
     kind: str,
     metrics: TransformationMetrics,
 ) -> _Provider:
-    """A provider with keys of its own, each with its name as a prefix."""
+    """Return a provider with its own keys, each with its name as a prefix."""
     ciphers = [Prefixed(f"{key.name}:".encode(), cipher(secret_of(key))) for key in keys]
     nothing = f"no matching key was found for the provided {kind} transformer"
     return lambda resource: Prefixed(prefix, PrefixedTransformers(resource, ciphers, nothing, metrics))

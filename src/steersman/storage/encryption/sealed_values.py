@@ -1,4 +1,4 @@
-"""The values of a resource that are stored encrypted."""
+"""The encrypted values of a resource."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from steersman.work.offloading import offload_if
 logger = logging.getLogger(__name__)
 
 _LARGE: Final = 1 << 20
-"""Bytes of a value that is encrypted and decrypted in the worker threads."""
+"""The bytes from which on a value is encrypted and decrypted in a worker thread."""
 _KEYS_TRIED: Final = 3
 
 
 class SealedValues:
-    """A `storage.mapped.ValueMap`, made of the transformer of one resource."""
+    """A `storage.mapped.ValueMap` with the transformer of one resource."""
 
     seals = True
     writes_as_given = False
@@ -68,4 +68,4 @@ class SealedValues:
                     await missing.fetch()
         except TransformError as error:
             raise Unreadable(item.key, str(error)) from error
-        raise Unreadable(item.key, "its key is forgotten as soon as it is there")
+        raise Unreadable(item.key, "its key was evicted as soon as it was fetched")

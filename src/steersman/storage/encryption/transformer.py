@@ -1,6 +1,6 @@
-"""From values to what is stored of them and back: the contract of ciphers, and lists of them that prefixes tell apart.
+"""The contract of ciphers, which convert between values and their stored form, and lists of ciphers with prefixes.
 
-Follows k8s.io/apiserver `storage/value`: prefixes, errors and what counts as stale are the same.
+Follows k8s.io/apiserver `storage/value`: the prefixes, the errors and the conditions for stale values are the same.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from steersman.storage.encryption.metrics import TransformationMetrics
 
 
 class TransformError(Exception):
-    """A value cannot be sealed or opened; `code` stands for why in metrics."""
+    """A value cannot be encrypted or decrypted. `code` is the reason in metrics."""
 
     def __init__(self, why: str, code: str = "unknown-non-grpc") -> None:
         super().__init__(why)
@@ -21,14 +21,14 @@ class TransformError(Exception):
 
 
 class Opened(NamedTuple):
-    """A value as it was before it was sealed. `is_stale`: it is to be sealed anew though it does not change."""
+    """A decrypted value. `is_stale` means that it should be encrypted anew even if it does not change."""
 
     value: bytes
     is_stale: bool
 
 
 class NeedsKey(Exception):
-    """A value can be opened once its key is there, which somebody else has to be asked for."""
+    """A value can be decrypted once its key has been fetched."""
 
     def __init__(self, fetch: Callable[[], Awaitable[None]]) -> None:
         super().__init__("the key of a value is not there yet")
@@ -36,11 +36,11 @@ class NeedsKey(Exception):
         self._failed: list[Callable[[TransformError], None]] = []
 
     def when_it_fails(self, tell: Callable[[TransformError], None]) -> None:
-        """Has `tell` called with the error, if the key cannot be had."""
+        """Add a callback for the error if the key cannot be fetched."""
         self._failed.append(tell)
 
     async def fetch(self) -> None:
-        """Returns once the key is there. Raises TransformError."""
+        """Fetch the key. Raises TransformError."""
         try:
             await self._fetch()
         except TransformError as error:
@@ -50,28 +50,32 @@ class NeedsKey(Exception):
 
 
 class Transformer(Protocol):
-    """A way to store values. `path` is the key of the value, which is authenticated with it where the way allows."""
+    """A way to store values. `path` is the key of the value. It is authenticated together with the value, if the way
+    supports that.
+    """
 
     def seal(self, value: bytes, path: bytes) -> bytes:
-        """What is stored. Raises TransformError."""
+        """Return the stored form of a value. Raises TransformError."""
         ...
 
     def open(self, stored: bytes, path: bytes) -> Opened:
-        """The value. Raises TransformError, NeedsKey."""
+        """Return the value. Raises TransformError and NeedsKey."""
         ...
 
 
 class Prefixed(NamedTuple):
-    """A transformer, and with what everything begins that it has sealed."""
+    """A transformer and the prefix of everything that it has encrypted."""
 
     prefix: bytes
     transformer: Transformer
 
 
 class PrefixedTransformers:
-    """Transformers of one resource, or the keys of one provider: the first seals, any opens what has its prefix.
+    """The transformers of one resource, or the keys of one provider. The first one encrypts, and each decrypts what has
+    its prefix.
 
-    What another than the first has sealed is stale. `nothing_matches` is the error for what has no prefix of theirs.
+    Values that were encrypted by another than the first are stale. `nothing_matches` is the error for an unknown
+    prefix.
     """
 
     def __init__(
@@ -105,7 +109,7 @@ class PrefixedTransformers:
                 missing.when_it_fails(lambda error, prefix=prefix: self._failed(prefix, error))  # type: ignore[misc]
                 raise
             except TransformError as error:
-                if prefix:  # another provider may have the key, or this is no plain value
+                if prefix:  # another provider may have the key, or this is not an unencrypted value
                     self._failed(prefix, error)
                     errors.append(error)
                 continue
@@ -121,6 +125,6 @@ class PrefixedTransformers:
 
 
 def together(errors: Iterable[str]) -> str:
-    """Several errors as an aggregate of Kubernetes prints them: each text once."""
+    """Join several errors in the format of an aggregate of Kubernetes: each text once."""
     texts = list(dict.fromkeys(errors))
     return texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"

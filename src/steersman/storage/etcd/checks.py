@@ -1,4 +1,4 @@
-"""What is looked at before a cluster is used: whether it is one cluster, new enough, and holds what is ours."""
+"""Checks of an etcd cluster before its use: its members are one cluster, they are new enough, and the keys are ours."""
 
 from __future__ import annotations
 
@@ -16,23 +16,24 @@ from steersman.storage.interface import SEALED, StorageFormatError, StorageUnava
 from steersman.storage.rewind import bounds
 
 COPYING: Final = b"/!copying"
-"""Below the root, before any other key there: a copy into this cluster is under way, or was cut off."""
+"""The first key below the root, while a copy into this cluster is in progress or after it was interrupted."""
 _NEEDED: Final = "3.4.31, 3.5.13 or later is needed"
-"""Members before these may say that a watch has told everything up to a revision when it has not, and whoever reads
-would be shown what is old (kubernetes issue 123192)."""
+"""Older members may report progress of a watch before all its events have been sent (kubernetes issue 123192), so
+readers would get outdated objects.
+"""
 _ANSWER_SECONDS: Final = 3.0
 _SHORT_SECONDS: Final = 1.0
-"""A member may be silent while the others are used, and the start is not to wait for it."""
+"""The timeout of members whose answer the start does not depend on, because other members can be used."""
 _HUNG_UP: Final = "unexpected EOF"
-"""What is told of a member that closes the connection before it has answered."""
+"""The error of a connection that a member closes before it has answered."""
 _FORMS: Final = (b"{", b"k8s\0", SEALED, b"apiVersion:", b"kind:")
-"""With what values begin: JSON, protobuf, encrypted ones, YAML."""
+"""The first bytes of values in JSON, protobuf, encrypted form and YAML."""
 
 
 async def statuses(
     found: Sequence[Endpoint], tls: ssl.SSLContext | None, seconds: float = _ANSWER_SECONDS
 ) -> list[Status | Exception]:
-    """What each of the members says of itself within some seconds, or why it does not."""
+    """Return the status of each member, or the error where none was received within `seconds`."""
     return list(await asyncio.gather(*(_status(each, tls, seconds) for each in found)))
 
 
@@ -52,13 +53,13 @@ async def _status(endpoint: Endpoint, tls: ssl.SSLContext | None, seconds: float
 def _is_too_old(version: str) -> bool:
     parts = version.partition("-")[0].split(".")
     if len(parts) != 3 or not all(map(is_digits, parts)):
-        return False  # somebody's own
+        return False  # a custom build
     number = tuple(map(int, parts))
     return number < (3, 4, 31) or (3, 5) <= number < (3, 5, 13)
 
 
 def wrong_with_members(found: Sequence[Endpoint], told: Sequence[Status | Exception]) -> str:
-    """Why these members cannot be used together; those that do not answer may be members all the same."""
+    """Return why these members cannot be used together. Members that do not answer may still belong to the cluster."""
     answered = [(each.text, status) for each, status in zip(found, told, strict=True) if isinstance(status, Status)]
     clusters = {status.cluster: text for text, status in reversed(answered)}
     if len(clusters) > 1:
@@ -71,35 +72,37 @@ def wrong_with_members(found: Sequence[Endpoint], told: Sequence[Status | Except
 
 
 def why_silent(found: Sequence[Endpoint], told: Sequence[Status | Exception], last: str) -> str:
-    """Why a cluster answers nothing that a majority has to agree on; `last` is what was said at the last try."""
+    """Return why a cluster answers nothing that requires a majority. `last` is the error of the last attempt."""
     answered = [each.text for each, status in zip(found, told, strict=True) if isinstance(status, Status)]
     wrong = wrong_with_members(found, told)
     if wrong:
         return wrong
     if answered:
-        return f"etcd has no quorum: {', '.join(answered)} answers, and a majority of its members does not ({last})"
+        return f"etcd has no quorum: {', '.join(answered)} answers, but a majority of its members does not ({last})"
     listed = "; ".join(f"{each.text}: {status}{_hint(each, status)}" for each, status in zip(found, told, strict=True))
     return f"no member of etcd answers: {listed}"
 
 
 def _hint(endpoint: Endpoint, told: Status | Exception) -> str:
-    """What a member that hangs up without a word most likely wants."""
+    """Return a hint at the likely cause if a member closes connections without an answer."""
     if str(told) != _HUNG_UP:
         return ""
     if not endpoint.secure:
         return " (if it speaks TLS, its URL begins with https://)"
-    return " (if it asks for certificates, it does not take this one or there is none: --etcd-certfile, --etcd-keyfile)"
+    return " (if it requires client certificates, none is set or this one is not accepted: --etcd-certfile, --etcd-keyfile)"
 
 
 async def check_members(found: Sequence[Endpoint], tls: ssl.SSLContext | None) -> None:
-    """Raises StorageUnavailable."""
+    """Check that the members can be used together. Raises StorageUnavailable."""
     wrong = wrong_with_members(found, await statuses(found, tls, _SHORT_SECONDS))
     if wrong:
         raise StorageUnavailable(wrong)
 
 
 async def check_keys(members: Members, root: str) -> None:
-    """Raises StorageFormatError for keys below the root that no API server has stored, StorageUnavailable."""
+    """Check that the first key below the root was stored by an API server. Raises StorageFormatError if it was not, and
+    StorageUnavailable.
+    """
     low, high = bounds(f"{root}/", "")
     assert high is not None
     request = messages.range_of(low.encode(), high.encode(), limit=1)
@@ -113,10 +116,10 @@ async def check_keys(members: Members, root: str) -> None:
         return
     if first[0].key == root.encode() + COPYING:
         raise StorageFormatError(
-            f"below {root} in etcd lies part of what `steersman storage to-etcd` was to copy: run it again, to its end"
+            f"{root} in etcd has an incomplete copy by `steersman storage to-etcd`: run it again until it completes"
         )
     if not first[0].value.startswith(_FORMS):
         key = first[0].key.decode(errors="replace")
         raise StorageFormatError(
-            f"in etcd {key} is not what an API server stores: give this server an --etcd-prefix of its own"
+            f"{key} in etcd was not stored by an API server: give this server its own --etcd-prefix"
         )

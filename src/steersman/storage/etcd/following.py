@@ -1,4 +1,4 @@
-"""What is written in etcd, by whomever: one watch on everything, from which all subscribers of a server are told."""
+"""A watch of all keys in etcd, which also reports the writes of other servers and feeds all subscribers of this server."""
 
 from __future__ import annotations
 
@@ -18,27 +18,27 @@ logger = logging.getLogger(__name__)
 
 _BACKOFF: Final = Backoff(0.1, 5.0)
 _ASKED_EVERY: Final = 0.1
-"""Seconds between questions how far everything has been told, while somebody waits for that."""
+"""The seconds between progress requests while a caller waits for a revision."""
 
 _LONGEST: Final = 512 << 20
-"""Bytes of one revision's changes, in fragments, that are kept until it is whole."""
+"""The most bytes of one revision's changes that are kept in fragments until they are complete."""
 
 OnChanges = Callable[[Sequence[Change]], None]
 
 
 class _Ended(Exception):
-    """A watch is over, and may be begun again elsewhere."""
+    """The watch has ended and can be resumed on another member."""
 
 
 class _Disordered(Exception):
-    """A member has told what cannot be: something may be missing of what it has told before."""
+    """A member has sent impossible events, so earlier events may be missing."""
 
 
 class Watch:
-    """One watch on the keys from `key` to `end`, later than `after`, until it fails.
+    """A watch of the keys from `key` to `end` after the revision `after`, until it fails.
 
-    `on_changes` is given the changes of whole revisions, in their order; `on_progress` a revision up to which all have
-    been given.
+    `on_changes` gets the changes of whole revisions, in order. `on_progress` gets a revision up to which all changes
+    have been passed on.
     """
 
     def __init__(self, on_changes: OnChanges, on_progress: Callable[[int], None]) -> None:
@@ -47,12 +47,12 @@ class Watch:
         self._stream: Stream | None = None
         self._parts: list[Change] = []
         self._parts_size = 0
-        """The bytes of the messages they came in."""
+        """The size in bytes of the messages that contained the parts."""
         self._told = 0
         self._over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     async def run(self, members: Members, key: bytes, end: bytes, after: int) -> None:
-        """Ends with what ends the watch: _Ended, _Disordered, Compacted."""
+        """Watch until it ends, and raise the cause: _Ended, _Disordered or Compacted."""
         self._told = after
         try:
             self._stream = await members.stream(messages.WATCH, self._take, self._end)
@@ -65,12 +65,12 @@ class Watch:
             self._stream.cancel()
 
     def ask(self) -> None:
-        """Asks how far everything has been told."""
+        """Request the revision up to which all events have been sent."""
         if self._stream is not None:
             self._stream.send(messages.PROGRESS)
 
     def disbelieve(self, why: str) -> None:
-        """Ends it with _Disordered, for what its user has found out."""
+        """End the watch with _Disordered, for a fault that its user has detected."""
         if not self._over.done():
             self._over.set_exception(_Disordered(why))
 
@@ -94,7 +94,7 @@ class Watch:
                 self._parts += changes
                 self._parts_size += size
                 if self._parts_size > _LONGEST:
-                    raise _Ended("what the watch tells in fragments is too much")
+                    raise _Ended("the fragments of one watch response are too large")
                 if answer.fragment:
                     return
                 changes, self._parts, self._parts_size = self._parts, [], 0
@@ -105,13 +105,13 @@ class Watch:
             self._on_progress(answer.revision)
 
     def _in_order(self, changes: Sequence[Change]) -> None:
-        """Raises _Disordered for what comes after what it was before."""
+        """Check that the changes are in order. Raises _Disordered."""
         revision = changes[0].current.mod_revision
         if revision <= self._told:
-            raise _Disordered(f"a change at {revision} is told of after all up to {self._told} were")
+            raise _Disordered(f"a change at {revision} was received after all changes up to {self._told}")
         for change in changes:
             if change.current.mod_revision < revision:
-                raise _Disordered(f"a change at {change.current.mod_revision} is told of after one at {revision}")
+                raise _Disordered(f"a change at {change.current.mod_revision} was received after one at {revision}")
             revision = change.current.mod_revision
         self._told = revision
 
@@ -121,9 +121,10 @@ class Watch:
 
 
 class Following:
-    """Watches everything from `key` to `end`, again and again, and goes on where it was.
+    """A watch of everything from `key` to `end`, which is restarted after the last known revision whenever it ends.
 
-    `on_gap` is told when that is not possible, as what followed is no longer kept; it says from where it goes on.
+    If that is impossible because events have been compacted, `on_gap` is called, which returns the revision to resume
+    from.
     """
 
     def __init__(
@@ -147,15 +148,15 @@ class Following:
         self._wanted = 0
         self._asking: asyncio.TimerHandle | None = None
         self.trouble = ""
-        """Why nothing is told now, "" while all is well."""
+        """The reason why no events are received now, "" if they are."""
 
     def start(self, after: int) -> None:
-        """Begins to tell what is later than a revision."""
+        """Begin to report the changes after a revision."""
         self._after = after
         self._task = asyncio.get_running_loop().create_task(self._run())
 
     async def stop(self) -> None:
-        """Tells nothing any more."""
+        """Stop reporting changes."""
         if self._asking is not None:
             self._asking.cancel()
         if self._task is not None:
@@ -163,13 +164,13 @@ class Following:
             await asyncio.gather(self._task, return_exceptions=True)
 
     def want(self, revision: int) -> None:
-        """Has it found out that everything up to a revision has been told, though nothing may have changed."""
+        """Request progress until everything up to the revision has been reported, even if nothing changes."""
         self._wanted = max(self._wanted, revision)
         if self._asking is None and self._wanted > self._after:
             self._asking = asyncio.get_running_loop().call_later(0.01, self._ask)
 
     def start_over(self, why: str) -> None:
-        """What was told is not what is there: `on_gap` is told so, if a watch is running."""
+        """Discard the reported state, because it differs from etcd's. If a watch is running, `on_gap` is called."""
         if self._watch is not None:
             self._watch.disbelieve(why)
 
@@ -192,12 +193,12 @@ class Following:
                 self._after = await self._on_gap(error)
                 continue
             except _Disordered as error:
-                logger.error("a member of etcd cannot be believed, starting over: %s", error)
+                logger.error("a member of etcd sent inconsistent events; starting over: %s", error)
                 self._members.failed()
                 self._after = await self._on_gap(Compacted(self._after))
             except _Ended as error:
                 self.trouble = str(error)
-                logger.warning("the watch on etcd has ended, and is begun again: %s", error)
+                logger.warning("the watch of etcd has ended and is restarted: %s", error)
                 self._members.failed()
             finally:
                 self._watch = None
@@ -217,7 +218,7 @@ class Following:
 
 
 async def replay(members: Members, key: bytes, end: bytes, *, after: int, last: int, on_changes: OnChanges) -> None:
-    """Gives what happened later than `after`, up to `last`, and it may be more. Raises Compacted, CallError."""
+    """Report the changes after `after` up to `last`, and possibly later ones. Raises Compacted and CallError."""
     done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     def reached(revision: int) -> None:
@@ -226,7 +227,7 @@ async def replay(members: Members, key: bytes, end: bytes, *, after: int, last: 
 
     def changed(changes: Sequence[Change]) -> None:
         on_changes(changes)
-        reached(changes[-1].current.mod_revision - 1)  # there may be more of that one
+        reached(changes[-1].current.mod_revision - 1)  # the same revision may have more changes
 
     watch = Watch(changed, reached)
     running = asyncio.ensure_future(watch.run(members, key, end, after))

@@ -1,4 +1,4 @@
-"""Leases under which keys vanish, shared by keys of about the same time (upstream's `etcd3/lease_manager.go`)."""
+"""Leases for keys that expire, shared by keys with similar expiry times (upstream's `etcd3/lease_manager.go`)."""
 
 from __future__ import annotations
 
@@ -11,20 +11,22 @@ from steersman.storage.etcd import messages
 from steersman.storage.etcd.members import Members
 
 REUSE_SECONDS: Final = 60
-"""A lease is given to other keys for so long..."""
+"""The seconds for which a lease is used for further keys."""
 _REUSE_SHARE: Final = 0.05
-"""...or for this share of a short time to live..."""
+"""The limit of that as a share of the TTL, for short TTLs."""
 _MOST_KEYS: Final = 1000
-"""...or to so many."""
+"""The most keys of one lease."""
 
 
 class Leases:
-    """Grants leases: a key lives as long as was asked for, and at most by the time longer that a lease is shared."""
+    """Leases for keys, each of which lives at least its TTL, and at most longer by the time for which leases are
+    shared.
+    """
 
     def __init__(
         self, members: Members, reuse_seconds: int = REUSE_SECONDS, on_full: Callable[[int], None] | None = None
     ) -> None:
-        """`on_full` is told, with each lease that is granted, how many keys the one before it was asked for."""
+        """`on_full` is called for each new lease with the number of keys of the previous one."""
         self._members = members
         self._reuse_seconds = reuse_seconds
         self._on_full = on_full
@@ -34,7 +36,7 @@ class Leases:
         self._keys = 0
 
     async def of(self, ttl: int) -> int:
-        """A lease for a key that is to live at least `ttl` seconds. Raises CallError."""
+        """Return a lease for a key that must live at least `ttl` seconds. Raises CallError."""
         async with self._granting:
             shared = int(min(self._reuse_seconds, _REUSE_SHARE * ttl))
             now = times.monotonic()
@@ -44,11 +46,11 @@ class Leases:
             answer = await self._members.call(messages.LEASE_GRANT, messages.lease_grant(ttl + shared), repeatable=True)
             self._id = messages.read_lease(answer)
             if self._on_full is not None:
-                self._on_full(self._keys + 1)  # upstream counts the key that found it full as well
+                self._on_full(self._keys + 1)  # as upstream, the key that did not fit counts as well
             self._ends, self._keys = now + ttl + shared, 1
             return self._id
 
     def forget(self, lease: int) -> None:
-        """A lease that is there no more."""
+        """Stop using a lease that no longer exists."""
         if self._id == lease:
             self._id = 0

@@ -1,4 +1,4 @@
-"""Calls of an etcd cluster by way of whichever of its members answers."""
+"""Calls to an etcd cluster over any member that answers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 from urllib.parse import urlsplit
 
-from steersman.machinery.go.urls import shown_url
+from steersman.machinery.go.urls import redacted_url
 from steersman.net.client import grpc
 from steersman.net.client.answer import BadAnswer
 from steersman.net.client.dial import DialError, dial, dial_unix, host_port, told_as_go
@@ -28,21 +28,22 @@ from steersman.work.single_flight import SingleFlight
 logger = logging.getLogger(__name__)
 
 _TOO_LARGE: Final = ("request is too large", "message larger than max")
-"""In the details of calls that etcd refuses for what is in them."""
+"""Texts in the details of calls that etcd refuses because of their content."""
 _HEALTH: Final = Health(read_idle=30.0, ping_timeout=10.0, confirms_resets=False)
-"""As kube-apiserver's client asks whether a member is still there."""
+"""The health checks of a connection, with the intervals of kube-apiserver's client."""
 _DIAL_SECONDS: Final = 20.0
 _DIAL_SECONDS_OF_SEVERAL: Final = 3.0
-"""The same where there are others that may be asked instead."""
+"""The timeout of a connection attempt if other members can be used instead."""
 _QUIET: Final = 3.0
-"""Seconds without a word from a member that owes answers: then it is asked something that it knows by itself..."""
+"""The seconds without data from a member that owes answers, after which it gets a request that it answers on its own.
+"""
 _SILENT: Final = 3.0
-"""...and seconds that it has for that. etcd does not let its clients send PING so often."""
+"""The timeout of that request. It is needed because etcd does not let its clients send PING often enough."""
 _TOO_LONG: Final = 10.0
-"""Seconds without a word from one that cannot be asked anything more."""
+"""The seconds without data after which a member is given up if it accepts no more requests."""
 _QUESTION: Final = messages.range_of(b"\0", count_only=True, serializable=True)
 _ROUNDS: Final = 3
-"""How often each member is tried for a call that may be sent again."""
+"""The attempts with each member for a call that may be repeated."""
 _OTHER_CLUSTER: Final = (
     "%s is of cluster %x, the others are of %x; if the cluster was restored, start this server again"
 )
@@ -50,33 +51,33 @@ _NO_WORD: Final = "the member of etcd does not answer"
 _BACKOFF: Final = Backoff(0.05, jitter=1.0)
 _PORT: Final = 2379
 _LEADER: Final = {"hasleader": "true"}
-"""A member that has lost its leader ends such calls, so that they go on elsewhere."""
+"""Metadata with which a member ends a call if it loses its leader, so that the call can continue elsewhere."""
 
 
 class Endpoint:
-    """Where a member is reached: `http://HOST:PORT`, `https://HOST:PORT`, `HOST:PORT`, `unix:PATH`.
+    """The address of a member: `http://HOST:PORT`, `https://HOST:PORT`, `HOST:PORT` or `unix:PATH`.
 
-    Raises ValueError for what is none of these.
+    Raises ValueError for other text.
     """
 
     def __init__(self, text: str) -> None:
         self.path = ""
         url = urlsplit(text if "://" in text or text.startswith("unix:") else f"http://{text}")
         user, at, _ = url.netloc.rpartition("@")
-        self.text = text.replace(user + at, "", 1)  # nobody is asked for a password, and none is to be shown
+        self.text = text.replace(user + at, "", 1)  # etcd does not use a password in URLs, and it must not be shown
         if url.scheme in ("unix", "unixs"):
             self.path = url.netloc + url.path
             self.secure = url.scheme == "unixs"
             self.host, self.port, self.authority = "localhost", 0, "localhost"
             return
         if url.scheme not in ("http", "https") or not url.hostname or url.path not in ("", "/"):
-            raise ValueError(f"not the URL of an etcd member: {shown_url(text)}")
+            raise ValueError(f"not the URL of an etcd member: {redacted_url(text)}")
         self.secure = url.scheme == "https"
         self.host, self.port = url.hostname, url.port or _PORT
         self.authority = host_port(self.host, self.port)
 
     async def connect(self, tls: ssl.SSLContext | None) -> UpgradedConnection:
-        """Raises DialError."""
+        """Connect to the member. Raises DialError."""
         context = tls if self.secure else None
         if not self.path:
             return await dial(self.host, self.port, context)
@@ -90,15 +91,15 @@ class Endpoint:
 
 @dataclass(slots=True)
 class Identity:
-    """Which cluster it is, known from the first member that has answered; 0 until then."""
+    """The ID of the cluster, known from the first member that has answered; 0 before that."""
 
     cluster: int = 0
 
 
 class Members:
-    """Speaks to one member at a time, over one connection, and to the next when that one fails.
+    """A client that uses one member at a time, over one connection, and the next member if that one fails.
 
-    Those of another cluster than `identity`'s are asked nothing else.
+    A member of another cluster than `identity`'s is not used.
     """
 
     def __init__(
@@ -106,11 +107,11 @@ class Members:
     ) -> None:
         self._identity = identity or Identity()
         self._endpoints = list(endpoints)
-        random.shuffle(self._endpoints)  # so that several servers do not all ask the same one
+        random.shuffle(self._endpoints)  # spreads several servers over the members
         self._tls = tls
         self._at = 0
         self._endpoint = self._endpoints[0]
-        """That of the connection."""
+        """The endpoint of the connection."""
         self._connection: Http2Connection | None = None
         self._dialing: SingleFlight[str, Http2Connection] = SingleFlight()
         self._heads: dict[tuple[str, str], bytes] = {}
@@ -119,9 +120,9 @@ class Members:
         self._is_closed = False
 
     async def call(self, method: str, message: bytes, *, repeatable: bool) -> bytes:
-        """The answer to a call. One that is not `repeatable` is sent again only if nothing was done for it.
+        """Call a method and return its answer. A call that is not `repeatable` is only repeated if it had no effect.
 
-        Raises CallError: the last one, of code UNAVAILABLE if no member can be reached.
+        Raises the last CallError, with code UNAVAILABLE if no member can be reached.
         """
         connection = self._connection
         attempts = _ROUNDS * len(self._endpoints)
@@ -145,7 +146,7 @@ class Members:
     async def stream(
         self, method: str, on_message: Callable[[bytes], None], on_end: Callable[[CallError | None], None]
     ) -> Stream:
-        """Begins a call of messages both ways, with a member that has a leader. Raises CallError."""
+        """Start a bidirectional stream to a member that has a leader. Raises CallError."""
         for others in reversed(range(len(self._endpoints))):
             try:
                 connection = await self._connected()
@@ -160,7 +161,9 @@ class Members:
             raise
 
     def failed(self) -> None:
-        """The member does not do as it should: another one is asked next. One that is gone has been left already."""
+        """Report a fault of the member, so that another one is used next. Does nothing if the connection was already
+        dropped.
+        """
         if self._connection is not None:
             self._turn_away()
 
@@ -175,7 +178,7 @@ class Members:
         return block
 
     def _turn_away(self) -> None:
-        """Leaves a member that does not answer as it should; what is under way with it may end."""
+        """Stop using a faulty member. Its calls in progress may end."""
         connection, self._connection = self._connection, None
         self._next()
         if connection is not None:
@@ -185,7 +188,7 @@ class Members:
         self._at = (self._at + 1) % len(self._endpoints)
 
     async def _connected(self) -> Http2Connection:
-        """A connection that takes calls. Raises CallError."""
+        """Return a connection that accepts calls. Raises CallError."""
         while (connection := self._connection) is not None:
             if connection.can_take:
                 return connection
@@ -222,7 +225,7 @@ class Members:
         return connection
 
     async def _check(self, connection: Http2Connection, endpoint: Endpoint, head: bytes) -> None:
-        """Raises CallError for a member that says nothing, or is of another cluster than the others."""
+        """Check that a member answers and belongs to the cluster. Raises CallError if not."""
         try:
             async with asyncio.timeout(_SILENT):
                 cluster = messages.read_cluster(await grpc.call(connection, head, _QUESTION))
@@ -233,7 +236,7 @@ class Members:
         except CallError as error:
             if error.code is Code.UNAVAILABLE:
                 raise CallError(error.code, error.details, is_unsent=True) from error
-            return  # it may not say so, as its users have rights; what is asked next tells
+            return  # the user may lack the permission; the next call reports it
         identity = self._identity
         if identity.cluster and cluster != identity.cluster:
             logger.error(_OTHER_CLUSTER, endpoint.text, cluster, identity.cluster)
@@ -241,7 +244,9 @@ class Members:
         identity.cluster = cluster
 
     def _taken_over(self, dialed: UpgradedConnection) -> Http2Connection:
-        """Raises ConnectionResetError if the other side has hung up meanwhile."""
+        """Return an HTTP/2 connection. Raises ConnectionResetError if the peer has closed the connection in the
+        meantime.
+        """
         try:
             return Http2Connection(dialed, self._gone, health=_HEALTH)
         except ConnectionResetError:
@@ -254,7 +259,7 @@ class Members:
             self._next()
 
     def close(self) -> None:
-        """Ends what is under way."""
+        """End all calls and close the connection."""
         self._is_closed = True
         self._dialing.cancel()
         for task in self._listening:
@@ -265,7 +270,7 @@ class Members:
 
 
 async def _listen(connection: Http2Connection, head: bytes) -> None:
-    """Ends a connection whose member owes answers and says nothing any more, long before PING tells that."""
+    """End a connection whose member owes answers and no longer sends anything, long before PING would detect that."""
     time = asyncio.get_running_loop().time
     while not connection.is_over:
         quiet = time() - connection.last_read
@@ -282,15 +287,15 @@ async def _listen(connection: Http2Connection, head: bytes) -> None:
             except TimeoutError:
                 connection.end(BadAnswer(_NO_WORD))
             except CallError:
-                await asyncio.sleep(_QUIET)  # it has said something, or has as much to do as it takes
+                await asyncio.sleep(_QUIET)  # it has answered, or accepts no more requests at the moment
 
 
 def endpoints(texts: Sequence[str]) -> list[Endpoint]:
-    """Raises ValueError."""
+    """Parse the addresses of members. Raises ValueError."""
     return [Endpoint(text) for text in texts]
 
 
 def unavailable(error: CallError) -> StorageUnavailable:
-    """What a call that failed means for who reads, and for who writes if nothing was written."""
+    """Convert the error of a read, or of a write without effect, to the storage error."""
     is_of_value = any(each in error.details for each in _TOO_LARGE)
     return (ValueRefused if is_of_value else StorageUnavailable)(error.details)

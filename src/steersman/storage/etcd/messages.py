@@ -1,6 +1,6 @@
-"""The messages of etcd's API that are used here, as bytes (etcd `api/etcdserverpb/rpc.proto`, `api/mvccpb/kv.proto`).
+"""Messages of etcd's API that are used here, as bytes (etcd `api/etcdserverpb/rpc.proto`, `api/mvccpb/kv.proto`).
 
-Keys are bytes here. Requests leave out what has its default; of answers only those fields are read that are wanted.
+Keys are bytes here. Requests omit fields with default values. Only the needed fields of answers are read.
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ PUT: Final = "/etcdserverpb.KV/Put"
 STATUS: Final = "/etcdserverpb.Maintenance/Status"
 
 NO_END: Final = b"\0"
-"""As the end of a range: there is none."""
+"""The end of a range without an upper bound."""
 _TARGET_VERSION, _TARGET_MOD = 0, 2
 _DELETED: Final = 1
 _ITEM: Final = 2
-"""The field of a RangeResponse in which the items are."""
+"""The number of the field of a RangeResponse with the items."""
 _LARGEST: Final = (1 << 63) - 1
 
 
 class MessageError(ValueError):
-    """Bytes that are none of these messages."""
+    """The data is not a valid message of the expected type."""
 
 
 @dataclass(slots=True)
 class Stored:
-    """mvccpb.KeyValue; `lease` is 0 for a key that stays."""
+    """mvccpb.KeyValue. `lease` is 0 for a key that does not expire."""
 
     key: bytes
     value: bytes
@@ -51,7 +51,9 @@ class Stored:
 
 @dataclass(slots=True)
 class RangeAnswer:
-    """What a range has found at `revision`, the newest one; `count` is that of all keys, whatever the limit."""
+    """The result of a range request. `revision` is the newest revision, `count` the number of all keys, whatever the
+    limit.
+    """
 
     revision: int
     items: list[Stored]
@@ -61,7 +63,7 @@ class RangeAnswer:
 
 @dataclass(slots=True)
 class TxnAnswer:
-    """What became of a transaction; `found` is what its range has found."""
+    """The result of a transaction. `found` is the item that its range request has found."""
 
     revision: int
     succeeded: bool
@@ -70,7 +72,7 @@ class TxnAnswer:
 
 @dataclass(slots=True)
 class Change:
-    """mvccpb.Event; `current` of a deletion has a key and a `mod_revision` only."""
+    """mvccpb.Event. For a deletion, `current` only has a key and a `mod_revision`."""
 
     deleted: bool
     current: Stored
@@ -98,7 +100,7 @@ def _number(tag: int, value: int) -> bytes:
 
 
 def _bytes(tag: int, value: bytes) -> bytes:
-    """A field whose number is below 16."""
+    """Return a field with a number below 16."""
     size = len(value)
     if size < 0x80:
         return bytes((tag << 3 | 2, size)) + value
@@ -117,26 +119,29 @@ def range_of(
     keys_only: bool = False,
     count_only: bool = False,
 ) -> bytes:
-    """RangeRequest: one key, or those from it to `end`. A member answers a `serializable` one by itself, and it may be
-    of the past; `keys_only` leaves out the values."""
+    """Return a RangeRequest for one key, or for those from `key` to `end`. A `serializable` request is answered by one
+    member on its own, possibly with outdated data; `keys_only` omits the values.
+    """
     ends = _bytes(2, end) if end else b""
     limits = _number(3, limit) + _number(4, revision)
     return _bytes(1, key) + ends + limits + _number(7, serializable) + _number(8, keys_only) + _number(9, count_only)
 
 
 def put_if(key: bytes, value: bytes, *, mod_revision: int, lease: int = 0) -> bytes:
-    """TxnRequest: stores a value if the key has been written at that revision last (0: is not there), else finds it."""
+    """Return a TxnRequest that stores a value if the key's mod_revision is the given one (0: the key does not exist),
+    and otherwise reads the key.
+    """
     put = _bytes(1, key) + _bytes(2, value) + _number(3, lease)
     return _if(key, _TARGET_MOD, 6, mod_revision, _bytes(2, put))
 
 
 def delete_if(key: bytes, *, mod_revision: int) -> bytes:
-    """TxnRequest: the same for deleting."""
+    """Return a TxnRequest that deletes a key if its mod_revision is the given one, and otherwise reads it."""
     return _if(key, _TARGET_MOD, 6, mod_revision, _bytes(3, _bytes(1, key)))
 
 
 def put_if_version(key: bytes, value: bytes, *, version: int) -> bytes:
-    """TxnRequest: stores a value if the key has been written so many times, else finds it."""
+    """Return a TxnRequest that stores a value if the key has the given version, and otherwise reads it."""
     return _if(key, _TARGET_VERSION, 4, version, _bytes(2, _bytes(1, key) + _bytes(2, value)))
 
 
@@ -146,32 +151,32 @@ def _if(key: bytes, target: int, field_of_target: int, value: int, operation: by
 
 
 def compaction(revision: int) -> bytes:
-    """CompactionRequest."""
+    """Return a CompactionRequest."""
     return _number(1, revision)
 
 
 def lease_grant(seconds: int) -> bytes:
-    """LeaseGrantRequest."""
+    """Return a LeaseGrantRequest."""
     return _number(1, seconds)
 
 
 def of_lease(lease: int) -> bytes:
-    """LeaseTimeToLiveRequest, LeaseKeepAliveRequest, LeaseRevokeRequest."""
+    """Return a LeaseTimeToLiveRequest, LeaseKeepAliveRequest or LeaseRevokeRequest."""
     return _number(1, lease)
 
 
 def put(key: bytes, value: bytes, lease: int = 0) -> bytes:
-    """PutRequest."""
+    """Return a PutRequest."""
     return _bytes(1, key) + _bytes(2, value) + _number(3, lease)
 
 
 def delete_range(key: bytes, end: bytes = b"") -> bytes:
-    """DeleteRangeRequest: one key, or those from it to `end`."""
+    """Return a DeleteRangeRequest for one key, or for those from `key` to `end`."""
     return _bytes(1, key) + (_bytes(2, end) if end else b"")
 
 
 def read_revision(data: bytes) -> int:
-    """That of the header of any answer. Raises MessageError."""
+    """Return the revision in the header of any answer. Raises MessageError."""
     try:
         return next((_revision(data, at, end) for number, at, end in _fields(data, 0, len(data)) if number == 1), 0)
     except IndexError:
@@ -179,12 +184,14 @@ def read_revision(data: bytes) -> int:
 
 
 def watch(key: bytes, end: bytes, start_revision: int) -> bytes:
-    """WatchRequest: all changes from a revision on, with what was before them, in fragments if they are large."""
+    """Return a WatchRequest for all changes from a revision on, with the previous values, in fragments if they are
+    large.
+    """
     return _bytes(1, _bytes(1, key) + _bytes(2, end) + _number(3, start_revision) + b"\x20\x01\x30\x01\x40\x01")
 
 
 PROGRESS: Final = _bytes(3, b"")
-"""WatchRequest: asks up to which revision everything has been told."""
+"""A WatchRequest for the revision up to which all events have been sent."""
 
 
 # Answers
@@ -204,7 +211,7 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
 
 
 def _fields(data: bytes, at: int, end: int) -> list[tuple[int, int, int]]:
-    """The fields of a message: number, value, 0; or number, where bytes begin, where they end."""
+    """Return the fields of a message: (number, value, 0), or (number, start, end) for bytes."""
     found: list[tuple[int, int, int]] = []
     while at < end:
         tag = data[at]
@@ -214,7 +221,7 @@ def _fields(data: bytes, at: int, end: int) -> list[tuple[int, int, int]]:
         kind = tag & 7
         if kind not in (0, 2):
             raise MessageError(f"a field of wire type {kind}")
-        value = data[at]  # most numbers have one byte or two
+        value = data[at]  # most numbers have one or two bytes
         at += 1
         if value >= 0x80:
             high = data[at]
@@ -254,11 +261,11 @@ def _stored(data: bytes, at: int, end: int) -> Stored:
 
 _NUMBER: Final = rb"[\x80-\xff]{0,9}[\x00-\x7f]"
 _HEADER: Final = re.compile(rb"(?:\x08%b)?(?:\x10%b)?\x18(?=%b)" % (_NUMBER, _NUMBER, _NUMBER))
-"""The beginning of a ResponseHeader: cluster and member, whose large numbers nobody asks for, then the revision."""
+"""The start of a ResponseHeader: cluster and member IDs, which are large numbers and not needed, then the revision."""
 
 
 def _revision(data: bytes, at: int, end: int) -> int:
-    """That of a ResponseHeader."""
+    """Return the revision of a ResponseHeader."""
     if not end:
         raise MessageError("a number where a header belongs")
     head = _HEADER.match(data, at, end)
@@ -267,12 +274,12 @@ def _revision(data: bytes, at: int, end: int) -> int:
     else:
         found = next((value for number, value, _ in _fields(data, at, end) if number == 3), 0)
     if found > _LARGEST:
-        raise MessageError("a revision that is none")
+        raise MessageError("an invalid revision")
     return found
 
 
 def read_range(data: bytes) -> RangeAnswer:
-    """A RangeResponse. Raises MessageError."""
+    """Decode a RangeResponse. Raises MessageError."""
     try:
         return _range(data, 0, len(data))
     except IndexError:
@@ -291,8 +298,7 @@ def _range(data: bytes, at: int, end: int) -> RangeAnswer:
 
 
 def read_items(data: bytes, answer: RangeAnswer) -> Iterator[Stored]:
-    """The items of a RangeResponse one after another, where they are many; the rest goes into `answer`. Raises
-    MessageError."""
+    """Yield the items of a large RangeResponse one at a time, and put the rest into `answer`. Raises MessageError."""
     try:
         for number, first, last in _one_by_one(data):
             if number == _ITEM:
@@ -304,7 +310,7 @@ def read_items(data: bytes, answer: RangeAnswer) -> Iterator[Stored]:
 
 
 def _one_by_one(data: bytes) -> Iterator[tuple[int, int, int]]:
-    """The fields of a message as `_fields` gives them."""
+    """Yield the fields of a message like `_fields`, one at a time."""
     at, end = 0, len(data)
     while at < end:
         tag, at = _varint(data, at)
@@ -322,7 +328,7 @@ def _one_by_one(data: bytes) -> Iterator[tuple[int, int, int]]:
 
 
 def _take(answer: RangeAnswer, data: bytes, number: int, first: int, last: int) -> None:
-    """Takes a field of a RangeResponse that is no item."""
+    """Record a field of a RangeResponse other than an item."""
     if number == 1:
         answer.revision = _revision(data, first, last)
     elif number == 3:
@@ -332,7 +338,7 @@ def _take(answer: RangeAnswer, data: bytes, number: int, first: int, last: int) 
 
 
 def read_txn(data: bytes) -> TxnAnswer:
-    """A TxnResponse. Raises MessageError."""
+    """Decode a TxnResponse. Raises MessageError."""
     answer = TxnAnswer(0, False, None)
     try:
         for number, first, last in _fields(data, 0, len(data)):
@@ -350,7 +356,7 @@ def read_txn(data: bytes) -> TxnAnswer:
 
 
 def read_watch(data: bytes) -> WatchAnswer:
-    """A WatchResponse. Raises MessageError."""
+    """Decode a WatchResponse. Raises MessageError."""
     answer = WatchAnswer()
     try:
         for number, first, last in _fields(data, 0, len(data)):
@@ -389,7 +395,7 @@ def _change(data: bytes, at: int, end: int) -> Change:
 
 
 def read_cluster(data: bytes) -> int:
-    """The ID of the cluster in the header of any answer but a watch's, 0 if there is none. Raises MessageError."""
+    """Return the cluster ID in the header of any answer except a watch's, 0 if there is none. Raises MessageError."""
     try:
         for number, first, last in _fields(data, 0, len(data)):
             if number == 1 and last:
@@ -400,12 +406,12 @@ def read_cluster(data: bytes) -> int:
 
 
 def read_lease(data: bytes) -> int:
-    """The ID of a LeaseGrantResponse. Raises MessageError."""
+    """Return the ID of a LeaseGrantResponse. Raises MessageError."""
     return _only(data, 2)
 
 
 def read_seconds(data: bytes) -> int:
-    """The TTL of a LeaseKeepAliveResponse, 0 for a lease that has run out. Raises MessageError."""
+    """Return the TTL of a LeaseKeepAliveResponse, 0 for an expired lease. Raises MessageError."""
     try:
         return next((value for number, value, last in _fields(data, 0, len(data)) if number == 3 and not last), 0)
     except IndexError:
@@ -414,8 +420,9 @@ def read_seconds(data: bytes) -> int:
 
 @dataclass(slots=True)
 class Status:
-    """etcdserverpb.StatusResponse: of which cluster a member is, its `version`, the bytes of its file, the revision it
-    has applied, and which member is its leader (0: it knows of none)."""
+    """etcdserverpb.StatusResponse: the cluster ID of a member, its version, the size of its file in bytes, the revision
+    that it has applied, and the ID of the leader (0: unknown).
+    """
 
     cluster: int = 0
     version: str = ""
@@ -425,7 +432,7 @@ class Status:
 
 
 def read_status(data: bytes) -> Status:
-    """Raises MessageError."""
+    """Decode a StatusResponse. Raises MessageError."""
     found = Status()
     try:
         for number, first, last in _fields(data, 0, len(data)):
@@ -444,8 +451,9 @@ def read_status(data: bytes) -> Status:
 
 
 def read_seconds_left(data: bytes) -> int:
-    """Of a LeaseTimeToLiveResponse: what is left of a lease, negative for one that is there no more. Raises
-    MessageError."""
+    """Return the remaining seconds of a LeaseTimeToLiveResponse, a negative number if the lease no longer exists.
+    Raises MessageError.
+    """
     try:
         value = next((value for number, value, _ in _fields(data, 0, len(data)) if number == 3), 0)
     except IndexError:

@@ -1,12 +1,14 @@
-"""The claim of a server to be the only one on an etcd cluster: while it holds, nobody has to be asked what is newest.
+"""The claim of a server to be the only one on an etcd cluster. While it holds, its state is known to be the newest.
 
-Each server keeps a key of its own there, its presence, from before its first write is acknowledged. One that sees no
-other presence, and for a while no write of anybody else, claims a second key under a lease of some seconds. It goes on
-for as long as that lease surely lasts and, asked every second, nobody else is there. Whoever comes writes its presence
-first, and has no write acknowledged before the claim is gone: given up by its holder, or run out with its lease. Both
-keys are read and written by a majority of members, so that of two servers one at least sees the other.
+Each server keeps its own key there, its presence, which is written before its first write is acknowledged. A server
+that finds no other presence, and for some time no write by others, claims a second key under a lease of a few seconds.
+The claim holds for as long as that lease is certain to last and the check every second finds nobody else. A new server
+writes its presence first, and does not acknowledge a write before the claim has ended: released by its holder, or
+expired with its lease. Both keys are read and written by a majority of the members, so at least one of two servers sees
+the other.
 
-What is written past these servers, by kube-apiserver or by hand, ends the claim as soon as this server is told of it.
+A write that bypasses these servers, by kube-apiserver or by hand, ends the claim as soon as this server receives its
+event.
 """
 
 from __future__ import annotations
@@ -27,28 +29,30 @@ from steersman.work.periodic import Periodic
 from steersman.work.single_flight import SingleFlight
 
 QUIET: Final = 20.0
-"""Seconds without a write of anybody else before the claim: kube-apiserver renews its leases every 10."""
+"""The seconds without a write by others before the claim: kube-apiserver renews its leases every 10."""
 ROUND: Final = 1.0
-"""Seconds between two looks for others."""
+"""The seconds between two checks for other servers."""
 PRESENT_SECONDS: Final = 20
-"""Time to live of a presence."""
+"""The TTL of a presence."""
 SOLE_SECONDS: Final = 3
-"""Time to live of the claim. A server that is started anew after a crash has no write acknowledged for as long."""
+"""The TTL of the claim. After a crash, a restarted server does not acknowledge a write for this time."""
 _API_VERSION: Final = "soleservers.steersman/v1"
 _MARGIN: Final = 0.5
-"""Seconds by which a lease is taken to end before it does, for clocks that do not run alike."""
+"""The seconds by which a lease is assumed to end early, as clocks differ."""
 _LOOK_EVERY: Final = 0.05
 _LAST_SECONDS: Final = 1.0
-"""Seconds in which both keys are taken away at the end."""
+"""The timeout of deleting both keys at the end."""
 
 
 def moment() -> float:
-    """Return seconds that go on while the machine is suspended, as those of a lease do."""
+    """Return the seconds of a clock that also runs while the machine is suspended, as leases do."""
     return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
 
 
 class SoleServer:
-    """The presence of one server and its claim. `start` and `stop` it; all methods may raise StorageUnavailable."""
+    """The presence of one server and its claim. It must be started and stopped. All methods may raise
+    StorageUnavailable.
+    """
 
     def __init__(
         self,
@@ -60,7 +64,7 @@ class SoleServer:
         quiet: float = QUIET,
         interval: float = ROUND,
     ) -> None:
-        """`folder` is the prefix of the keys. `wait_until` waits until everything up to a revision has been told of."""
+        """`folder` is the prefix of the keys. `wait_until` waits until all events up to a revision have been received."""
         self._members = members
         self._claimed = folder + b"sole"
         self._present = folder + b"servers/"
@@ -74,11 +78,11 @@ class SoleServer:
         """The key of the presence."""
         self._quiet_since = clock()
         self._presence = 0
-        """Lease of the presence; 0 for none."""
+        """The lease of the presence; 0 for none."""
         self._present_until = 0.0
-        """Until when the presence surely lasts, and nobody else is sole."""
+        """The time until which the presence is certain to exist, and no other server is the sole one."""
         self._claim = 0
-        """Lease of the claim; 0 for none."""
+        """The lease of the claim; 0 for none."""
         self._sole_until = 0.0
         self._is_contested = False
         self._joining: SingleFlight[str, None] = SingleFlight()
@@ -93,18 +97,18 @@ class SoleServer:
 
     @property
     def is_alone(self) -> bool:
-        """True while nobody else can have had anything acknowledged that this server was not told of."""
+        """True while no other server can have acknowledged a write of which this server has no event."""
         return self._clock() < self._sole_until
 
     def may_write(self) -> Awaitable[None] | None:
-        """Return what completes once writes may be acknowledged, None if they may now."""
+        """Return an awaitable that completes once writes may be acknowledged, None if they may be now."""
         now = self._clock()
         if now < self._sole_until or now < self._present_until:
             return None
         return self._joining.do("", self._join)
 
     def heard(self) -> None:
-        """Take note of a write of somebody else."""
+        """Record a write by another server."""
         self._quiet_since = self._clock()
         self._sole_until = 0.0
         self._is_contested = True
@@ -112,12 +116,12 @@ class SoleServer:
             self._rounds.wake()
 
     async def start(self) -> None:
-        """Write the presence, and look for others from now on."""
+        """Write the presence, and start checking for others."""
         await self._announce()
         self._rounds.start()
 
     async def stop(self) -> None:
-        """Take both keys away, as far as etcd answers."""
+        """Delete both keys, if etcd answers."""
         await self._rounds.stop()
         self._sole_until = self._present_until = 0.0
         with contextlib.suppress(StorageUnavailable, TimeoutError):
@@ -128,7 +132,7 @@ class SoleServer:
     # Presence
 
     async def _announce(self) -> float:
-        """Write the presence under a new lease; return the moment at which that was asked for."""
+        """Write the presence under a new lease, and return the time of the request."""
         since = self._clock()
         lease = messages.read_lease(await self._call(messages.LEASE_GRANT, messages.lease_grant(PRESENT_SECONDS)))
         await self._call(messages.PUT, messages.put(self.key, self.value, lease))
@@ -136,7 +140,7 @@ class SoleServer:
         return since
 
     async def _join(self) -> None:
-        """Return once others know of this server, and none takes itself for the only one."""
+        """Return once other servers can see this one, and none of them claims to be the only one."""
         since = self._clock()
         if not self._presence or await self._kept_alive(self._presence) <= 0:
             since = await self._announce()
@@ -171,7 +175,7 @@ class SoleServer:
                     self._claim, self._sole_until = lease, since + SOLE_SECONDS - _MARGIN
                     return
         except TimeoutError:
-            pass  # what was told so far is too old
+            pass  # the received state is too old
         await self._revoke(lease)
 
     async def _keep_claim(self) -> None:
@@ -185,10 +189,10 @@ class SoleServer:
         self._claim = 0
         self._quiet_since = self._clock()
 
-    # What etcd is asked
+    # Requests to etcd
 
     async def _others(self) -> tuple[bool, int]:
-        """Return True if others are present, and at which revision."""
+        """Return whether others are present, and the revision of that."""
         low, high = self._present, self._present[:-1] + bytes((self._present[-1] + 1,))
         found = messages.read_range(await self._call(messages.RANGE, messages.range_of(low, high, limit=2)))
         return any(each.value != self.value for each in found.items), found.revision
@@ -199,11 +203,11 @@ class SoleServer:
         return items[0] if items else None
 
     async def _revoke(self, lease: int) -> None:
-        with contextlib.suppress(StorageUnavailable):  # it runs out by itself
+        with contextlib.suppress(StorageUnavailable):  # it expires on its own
             await self._call(messages.LEASE_REVOKE, messages.of_lease(lease))
 
     async def _kept_alive(self, lease: int) -> int:
-        """Have a lease last as long as at its beginning; return the seconds that it has, 0 for one that has run out."""
+        """Renew a lease and return its TTL in seconds, 0 if it has expired."""
         answer: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
 
         def end(error: CallError | None) -> None:

@@ -1,4 +1,4 @@
-"""The etcd implementation of the storage contract."""
+"""The implementation of the storage contract on etcd."""
 
 from __future__ import annotations
 
@@ -43,21 +43,21 @@ from steersman.storage.refusals import Account
 from steersman.storage.rewind import bounds
 from steersman.work.periodic import Periodic
 from steersman.work.single_flight import Flight
-from steersman.work.yielding import Turn
+from steersman.work.yielding import TimeSlice
 
 logger = logging.getLogger(__name__)
 
 ROOT: Final = "/registry"
-"""Below this is what servers store (`--etcd-prefix`)."""
+"""The prefix of all keys that servers store (`--etcd-prefix`)."""
 _START_SECONDS: Final = 20.0
 MEMBER_SECONDS: Final = 3.0
-"""A member has so long to answer at the start, before another one is asked."""
+"""The timeout of a member at the start, after which another one is tried."""
 _LOOK: Final = 64
-"""Items of a long answer that are read between two looks at the clock."""
+"""The items of a long answer that are read between two checks of the clock."""
 LAST_SECONDS: Final = 10.0
-"""Those that writes have which are under way when the store is closed."""
+"""The seconds that writes in progress have when the store is closed."""
 _CLOSED: Final = "the store is closed"
-_UNSEEN: Final = "the write was committed, and what followed was not seen"
+_UNSEEN: Final = "the write was committed, but its event was not received"
 _COMPACTED: Final = "required revision has been compacted"
 _FUTURE: Final = "required revision is a future revision"
 _NO_LEASE: Final = "requested lease not found"
@@ -73,28 +73,28 @@ _REFUSALS: Final = frozenset(
         Code.UNAUTHENTICATED,
     }
 )
-"""After these nothing was written; after others nobody knows."""
+"""After these codes nothing was written; after others the outcome is unknown."""
 _NOT_ALLOWED: Final = frozenset({Code.UNAUTHENTICATED, Code.PERMISSION_DENIED})
 _NO_USER: Final = "user name is empty"
 
 
 @dataclass(slots=True, eq=False)
 class _Write:
-    """A write that is under way: the event of it may come before the answer, or after it."""
+    """A write in progress, whose event may be received before or after its answer."""
 
     key: str
     events: dict[int, Event]
-    """Those of its key since it began, by revision."""
+    """The events of the key since the start of the write, by revision."""
     revision: int = 0
-    """Its own, once that is known."""
+    """The revision of the write, once known."""
     told: asyncio.Future[Event] | None = None
 
 
 class EtcdStorage:
-    """A `Storage` in an etcd cluster, which others may write as well; opened with `open`.
+    """A `Storage` in an etcd cluster, to which others may write too. To be opened with `open`.
 
-    What is written is told to subscribers by one watch on everything below the root; a write returns when its event has
-    come. A write whose caller is cancelled may still be committed.
+    Subscribers get their events from one watch of everything below the root. A write returns when its event has been
+    received. A write whose caller is cancelled may still be committed.
     """
 
     knows_newest = False
@@ -146,11 +146,11 @@ class EtcdStorage:
         lease_reuse_seconds: int = REUSE_SECONDS,
         on_lease: Callable[[int], None] | None = None,
     ) -> EtcdStorage:
-        """Connects to a cluster of which `servers` are members, and waits until one of them answers.
+        """Connect to a cluster of which `servers` are members, and wait until one of them answers.
 
-        `tls` is for those whose URL says https. Keys that begin with `/registry` begin with `root` there; "" follows
-        all keys there are. `on_lease` is told how many keys a lease was asked for, when there is a new one. Raises
-        StorageUnavailable, StorageFormatError, ValueError for what is no URL of a member.
+        `tls` is used for https URLs. Keys that begin with `/registry` begin with `root` in etcd; an empty `root` means
+        all keys. `on_lease` is called for each new lease with the number of keys of the previous one. Raises
+        StorageUnavailable, StorageFormatError, and ValueError for an invalid URL.
         """
         found = endpoints(servers)
         identity = Identity()
@@ -170,7 +170,7 @@ class EtcdStorage:
         return storage
 
     async def _started(self, found: Sequence[Endpoint], tls: ssl.SSLContext | None, seconds: float) -> int:
-        """The newest revision, as soon as a majority of members is there to tell it. Raises StorageUnavailable."""
+        """Return the newest revision, once a majority of the members is available. Raises StorageUnavailable."""
         why = ""
         told: set[str] = set()
         try:
@@ -187,9 +187,9 @@ class EtcdStorage:
                         cause = error.__cause__
                         if (isinstance(cause, CallError) and cause.code in _NOT_ALLOWED) or _NO_USER in why:
                             raise StorageUnavailable(
-                                f"etcd does not let this server in ({why}); its user is the name in --etcd-certfile"
+                                f"etcd denies access to this server ({why}); its user is the name in --etcd-certfile"
                             ) from error
-                        if why not in told:  # once for each reason, though it is tried twice a second
+                        if why not in told:  # once for each reason, although there are two attempts per second
                             told.add(why)
                             logger.warning("etcd does not answer, trying for %g s: %s", seconds, why)
                         await asyncio.sleep(0.5)
@@ -199,7 +199,7 @@ class EtcdStorage:
             ) from None
 
     async def size(self) -> int:
-        """The bytes of the file of the member that is asked. Raises StorageUnavailable."""
+        """Return the size in bytes of the file of the current member. Raises StorageUnavailable."""
         self._check_open()
         try:
             return messages.read_status(await self._members.call(messages.STATUS, b"", repeatable=True)).size
@@ -211,13 +211,13 @@ class EtcdStorage:
     # Keys
 
     def _outer(self, key: str) -> bytes:
-        """A key as it is in etcd."""
+        """Return the key in etcd of a key."""
         if self._is_moved and key.startswith(ROOT):
             key = self._root + key[len(ROOT) :]
         return key.encode(errors="surrogateescape")
 
     def _inner(self, key: bytes) -> str:
-        """A key as a server knows it; no API server stores one that is no text, and yet it may lie there."""
+        """Return the key of a key in etcd. API servers only store UTF-8, but others may not."""
         text = key.decode(errors="surrogateescape")
         if self._is_moved and text.startswith(self._root):
             return ROOT + text[len(self._root) :]
@@ -230,7 +230,7 @@ class EtcdStorage:
     def _kv(self, item: Stored) -> KeyValue:
         return KeyValue(self._inner(item.key), item.value, item.create_revision, item.mod_revision)
 
-    # What is known
+    # State
 
     @property
     def revision(self) -> int:
@@ -247,7 +247,7 @@ class EtcdStorage:
     def sole_server(
         self, *, clock: Callable[[], float] = sole_server.moment, quiet: float = QUIET, interval: float = ROUND
     ) -> SoleServer:
-        """Return the claim of this server to be the only one that writes here, which is told of all other writes."""
+        """Return the claim of this server to be the only one that writes here. It is notified of all other writes."""
         folder = self._outer(f"{ROOT}/steersman.sole-server/")
         self._sole = SoleServer(self._members, folder, self.wait_until, clock=clock, quiet=quiet, interval=interval)
         return self._sole
@@ -261,8 +261,9 @@ class EtcdStorage:
         return await future
 
     def ask(self, answered: Answered) -> None:
-        """Those who ask while a question is under way share the next one: its answer is newer than they are. If that
-        question fails, they need not wait as long for the same. Raises StorageUnavailable."""
+        """Ask for the newest revision. Callers during a request share the next one, so that its answer is newer than
+        their call. If the current request fails, they get its error at once. Raises StorageUnavailable.
+        """
         self._check_open()
         self._asking.append(answered)
         if self._asker is None:
@@ -285,13 +286,13 @@ class EtcdStorage:
             self._asker = None
 
     async def _look(self) -> int:
-        """The newest revision, of which a majority of members knows. Raises StorageUnavailable."""
+        """Return the newest revision that a majority of the members knows. Raises StorageUnavailable."""
         known = self._revision
         revision = await self._newest()
         if revision < known:
             logger.error("etcd is at revision %d and was at %d, as if restored: starting over", revision, known)
-            self._following.start_over(f"etcd has gone back from revision {known} to {revision}")
-            raise StorageUnavailable("etcd has gone back")
+            self._following.start_over(f"etcd's revision has decreased from {known} to {revision}")
+            raise StorageUnavailable("etcd's revision has decreased")
         return revision
 
     async def _newest(self) -> int:
@@ -316,19 +317,20 @@ class EtcdStorage:
         answer = await self._asked(messages.range_of(low, high, limit=limit, revision=revision), revision)
         found = messages.RangeAnswer(0, [], False, 0)
         items: list[KeyValue] = []
-        turn = Turn()
+        time_slice = TimeSlice()
         try:
             for each in messages.read_items(answer, found):
                 items.append(self._kv(each))
                 if not len(items) % _LOOK:
-                    await turn.give()
+                    await time_slice.pause_if_over()
         except MessageError as error:
             raise StorageUnavailable(str(error)) from error
         return Range(items, revision or found.revision, found.more, found.count if count else -1)
 
     async def revisions(self, prefix: str, start: str, limit: int, revision: int) -> tuple[list[tuple[str, int]], bool]:
-        """The keys under `prefix` from `start` on, at most `limit`, each with its mod_revision, and whether more
-        follow, as it all was at a revision: no values. Raises Compacted, FutureRevision, StorageUnavailable."""
+        """Return the keys under `prefix` from `start` on, at most `limit`, each with its mod_revision, and whether more
+        follow, all as of a revision and without values. Raises Compacted, FutureRevision and StorageUnavailable.
+        """
         low, high = self._range_of(prefix, start)
         request = messages.range_of(low, high, limit=limit, revision=revision, keys_only=True)
         found = await self._read(request, revision)
@@ -341,7 +343,7 @@ class EtcdStorage:
             raise StorageUnavailable(str(error)) from error
 
     async def _asked(self, request: bytes, revision: int) -> bytes:
-        """The answer to a range."""
+        """Return the answer to a range request."""
         self._check_open()
         try:
             answer = await self._members.call(messages.RANGE, request, repeatable=True)
@@ -368,7 +370,7 @@ class EtcdStorage:
         event, current = await self._put(key, value, 0, ttl)
         if event is None:
             if current is None:
-                raise StorageUnavailable(f"etcd refuses to create {key}, which is not there")
+                raise StorageUnavailable(f"etcd refuses to create {key}, which does not exist")
             raise KeyExists(current)
         assert event.current is not None
         return event.current
@@ -410,7 +412,7 @@ class EtcdStorage:
             raise refused from error
 
     async def delete(self, key: str, *, expected_revision: int) -> Event:
-        check_write(key.encode(errors="surrogateescape").decode(errors="replace"), None)  # it may be no text
+        check_write(key.encode(errors="surrogateescape").decode(errors="replace"), None)  # it may not be UTF-8
         if expected_revision <= 0:
             raise Conflict(key, await self.get(key))
         event, current = await self._write(key, messages.delete_if(self._outer(key), mod_revision=expected_revision))
@@ -419,7 +421,7 @@ class EtcdStorage:
         return event
 
     async def _write(self, key: str, request: bytes) -> tuple[Event | None, KeyValue | None]:
-        """The event of a write that has succeeded, else what the key holds."""
+        """Return the event of a write, or the current value of the key if its condition was not met."""
         self._check_open()
         write = _Write(key, {})
         self._writes.setdefault(key, []).append(write)
@@ -433,7 +435,7 @@ class EtcdStorage:
                 self.refusals.writes.accepted()
             event = write.events.get(answer.revision)
             if event is None and answer.revision <= self._revision:
-                raise OutcomeUnknown(_UNSEEN)  # it started over meanwhile
+                raise OutcomeUnknown(_UNSEEN)  # the watch has restarted in the meantime
             if event is None:
                 write.revision = answer.revision
                 write.told = asyncio.get_running_loop().create_future()
@@ -456,7 +458,7 @@ class EtcdStorage:
             if not self._under_way:
                 self._idle.set()
 
-    # Telling
+    # Events
 
     def _changed(self, changes: Sequence[Change]) -> None:
         events = [self._event(change) for change in changes]
@@ -473,7 +475,7 @@ class EtcdStorage:
                         write.told.set_result(event)
 
     def _is_of_others(self, change: Change, event: Event) -> bool:
-        """Return True for what was written by somebody else, and has not run out with its lease."""
+        """Return True for a write by others. An expired lease does not count as one."""
         if event.key in self._writes:
             return False
         if change.deleted:
@@ -491,7 +493,7 @@ class EtcdStorage:
         self._progress.reached(revision)
 
     async def _start_over(self, error: Compacted) -> int:
-        """What happened is no longer kept: subscribers are told so, and all begins anew from now."""
+        """Tell subscribers that events have been compacted, and continue from the newest revision."""
         while True:
             try:
                 revision = await self._newest()
@@ -509,7 +511,7 @@ class EtcdStorage:
         return revision
 
     def _end_writes(self) -> None:
-        """Those that wait for their events, which will not come."""
+        """End the writes that wait for their events, which will not be received."""
         for writes in self._writes.values():
             for write in writes:
                 if write.told is not None and not write.told.done():
@@ -536,7 +538,7 @@ class EtcdStorage:
         return registration
 
     async def _replay(self, registration: Registration, after_revision: int, last: int) -> None:
-        """Delivers what is kept up to `last`, while newer events are held back."""
+        """Deliver the kept events up to `last`, while newer events are held back."""
 
         def deliver(changes: Sequence[Change]) -> None:
             found = [self._event(change) for change in changes if change.current.mod_revision <= last]
@@ -557,7 +559,7 @@ class EtcdStorage:
             self._following.want(revision)
             await self._progress.wait(revision)
 
-    # Keeping house
+    # Maintenance
 
     async def compact(self, revision: int) -> None:
         self._check_open()

@@ -1,1 +1,1 @@
-"""All that is stored, moved between a SQLite file and an etcd cluster. No server may run on either meanwhile."""
+"""Moving all stored objects between a SQLite file and an etcd cluster. No server may use either during that."""

@@ -1,4 +1,4 @@
-"""What a SQLite file holds now, and a digest of it."""
+"""The current content of a SQLite file, and a digest of it."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from typing import Final
 from steersman.storage.sqlite.log import check_row
 
 ROWS_AT_ONCE: Final = 64
-"""A value has 3 MiB at most: so many are in memory at once, and under way to etcd."""
+"""The most values in memory, or on their way to etcd, at once. A value has at most 3 MiB."""
 
 
 @dataclass(slots=True)
 class Row:
-    """A key and its value; `expires` is in Unix seconds, 0 for never."""
+    """A key and its value. `expires` is in Unix seconds, 0 for never."""
 
     key: str
     value: bytes
@@ -27,7 +27,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """What was moved: how many keys, the bytes of their values, and the newest revision there is of them now."""
+    """The result of a move: the number of keys, the bytes of their values, and the newest revision at the target."""
 
     keys: int
     size: int
@@ -35,7 +35,7 @@ class Moved:
 
 
 class Digest:
-    """Of keys and values, in the order of the keys."""
+    """A digest of keys and values, in the order of the keys."""
 
     def __init__(self) -> None:
         self._sum = sha256()
@@ -43,7 +43,7 @@ class Digest:
         self.size = 0
 
     def add(self, key: str, value: bytes) -> None:
-        """Takes the next one."""
+        """Add the next key."""
         name = key.encode()
         self._sum.update(b"%d %d " % (len(name), len(value)) + name)
         self._sum.update(value)
@@ -61,12 +61,12 @@ _LIVE: Final = """FROM log l WHERE value IS NOT NULL
 
 
 def count(connection: sqlite3.Connection) -> int:
-    """How many keys there are. Raises sqlite3.Error."""
+    """Return the number of keys. Raises sqlite3.Error."""
     return int(connection.execute(f"SELECT count(*) {_LIVE}").fetchone()[0])
 
 
 def pages(connection: sqlite3.Connection) -> Iterator[list[Row]]:
-    """All there is, in the order of the keys, some at a time. Raises sqlite3.Error, StorageDamaged."""
+    """Yield all rows in pages, in the order of the keys. Raises sqlite3.Error and StorageDamaged."""
     found = connection.execute(
         f"SELECT revision, key, value, create_revision, prev_revision, expires, checksum {_LIVE} ORDER BY key"
     )
@@ -77,7 +77,7 @@ def pages(connection: sqlite3.Connection) -> Iterator[list[Row]]:
 
 
 def digest(connection: sqlite3.Connection) -> Digest:
-    """Of all there is. Raises sqlite3.Error."""
+    """Return the digest of everything. Raises sqlite3.Error."""
     made = Digest()
     for page in pages(connection):
         for row in page:

@@ -1,13 +1,14 @@
-"""A SQLite file into an etcd cluster.
+"""Copying a SQLite file into an etcd cluster.
 
-Keys and values stay as they are, byte for byte; what expires, does so when it would have. Revisions do not stay: those
-of etcd are brought beyond that of the file first, and only then is anything stored, so that every resourceVersion that
-a client may still have is older than any there is, names no state of an object but the one it was read in, and none is
-in the future. In the end etcd is compacted to where the copy was complete: watches from before are told so (410), and
-clients list anew, as they do after `etcdutl snapshot restore --bump-revision --mark-compacted`.
+Keys and values stay the same, byte for byte, and keys expire at the same time as before. Revisions do not stay the
+same: etcd's revision is first raised above the file's, and only then is anything stored. Therefore every
+resourceVersion that a client may still have is older than all objects, denotes no other state of an object than the one
+it was read in, and is never in the future. Finally etcd is compacted to the revision of the completed copy, so watches
+from before get a 410, and clients list again, as they do after `etcdutl snapshot restore --bump-revision
+--mark-compacted`.
 
-As long as it is not complete, a key tells so that is the first below the root: servers do not start on that, and the
-next copy begins anew.
+An incomplete copy is marked by the first key below the root. Servers refuse to start on it, and the next copy starts
+over.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from steersman.storage.sqlite.file import FileLock, connect, is_new, prepare
 from steersman.storage.sqlite.log import Log
 
 MOST_BUMPS: Final = 5_000_000
-"""Writes, at most, that bring the revision of etcd beyond that of the file."""
+"""The most writes to raise etcd's revision above the file's."""
 _BUMPS_AT_ONCE: Final = 512
 _COMPACT_EVERY: Final = 20_000
 _TOLD_EVERY: Final = 5_000
@@ -39,10 +40,10 @@ Tell = Callable[[str], None]
 
 
 async def copy_to_etcd(file: Path, cluster: Cluster, tell: Tell) -> Moved:
-    """Copies all there is, and reads it back; `tell` is told how far it has come.
+    """Copy everything and read it back for comparison. `tell` is called with progress messages.
 
-    Raises StorageLocked while a server has the file, StorageFormatError if there is something below the root already,
-    StorageUnavailable, OSError.
+    Raises StorageLocked while a server uses the file, StorageFormatError if there are already keys below the root,
+    StorageUnavailable and OSError.
     """
     if is_new(file):
         raise StorageFormatError(f"{file} is not there")
@@ -63,29 +64,29 @@ async def _copy(connection: sqlite3.Connection, cluster: Cluster, tell: Tell) ->
     revision, has_keys, marked = await cluster.state()
     if has_keys and not marked:
         raise StorageFormatError(
-            f"below {cluster.root} etcd has keys already, nothing was copied: take another --etcd-prefix or delete them"
+            f"etcd already has keys below {cluster.root}, nothing was copied: use another --etcd-prefix or delete them"
         )
     if newest - revision > MOST_BUMPS:
         raise StorageFormatError(
             f"the file is at revision {newest}, etcd at {revision}, which is more than {MOST_BUMPS} writes apart: "
-            f"begin with an etcd restored from a snapshot with etcdutl --bump-revision {newest} --mark-compacted"
+            f"start with an etcd restored from a snapshot with etcdutl --bump-revision {newest} --mark-compacted"
         )
     await cluster.claim(marked)
     if marked:
-        tell("a copy that was cut off is begun anew")
+        tell("starting over after an incomplete copy")
         await cluster.clear()
     await _bump(cluster, await cluster.mark(), newest, tell)
     copied = await _copy_rows(connection, cluster, tell)
     reached, _, _ = await cluster.state()
     tell(f"reading {copied.keys} keys back")
     if await _digest(cluster, reached) != copied:
-        raise StorageUnavailable("what was read back is not what was copied; servers do not start on it")
+        raise StorageUnavailable("the keys that were read back differ from the copied ones; servers do not start on it")
     await cluster.compact(reached)
     return Moved(copied.keys, copied.size, await cluster.unmark())
 
 
 async def _bump(cluster: Cluster, revision: int, newest: int, tell: Tell) -> None:
-    """Writes until the revision is beyond `newest`."""
+    """Write until etcd's revision is above `newest`."""
     compacted = revision
     if newest > revision:
         tell(f"bringing etcd from revision {revision} beyond {newest}")
@@ -99,17 +100,17 @@ async def _bump(cluster: Cluster, revision: int, newest: int, tell: Tell) -> Non
 
 
 async def _copy_rows(connection: sqlite3.Connection, cluster: Cluster, tell: Tell) -> Digest:
-    """The digest of what was copied."""
+    """Copy all rows and return their digest."""
     total = await asyncio.to_thread(rows.count, connection)
     copied = Digest()
     pages = rows.pages(connection)
     told = 0
     while page := await asyncio.to_thread(next, pages, None):
-        now = int(times.moment())
+        now = int(times.unix_now())
         lasting = [row for row in page if not 0 < row.expires <= now]
         await side_by_side([partial(_store, cluster, row, now) for row in lasting])
         for row in lasting:
-            if not row.expires:  # others may be gone when it is read back
+            if not row.expires:  # keys that expire may be gone when everything is read back
                 copied.add(row.key, row.value)
         if copied.keys - told >= _TOLD_EVERY:
             told = copied.keys

@@ -1,7 +1,7 @@
-"""An etcd cluster into a SQLite file.
+"""Copying an etcd cluster into a SQLite file.
 
-Keys, values and revisions stay as they are, so clients go on where they were; history does not: watches from before the
-copy are told so (410). The file is made under another name and put in its place when it is complete.
+Keys, values and revisions stay the same, so clients continue where they were. History does not: watches from before the
+copy get a 410. The file is created under another name and renamed when it is complete.
 """
 
 from __future__ import annotations
@@ -29,17 +29,18 @@ _TOLD_EVERY: Final = 5_000
 
 
 async def copy_to_sqlite(cluster: Cluster, file: Path, tell: Tell) -> Moved:
-    """Copies all there is below the root as of one revision, and reads it back; `tell` is told how far it has come.
+    """Copy everything below the root as of one revision, and read it back for comparison. `tell` is called with
+    progress messages.
 
-    Raises StorageLocked while a server has the file, StorageFormatError if it is there or etcd has no keys,
-    StorageUnavailable, OSError.
+    Raises StorageLocked while a server uses the file, StorageFormatError if the file exists or etcd has no keys,
+    StorageUnavailable and OSError.
     """
     lock = FileLock(file)
     draft = file.with_name(file.name + ".copying")
     try:
         complete_replacement(file)
         if not is_new(file):
-            raise StorageFormatError(f"{file} is there already; nothing was copied")
+            raise StorageFormatError(f"{file} already exists; nothing was copied")
         await cluster.check()
         remove(draft)
         create(draft)
@@ -60,7 +61,7 @@ async def copy_to_sqlite(cluster: Cluster, file: Path, tell: Tell) -> Moved:
 async def _copy(cluster: Cluster, connection: sqlite3.Connection, tell: Tell) -> Moved:
     revision, has_keys, marked = await cluster.state()
     if marked:
-        raise StorageFormatError("what is below --etcd-prefix was not copied there completely; nothing was copied")
+        raise StorageFormatError("the copy below --etcd-prefix is incomplete; nothing was copied")
     if not has_keys:
         raise StorageFormatError(f"below {cluster.root} etcd has no keys, nothing was copied: is --etcd-prefix right?")
     writer = _Writer(connection, revision)
@@ -69,7 +70,7 @@ async def _copy(cluster: Cluster, connection: sqlite3.Connection, tell: Tell) ->
     async for page in cluster.pages(revision):
         for each in page:
             if each.lease and each.lease not in leases:
-                leases[each.lease] = int(times.moment()) + await cluster.seconds_left(each.lease)
+                leases[each.lease] = int(times.unix_now()) + await cluster.seconds_left(each.lease)
         await asyncio.to_thread(writer.add, [(cluster.inner(each.key), each) for each in page], leases)
         if writer.digest.keys - told >= _TOLD_EVERY:
             told = writer.digest.keys
@@ -77,27 +78,27 @@ async def _copy(cluster: Cluster, connection: sqlite3.Connection, tell: Tell) ->
     await asyncio.to_thread(writer.finish)
     tell(f"reading {writer.digest.keys} keys back")
     if await asyncio.to_thread(rows.digest, connection) != writer.digest:
-        raise StorageUnavailable("what was read back is not what was copied; nothing was put in place")
+        raise StorageUnavailable("the keys that were read back differ from the copied ones; nothing was put in place")
     await asyncio.to_thread(connection.execute, "PRAGMA wal_checkpoint(TRUNCATE)")
     return Moved(writer.digest.keys, writer.digest.size, writer.newest)
 
 
 class _Writer:
-    """Puts keys into a new file. It blocks, and raises sqlite3.Error."""
+    """Writes keys to a new file. Its methods block and raise sqlite3.Error."""
 
     def __init__(self, connection: sqlite3.Connection, revision: int) -> None:
         self._connection = connection
         self.newest = revision
-        """Beyond all revisions there are."""
+        """A revision not below that of any row."""
         self._taken: set[int] = set()
         self.digest = Digest()
 
     def add(self, page: list[tuple[str, Stored]], leases: dict[int, int]) -> None:
-        """`leases` tells when each ends, in Unix seconds."""
+        """Add a page of keys. `leases` has the expiry of each lease in Unix seconds."""
         made = []
         for key, each in page:
             revision = each.mod_revision
-            if revision in self._taken:  # keys of one transaction have the same one, rows do not
+            if revision in self._taken:  # keys of one transaction share a revision, but rows cannot
                 revision = self.newest = self.newest + 1
             self._taken.add(revision)
             row = (revision, key, each.value, each.create_revision, 0, leases.get(each.lease, 0))
@@ -108,5 +109,5 @@ class _Writer:
         self._connection.execute("COMMIT")
 
     def finish(self) -> None:
-        """Tells that there is no history."""
+        """Record that there is no history."""
         self._connection.execute("UPDATE meta SET compact_revision = ?, compacted_revision = ?", (self.newest,) * 2)

@@ -1,1 +1,3 @@
-"""One storage for several processes: its owner serves the contract over Unix sockets, and tells all of each event."""
+"""One storage for several processes. The owner serves the contract over Unix sockets and sends each event to all of
+them.
+"""

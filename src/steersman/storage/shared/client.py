@@ -1,4 +1,4 @@
-"""The side of a worker: a storage that another process owns."""
+"""The worker's side: a storage that another process owns."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ _NUMBERS: Final = 1 << 32
 
 
 class SharedStorage:
-    """A `Storage` over a connection to its owner; opened with `open`.
+    """A `Storage` over a connection to its owner. To be opened with `open`.
 
-    The owner tells of every event, in order, and of those of a write before it says that the write is done. The newest
-    revision stands in memory that both share, before anybody is told of a write: so who wants to read what is current
-    asks nobody, and waits at most for events that are on their way.
+    The owner sends every event, in order, and the events of a write before the answer to it. The newest revision is in
+    shared memory before anyone learns of a write. Therefore a read of the current state needs no request, and waits at
+    most for events that have been sent.
     """
 
     knows_newest = False
@@ -58,29 +58,32 @@ class SharedStorage:
         self._last_number = 0
         self._calls: dict[int, asyncio.Future[bytes]] = {}
         self._items: dict[int, list[KeyValue]] = {}
-        """Those that have come of answers which are not whole yet."""
+        """The received items of incomplete answers."""
         self._replays: dict[int, tuple[Registration, int]] = {}
         self._writes: dict[str, list[dict[int, Event]]] = {}
-        """Of each key that is being written, for each who writes it: what has happened to it since, by revision."""
+        """For each key that is being written, one entry per writer: the events since the start of the write, by
+        revision.
+        """
         self._loop = asyncio.get_running_loop()
         self._hello: asyncio.Future[int] = self._loop.create_future()
         self._idle: asyncio.Future[None] | None = None
-        self.refusals = Account(logs=False)  # the owner says it
+        self.refusals = Account(logs=False)  # the owner logs them
         self._closed: Flight[None] | None = None
 
     @classmethod
     async def open(
         cls, sock: socket.socket, words: SharedWords, ended: Callable[[], None] = lambda: None
     ) -> SharedStorage:
-        """Takes over a connection to the owner, and the words in which that tells of revisions; `ended` is called once
-        if the connection is lost. Raises OSError, StorageUnavailable."""
+        """Take over a connection to the owner, and the shared words with its revisions. `ended` is called once if the
+        connection is lost. Raises OSError and StorageUnavailable.
+        """
         storage = cls(words, ended)
         storage._link = await Link.on(sock, storage._received, storage._lost)
         storage._link.send(frame(Kind.OPEN, 0))
         await storage._hello
         return storage
 
-    # What is known
+    # State
 
     @property
     def revision(self) -> int:
@@ -88,7 +91,7 @@ class SharedStorage:
 
     @property
     def newest(self) -> int:
-        """The newest revision there is."""
+        """The newest revision of the storage."""
         return self._words[frames.NEWEST]
 
     async def current_revision(self) -> int:
@@ -106,7 +109,7 @@ class SharedStorage:
     async def is_stale(self, key: str) -> bool:
         return False
 
-    # What comes
+    # Received frames
 
     def _received(self, kind: int, number: int, body: bytes) -> None:
         if kind == Kind.EVENTS:
@@ -165,7 +168,9 @@ class SharedStorage:
         return number
 
     async def _call(self, number: int, request: bytes) -> bytes:
-        """Asks the owner; the body of its answer. Raises what it says, StorageUnavailable."""
+        """Send a request to the owner and return the body of the answer. Raises the error in the answer and
+        StorageUnavailable.
+        """
         self._check_open()
         assert self._link is not None
         call: asyncio.Future[bytes] = self._loop.create_future()
@@ -255,7 +260,7 @@ class SharedStorage:
             if not of_key:
                 del self._writes[key]
 
-    # Telling
+    # Events
 
     async def subscribe(
         self, prefix: str, *, after_revision: int, deliver: Deliver, lost: Lost | None = None
@@ -277,7 +282,7 @@ class SharedStorage:
         return registration
 
     async def _replay(self, registration: Registration, after_revision: int, last: int) -> None:
-        """Delivers what is kept up to `last`, while newer events are held back."""
+        """Deliver the kept events up to `last`, while newer events are held back."""
         registration.hold()
         number = self._number()
         self._replays[number] = (registration, last)
@@ -295,9 +300,10 @@ class SharedStorage:
             await self._progress.wait(revision)
 
     def arrived(self) -> Awaitable[int] | int:
-        """Return the newest revision of now once every subscriber has been told of all events up to there.
+        """Return the newest revision of now, once every subscriber has received all events up to it.
 
-        Raises StorageUnavailable, as the awaitable does."""
+        Raises StorageUnavailable, as the awaitable does.
+        """
         newest = self.newest
         return newest if newest <= self._revision else self._told(newest)
 
@@ -305,14 +311,14 @@ class SharedStorage:
         await self.wait_until(newest)
         return newest
 
-    # Keeping house
+    # Maintenance
 
     async def compact(self, revision: int) -> None:
         number = self._number()
         await self._call(number, frames.compact(number, revision))
 
     async def close(self) -> None:
-        """Waits for what was asked, and lets go of the connection; the owner keeps the storage open."""
+        """Wait for the requests in progress and close the connection. The owner keeps the storage open."""
         if self._closed is None:
             self._closed = Flight(self._shut_down)
         await self._closed

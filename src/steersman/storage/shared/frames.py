@@ -1,6 +1,6 @@
-"""What a worker and the owner of a storage say to each other, as bytes.
+"""Messages between a worker and the owner of a storage, as bytes.
 
-Numbers are little-endian. What is not known to be short has its length before it.
+Numbers are little-endian. Parts that may be long are preceded by their length.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from steersman.storage.interface import (
 
 NEWEST: Final = 0
 COMPACTED: Final = 1
-"""The shared words (machinery.shared_words) in which the owner says which revision is the newest, and the oldest."""
+"""The shared words (machinery.shared_words) with the newest and the oldest revision."""
 WORDS: Final = 2
-"""How many words these are."""
+"""The number of shared words."""
 PIECE: Final = 1 << 20
-"""Bytes after which events and items go on in another frame."""
+"""The size in bytes after which events and items continue in another frame."""
 
 
 class Kind(IntEnum):
-    """What a frame is: a request, an answer with the number of its request, or something told to all."""
+    """The kind of a frame: a request, an answer with the number of its request, or a notification to all workers."""
 
     WRITE = 1
     GET = 2
@@ -40,10 +40,10 @@ class Kind(IntEnum):
     REPLAY = 4
     COMPACT = 5
     OPEN = 6
-    """The first of a worker: from here on it is told of everything that happens."""
+    """The first frame of a worker, from which on it gets all events."""
     HELLO = 16
     EVENTS = 17
-    """Of number 0 for what was committed, else those asked for by a replay."""
+    """Frame number 0 for committed events, otherwise the number of the replay request."""
     REFUSAL = 18
     DONE = 19
     ITEMS = 20
@@ -75,54 +75,54 @@ def _bytes(text: str) -> bytes:
 
 
 def write(number: int, key: str, value: bytes, expected_revision: int, ttl: int) -> bytes:
-    """A create (`expected_revision` 0), an update, or a delete (no value)."""
+    """Return the request of a create (`expected_revision` 0), an update, or a delete (no value)."""
     name = _bytes(key)
     return frame(Kind.WRITE, number, _WRITE.pack(expected_revision, ttl, len(name)), name, value)
 
 
 def read_write(body: bytes) -> tuple[str, bytes, int, int]:
-    """Key, value, expected revision and seconds to live."""
+    """Return the key, the value, the expected revision and the TTL in seconds."""
     expected, ttl, size = _WRITE.unpack_from(body)
     at = _WRITE.size + size
     return _text(body[_WRITE.size : at]), body[at:], expected, ttl
 
 
 def get(number: int, key: str, revision: int) -> bytes:
-    """What a key holds."""
+    """Return the request for the value of a key."""
     return frame(Kind.GET, number, _GET.pack(revision), _bytes(key))
 
 
 def read_get(body: bytes) -> tuple[str, int]:
-    """Key and revision."""
+    """Return the key and the revision."""
     return _text(body[_GET.size :]), _GET.unpack_from(body)[0]
 
 
 def range_of(number: int, prefix: str, start: str, limit: int, revision: int, *, count: bool) -> bytes:
-    """The keys under a prefix."""
+    """Return the request for the keys under a prefix."""
     low, first = _bytes(prefix), _bytes(start)
     return frame(Kind.RANGE, number, _RANGE.pack(revision, limit, count, len(low), len(first)), low, first)
 
 
 def read_range(body: bytes) -> tuple[str, str, int, int, bool]:
-    """Prefix, start, limit, revision and whether to count."""
+    """Return the prefix, start, limit, revision and whether to count."""
     revision, limit, count, size, _ = _RANGE.unpack_from(body)
     at = _RANGE.size + size
     return _text(body[_RANGE.size : at]), _text(body[at:]), limit, revision, bool(count)
 
 
 def replay(number: int, prefix: str, after_revision: int, last: int) -> bytes:
-    """The events under a prefix that are kept, later than one revision, up to another."""
+    """Return the request for the kept events under a prefix, after one revision and up to another."""
     return frame(Kind.REPLAY, number, _REPLAY.pack(after_revision, last), _bytes(prefix))
 
 
 def read_replay(body: bytes) -> tuple[str, int, int]:
-    """Prefix, the revision before the first, and the last."""
+    """Return the prefix, the revision before the first, and the last."""
     after, last = _REPLAY.unpack_from(body)
     return _text(body[_REPLAY.size :]), after, last
 
 
 def compact(number: int, revision: int) -> bytes:
-    """Forget what was before a revision."""
+    """Return the request to remove the history before a revision."""
     return frame(Kind.COMPACT, number, _REVISION.pack(revision))
 
 
@@ -130,12 +130,12 @@ def compact(number: int, revision: int) -> bytes:
 
 
 def revision_frame(kind: Kind, number: int, revision: int) -> bytes:
-    """A frame (HELLO, DONE) that says a revision."""
+    """Return a frame (HELLO, DONE) with a revision."""
     return frame(kind, number, _REVISION.pack(revision))
 
 
 def read_revision(body: bytes) -> int:
-    """The revision of a HELLO, DONE or COMPACT."""
+    """Return the revision of a HELLO, DONE or COMPACT."""
     revision: int = _REVISION.unpack_from(body)[0]
     return revision
 
@@ -147,7 +147,7 @@ def _item(item: KeyValue) -> bytes:
 
 
 def items(number: int, found: Sequence[KeyValue]) -> Iterator[bytes]:
-    """Frames of the items of an answer, of which each is about a piece."""
+    """Yield frames of the items of an answer, each of about one piece."""
     parts: list[bytes] = []
     size = 0
     for each in found:
@@ -161,7 +161,7 @@ def items(number: int, found: Sequence[KeyValue]) -> Iterator[bytes]:
 
 
 def read_items(body: bytes) -> list[KeyValue]:
-    """The items of one frame."""
+    """Decode the items of one frame."""
     found = []
     at = 0
     while at < len(body):
@@ -173,18 +173,18 @@ def read_items(body: bytes) -> list[KeyValue]:
 
 
 def page(number: int, revision: int, count: int, *, more: bool) -> bytes:
-    """The end of an answer to a range or a get."""
+    """Return the end of an answer to a range or a get."""
     return frame(Kind.PAGE, number, _PAGE.pack(revision, more, count))
 
 
 def read_page(body: bytes) -> tuple[int, bool, int]:
-    """Revision, whether more follow, and the count."""
+    """Return the revision, whether more items follow, and the count."""
     revision, more, count = _PAGE.unpack_from(body)
     return revision, bool(more), count
 
 
 def events(number: int, committed: Sequence[Event]) -> Iterator[bytes]:
-    """Frames of events, of which each is about a piece."""
+    """Yield frames of events, each of about one piece."""
     parts: list[bytes] = []
     size = 0
     for each in committed:
@@ -213,7 +213,7 @@ def events(number: int, committed: Sequence[Event]) -> Iterator[bytes]:
 
 
 def read_events(body: bytes) -> list[Event]:
-    """The events of one frame."""
+    """Decode the events of one frame."""
     found = []
     at = 0
     while at < len(body):
@@ -236,7 +236,7 @@ class _Code(IntEnum):
     EXISTS = 1
     CONFLICT = 2
     GONE = 3
-    """A conflict where the key holds nothing."""
+    """A conflict on a key that does not exist."""
     COMPACTED = 4
     FUTURE = 5
     UNAVAILABLE = 6
@@ -244,7 +244,7 @@ class _Code(IntEnum):
 
 
 def failed(number: int, error: Exception) -> bytes:
-    """What went wrong with a request; of an error that is none of the contract's only that there was one."""
+    """Return the answer with the error of a request. Errors outside the contract get a general text."""
     match error:
         case KeyExists():
             return frame(Kind.FAILED, number, _FAILED.pack(_Code.EXISTS, 0, 0), _item(error.current))
@@ -265,12 +265,12 @@ def failed(number: int, error: Exception) -> bytes:
 
 
 def is_unforeseen(error: Exception) -> bool:
-    """Whether an error is none of the contract's."""
+    """Return True for an error outside the contract."""
     return not isinstance(error, KeyExists | Conflict | Compacted | FutureRevision | StorageUnavailable)
 
 
 def read_failed(body: bytes) -> Exception:
-    """The error."""
+    """Decode the error."""
     code, first, second = _FAILED.unpack_from(body)
     rest = body[_FAILED.size :]
     match code:

@@ -1,4 +1,4 @@
-"""The side of the owner: what workers ask is done on its storage, and each committed event is told to all of them."""
+"""The owner's side: it performs the requests of workers on its storage and sends each committed event to all of them."""
 
 from __future__ import annotations
 
@@ -18,16 +18,17 @@ from steersman.storage.shared.frames import Kind
 logger = logging.getLogger(__name__)
 
 MOST_UNREAD: Final = 64 << 20
-"""Bytes that a worker may have unread. One that has more is cut off if it takes nothing: it would hold back nobody, but
-fill the memory..."""
+"""The most unread bytes of a worker. One with more that reads nothing is disconnected, because its data fills the
+memory.
+"""
 PATIENCE: Final = 5.0
-"""...for so many seconds, as some dozen large objects that are written at once are as much..."""
+"""The seconds after which it is, as writing some dozen large objects at once is enough to exceed the limit."""
 MOST_UNREAD_AT_ALL: Final = 512 << 20
-"""...or if it has so much more that it will not get to the end of it."""
+"""The unread bytes above which a worker is disconnected at once, because it will not catch up."""
 
 
 class StorageServer:
-    """Serves `storage`, of which it is the only user. `words` are where the newest revision is told (see frames)."""
+    """The server of `storage`, which has no other user. The newest revision is written to `words` (see frames)."""
 
     def __init__(self, storage: OwnStorage, words: SharedWords) -> None:
         self._storage = storage
@@ -37,7 +38,7 @@ class StorageServer:
         self._subscription: Subscription | None = None
 
     async def start(self) -> None:
-        """Follows the storage. Raises what the storage raises."""
+        """Subscribe to the storage. Raises the errors of the storage."""
         self._words[frames.NEWEST] = self._storage.revision
         self._words[frames.COMPACTED] = self._storage.compact_revision
         self._subscription = await self._storage.subscribe(
@@ -45,23 +46,23 @@ class StorageServer:
         )
 
     async def connect(self, sock: socket.socket, ended: Callable[[], None]) -> None:
-        """Serves a worker over a connected socket; `ended` is told when that is over. Raises OSError."""
+        """Serve a worker over a connected socket. `ended` is called when the connection is closed. Raises OSError."""
         worker = _Worker(self._storage, self, ended)
         worker.link = await Link.on(sock, worker.received, worker.lost)
 
     def begin(self, worker: _Worker) -> None:
-        """A worker listens: it is told of everything that happens from here on, and in this turn where that begins."""
+        """Start sending all events to a worker, and send it the revision after which they begin."""
         worker.link.post(frames.revision_frame(Kind.HELLO, 0, self._storage.revision))
         if self._refusal:
             worker.link.post(frame(Kind.REFUSAL, 0, self._refusal.encode()))
         self._workers.add(worker)
 
     def forget(self, worker: _Worker) -> None:
-        """A worker is gone."""
+        """Remove a disconnected worker."""
         self._workers.discard(worker)
 
     def _committed(self, events: Sequence[Event]) -> None:
-        """Tells all workers, before the writers are told that it is done."""
+        """Send the events to all workers, before the writers get their answers."""
         self._words[frames.NEWEST] = events[-1].revision
         self._words[frames.COMPACTED] = self._storage.compact_revision
         for data in frames.events(0, events):
@@ -71,18 +72,20 @@ class StorageServer:
         for worker in tuple(self._workers):
             worker.link.post(data)
             if worker.is_behind():
-                logger.error("a worker does not read what it is told: it is cut off")
+                logger.error("a worker does not read its events and is disconnected")
                 worker.link.abort()
 
     def look(self) -> None:
-        """Tells workers what no event says: that the storage takes no writes any more, and what was compacted."""
+        """Notify workers of states without an event: the storage no longer accepts writes, or its history was
+        compacted.
+        """
         self._words[frames.COMPACTED] = self._storage.compact_revision
         if self._storage.refusal and not self._refusal:
             self._refusal = self._storage.refusal
             self._tell(frame(Kind.REFUSAL, 0, self._refusal.encode()))
 
     async def stop(self) -> None:
-        """Cuts all workers off; the storage stays open."""
+        """Disconnect all workers. The storage stays open."""
         if self._subscription is not None:
             self._subscription.cancel()
         for worker in tuple(self._workers):
@@ -91,7 +94,7 @@ class StorageServer:
 
 
 class _Worker:
-    """One that is connected."""
+    """A connected worker."""
 
     link: Link
 
@@ -101,7 +104,7 @@ class _Worker:
         self._ended = ended
         self._loop = asyncio.get_running_loop()
         self._taken = 0
-        """What it had taken when that was last more than before, or all but little; and when that was."""
+        """The bytes that the worker had taken, and the time of that, when it last took more or had little left."""
         self._taken_at = 0.0
         self._tasks: set[asyncio.Task[None]] = set()
         self._verbs: Final[dict[int, Callable[[int, bytes], Coroutine[object, object, None]]]] = {
@@ -112,12 +115,12 @@ class _Worker:
         }
 
     def lost(self) -> None:
-        """The connection is over. Writes that are under way are finished."""
+        """Handle the end of the connection. Writes in progress are completed."""
         self._server.forget(self)
         self._ended()
 
     def is_behind(self) -> bool:
-        """Whether it reads so little of what it is told that it is of no use."""
+        """Return True if the worker reads too little to be of use."""
         unread, taken, now = self.link.unsent, self.link.taken, self._loop.time()
         if unread <= MOST_UNREAD or taken > self._taken:
             self._taken, self._taken_at = taken, now
@@ -125,11 +128,11 @@ class _Worker:
         return now - self._taken_at > PATIENCE or unread > MOST_UNREAD_AT_ALL
 
     async def finish(self) -> None:
-        """Returns once nothing is under way."""
+        """Return once no request is in progress."""
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     def received(self, kind: int, number: int, body: bytes) -> None:
-        """A request has come."""
+        """Handle a request."""
         if kind == Kind.WRITE:
             self._submit(number, body)
             return
@@ -150,7 +153,7 @@ class _Worker:
             self.fail(number, error)
 
     def fail(self, number: int, error: Exception) -> None:
-        """Answers that a request has failed."""
+        """Answer that a request has failed."""
         if frames.is_unforeseen(error):
             logger.error("a request of a worker failed", exc_info=error)
         self.link.post(frames.failed(number, error))
@@ -199,7 +202,7 @@ class _Worker:
 
 
 class _Answer:
-    """Tells a worker what became of a write of its own, in the turn in which all are told of it."""
+    """Sends a worker the result of its write, in the same iteration of the event loop in which all get the event."""
 
     __slots__ = ("_number", "_worker")
 
@@ -221,11 +224,11 @@ class _Answer:
 
 
 _ENOUGH: Final = 4 << 20
-"""Bytes of events that are read before they are sent."""
+"""The bytes of events that are read before they are sent."""
 
 
 async def _kept(storage: OwnStorage, prefix: str, after: int) -> tuple[list[Event], bool]:
-    """The next events that are kept, and whether these are all there are now. Raises Compacted, FutureRevision."""
+    """Return the next kept events, and whether these are all for now. Raises Compacted and FutureRevision."""
     events: list[Event] = []
     size = 0
     reading: asyncio.Task[Subscription]

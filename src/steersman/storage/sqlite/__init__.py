@@ -1,4 +1,4 @@
-"""The store in a SQLite file."""
+"""The storage backend in a SQLite file."""
 
 from steersman.storage.sqlite.store import SQLiteStorage
 

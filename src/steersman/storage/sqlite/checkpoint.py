@@ -1,7 +1,7 @@
-"""Playing the write-ahead log into the file beside the commits, and not in one of them.
+"""Checkpoints of the write-ahead log in a thread of their own instead of within a commit.
 
-SQLite does so at the end of the commit that makes the log long. That one takes as long as the disk needs for some
-thousand pages of the file, and everybody who writes waits for it.
+SQLite would checkpoint at the end of the commit that makes the log long. Such a commit takes as long as the disk needs
+for some thousand pages of the file, and all writers wait for it.
 """
 
 from __future__ import annotations
@@ -21,31 +21,31 @@ from steersman.work.shielding import shielded
 logger = logging.getLogger(__name__)
 
 _LONG: Final = 1000
-"""The log is played into the file when about so many pages were written to it."""
+"""Pages written to the log after which a checkpoint starts."""
 _FEW: Final = 250
-"""So many are left to the writer's thread, which alone can bring the log to its end."""
+"""Pages that may be left to the writer's thread, which alone can complete the checkpoint."""
 _ROUNDS: Final = 4
-"""How often a log that grows meanwhile is gone after."""
+"""The most rounds of a checkpoint of a log that grows meanwhile."""
 _PAGE: Final = 4096
 
 _PLAY: Final = "PRAGMA wal_checkpoint(PASSIVE)"
-"""Plays what is committed into the file, without waiting for anybody or keeping anybody waiting."""
+"""Copies committed pages into the file without waiting for other connections or blocking them."""
 
 
 def pages_of(rows: int, size: int) -> int:
-    """About how many pages a commit of so many rows, of `size` bytes together, puts into the log.
+    """Return an estimate of the pages that a commit of `rows` rows, with `size` bytes in all, adds to the log.
 
-    One write was found to take four. Many share those of the table, and some of the index.
+    A single write was measured to take four pages. Many writes share those of the table, and some of the index.
     """
     return 3 + rows // 4 + -(-size // _PAGE)
 
 
 class Checkpointer:
-    """A thread that plays the log into the file, on a connection of its own.
+    """A thread that checkpoints the log into the file, on a connection of its own.
 
-    The next commit begins the log anew if all of it is in the file. As commits go on meanwhile, the writer's thread
-    plays the little that came last, between two batches. What is counted is an estimate: a log that is longer than that
-    is played by SQLite in a commit, at `wal_autocheckpoint`.
+    If all of the log is in the file, the next commit starts it anew. As commits go on during a checkpoint, the writer's
+    thread copies the last few pages, between two batches. Pages are only estimated: SQLite itself checkpoints a log
+    that is longer than estimated in a commit, at `wal_autocheckpoint`.
     """
 
     def __init__(
@@ -56,13 +56,13 @@ class Checkpointer:
         *,
         durable: bool,
     ) -> None:
-        """`writing` is the writer's connection, `post` runs a job on its thread."""
+        """Take the file. `writing` is the writer's connection; `post` runs a job on the writer's thread."""
         self._path = path
         self._writing = writing
         self._post = post
         self._durable = durable
         self._written = 0
-        """Pages written so far, of which so many were..."""
+        """The estimated number of pages written so far; `_played` is how many of these were checkpointed."""
         self._played = 0
         self._connection: sqlite3.Connection | None = None
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="sqlite-checkpoint")
@@ -70,21 +70,21 @@ class Checkpointer:
         self._playing.set_result(None)
 
     def wrote(self, pages: int) -> None:
-        """Says that about so many pages were written to the log. On the writer's thread."""
+        """Record about how many pages were written to the log. Called on the writer's thread."""
         self._written += pages
         if self._written - self._played >= _LONG and self._playing.done():
-            # While the interpreter ends no thread begins; whoever opens the file next has the log.
+            # No thread can start while the interpreter shuts down; the next process that opens the file has the log.
             with contextlib.suppress(RuntimeError):
                 self._playing = self._pool.submit(self._play)
 
     async def caught_up(self) -> None:
-        """Returns when the log is not being played. Who writes much waits for that, or the log grows without end."""
+        """Return when no checkpoint is running. Code that writes much must await this, or the log grows without limit."""
         playing = self._playing
         if not playing.done():
             await shielded(asyncio.wrap_future(playing))
 
     def _play(self) -> None:
-        """On the thread."""
+        """Checkpoint the log. Runs on the checkpoint thread."""
         for _ in range(_ROUNDS):
             written = self._written
             try:
@@ -92,8 +92,8 @@ class Checkpointer:
                     self._connection = connect(self._path, cache_kib=64, durable=self._durable)
                 self._connection.execute(_PLAY).fetchone()
             except sqlite3.Error as error:
-                # Nothing is lost by that: the log keeps what the file has not.
-                logger.warning("the write-ahead log cannot be played into %s: %s", self._path, error)
+                # Nothing is lost: the log keeps the pages that the file does not have.
+                logger.warning("a checkpoint of the write-ahead log into %s failed: %s", self._path, error)
                 self._played = written
                 return
             self._played = written
@@ -102,15 +102,15 @@ class Checkpointer:
         self._post(self._play_the_rest)
 
     def _play_the_rest(self) -> None:
-        """On the writer's thread."""
+        """Checkpoint the last pages. Runs on the writer's thread."""
         try:
             self._writing.execute(_PLAY).fetchone()
         except sqlite3.Error as error:
-            logger.warning("the end of the write-ahead log cannot be played into %s: %s", self._path, error)
+            logger.warning("a checkpoint of the end of the write-ahead log into %s failed: %s", self._path, error)
         self._played = self._written
 
     def stop(self) -> None:
-        """Waits for what is running and closes the connection. Blocks."""
+        """Wait for a running checkpoint and close the connection. Blocks."""
         self._pool.shutdown(wait=True)
         if self._connection is not None:
             self._connection.close()

@@ -1,7 +1,7 @@
-"""The checksum that each row of the file carries, over all its columns.
+"""The checksum in each row of the file, over all its columns.
 
-SQLite notices damage to its own structures, and none to the bytes of a key, a number or a value. CRC-32 finds every
-change of up to 32 bits in a row, and all but one in four billion of the others.
+SQLite detects damage to its own structures, but none to the bytes of a key, a number or a value. CRC-32 detects every
+change of up to 32 adjacent bits in a row, and all but one in four billion other changes.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Final
 from zlib import crc32
 
 _PIECE: Final = 5 << 10
-"""`crc32` lets go of the interpreter lock for more bytes. Taking it back may cost a switch interval (5 ms)."""
+"""`crc32` releases the interpreter lock for more bytes, and reacquiring it may cost a switch interval (5 ms)."""
 
 
 def row_checksum(revision: int, key: bytes, value: bytes | None, created: int, replaced: int, expires: int) -> int:

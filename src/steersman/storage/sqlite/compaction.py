@@ -1,4 +1,4 @@
-"""Taking what no revision kept shows out of the file, in slices that leave the writer free in between."""
+"""Removal of rows that no readable revision needs, in slices between which the writer is free."""
 
 from __future__ import annotations
 
@@ -9,27 +9,28 @@ from typing import Final
 from steersman.storage.sqlite.log import Log
 
 _HOLD: Final = 0.01
-"""Seconds that a slice aims to hold the writer's thread."""
+"""The seconds that a slice should take on the writer's thread."""
 _LONGEST_REST: Final = 0.1
-"""Seconds between slices at most, if they take long."""
+"""The longest pause between slices, in seconds."""
 _DELETED: Final = (32, 512)
-"""How many pages a slice deletes from: the least, with which compaction begins, and the most."""
+"""The fewest (and first) and the most pages from which one slice deletes."""
 _GIVEN_BACK: Final = (8, 256)
-"""How many pages are given back to the file system at once."""
+"""The fewest and the most pages that one slice returns to the file system."""
 _PAGE: Final = 4096
 _FREE_PAGES_KEPT: Final = 1024
-"""Free pages up to this many, or up to a quarter of the file, are kept for what is written next."""
+"""Free pages up to this number, or up to a quarter of the file, are kept for later writes."""
 
 
 def begin(log: Log, revision: int) -> None:
-    """From here on, revisions before `revision` cannot be read. Durable before anything is deleted."""
+    """Make revisions before `revision` unreadable; this is durable before anything is deleted."""
     log.connection.execute("UPDATE meta SET compact_revision = max(compact_revision, ?)", (revision,))
 
 
 def paced(size: int, seconds: float, bounds: tuple[int, int]) -> int:
-    """How much the next slice should do, when one of `size` took `seconds`: as much as takes _HOLD, within `bounds`.
+    """Return the size of the next slice, if one of `size` took `seconds`: one that takes _HOLD, within `bounds`.
 
-    It grows to the double at most, and shrinks at once: what made one slow, as a disk that others use, may go on.
+    It at most doubles, but shrinks immediately, because the cause of a slow slice, such as other users of the disk, may
+    persist.
     """
     least, most = bounds
     wanted = int(size * min(_HOLD / max(seconds, 1e-6), 2))
@@ -37,19 +38,19 @@ def paced(size: int, seconds: float, bounds: tuple[int, int]) -> int:
 
 
 class Slices:
-    """A part of compaction, cut so that a slice takes about as long whatever the disk, the sizes and others do."""
+    """A part of compaction in slices of about equal duration, whatever the disk, the sizes and other users do."""
 
     def __init__(self, work: Callable[[Log, int], bool], bounds: tuple[int, int]) -> None:
-        """`work` does so many pages of it, and says whether there is more."""
+        """Take a function that does the work for a number of pages and returns True if some remains."""
         self._work = work
         self._bounds = bounds
         self.size = bounds[0]
-        """How many pages the next slice does."""
+        """The number of pages of the next slice."""
         self.rest = 0.0
-        """Seconds for which the writer should be left to others after the last slice: as long as that took."""
+        """The pause in seconds after the last slice, which leaves the writer free for as long as the slice took."""
 
     def run(self, log: Log) -> bool:
-        """Does a slice, on the writer's thread; whether there is more to do. Raises sqlite3.Error."""
+        """Run a slice on the writer's thread; return True if work remains. Raises sqlite3.Error."""
         began = time.perf_counter()
         more = self._work(log, self.size)
         took = time.perf_counter() - began
@@ -59,20 +60,20 @@ class Slices:
 
 
 def deletes() -> Slices:
-    """Deletes what `begin` gave up."""
+    """Return the slices that delete the rows of unreadable revisions."""
     return Slices(delete_slice, _DELETED)
 
 
 def vacuums() -> Slices:
-    """Gives free pages back to the file system if there are many."""
+    """Return the slices that return free pages to the file system if there are many."""
     return Slices(vacuum_slice, _GIVEN_BACK)
 
 
 def delete_slice(log: Log, pages: int) -> bool:
-    """Deletes what the next revisions replaced, on about so many pages; whether there is more to delete.
+    """Delete rows that later revisions replaced, on about `pages` pages; return True if some remain.
 
-    Every write names the one it replaced, so what is dead is found without looking at what lives: the replaced rows
-    and the deletes of each slice of revisions. One value is deleted in one slice, however large it is.
+    Every row has the revision that it replaced, so dead rows are found without a scan of live ones: for each slice of
+    revisions, the replaced rows and the deletes. A value is deleted within one slice, however large it is.
     """
     _, target, done = log.revisions()
     if done >= target:
@@ -105,15 +106,15 @@ def delete_slice(log: Log, pages: int) -> bool:
 
 
 def vacuum_slice(log: Log, pages: int) -> bool:
-    """Gives so many free pages back to the file system if there are many; whether there are more to give."""
+    """Return up to `pages` free pages to the file system if there are many; return True if there are still many."""
     connection = log.connection
     free, all_pages = connection.execute(
         "SELECT freelist_count, page_count FROM pragma_freelist_count, pragma_page_count"
     ).fetchone()
     if free <= max(_FREE_PAGES_KEPT, all_pages // 4):
         return False
-    # The statement returns a row without columns after each page, where `execute` ends it; a script goes to its end.
+    # The statement returns an empty row after each page, at which `execute` stops; a script runs to its end.
     connection.executescript(f"PRAGMA incremental_vacuum({pages})")
     left = connection.execute("PRAGMA freelist_count").fetchone()[0]
-    # A file rebuilt with other settings gives nothing back.
+    # A file that was rebuilt with other settings returns no pages.
     return bool(left < free)

@@ -1,7 +1,7 @@
-"""The file: who may open it, what must be in it, how it comes to be.
+"""The database file: locking, validation and creation.
 
-A file that is not ours, is damaged, or is of a newer schema is never written to. Nothing is made anew where there are
-signs of a store before: an empty file, a log of writes without its file, a link to nothing.
+A file of another program, a damaged file, or one with a newer schema is never written to. No new file is created where
+traces of an old one exist: an empty file, a write-ahead log without its file, a dangling link.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from steersman.storage.sqlite.log import Log, with_checksum
 logger = logging.getLogger(__name__)
 
 APPLICATION_ID: Final = 0x53544D4E
-"""`STMN`, at byte 68 of the file's header."""
+"""The text `STMN`, at byte 68 of the file's header."""
 SCHEMA_VERSION: Final = 2
 """SQLite's user_version, at byte 60 of the header."""
 _WITHOUT_CHECKSUMS: Final = 1
-"""The version whose rows have no checksum."""
+"""The schema version whose rows have no checksum."""
 
 _MAGIC: Final = b"SQLite format 3\x00"
 _HEADER_SIZE: Final = 100
@@ -35,13 +35,13 @@ _PAGE_SIZE: Final = 4096
 _PIECE: Final = 1 << 20
 _UPGRADE_CACHE_KIB: Final = 4096
 FULL_CHECK_LIMIT: Final = 4 << 20
-"""Files up to this size are checked whole at every opening (some 2 ms a MiB), larger ones at their seams."""
+"""Files up to this size are checked completely when opened (some 2 ms a MiB), larger ones only at the edges."""
 FILLED_LIMIT: Final = 64 << 20
-"""Rows of files up to this size are given the checksums that a version before did not write."""
+"""Rows of files up to this size get missing checksums when the schema is upgraded."""
 
 _SCHEMA: Final = (
-    # One row for every write, its rowid the revision. A NULL value is a delete. `expires` is in Unix seconds, 0: never.
-    # `checksum` is that of `checksums.row_checksum`, NULL in rows that a version without checksums has written.
+    # One row for every write, with the revision as its rowid. A NULL value is a delete. `expires` is in Unix seconds, 0
+    # for never. `checksum` is that of `checksums.row_checksum`, NULL in rows of a version without checksums.
     """CREATE TABLE log (
         revision INTEGER PRIMARY KEY,
         key TEXT NOT NULL,
@@ -53,7 +53,8 @@ _SCHEMA: Final = (
     )""",
     "CREATE INDEX log_key ON log (key, revision)",
     "CREATE INDEX log_expires ON log (expires) WHERE expires > 0",
-    # `compact_revision` is the oldest revision that can be read, `compacted_revision` how far its rows are gone.
+    # `compact_revision` is the oldest readable revision, `compacted_revision` the revision up to which rows are
+    # removed.
     """CREATE TABLE meta (
         id INTEGER PRIMARY KEY CHECK (id = 0),
         compact_revision INTEGER NOT NULL,
@@ -66,17 +67,17 @@ _SCHEMA: Final = (
 
 
 class DamagedFile(StorageFormatError):
-    """A file that is ours, and is not what was written."""
+    """The error of a damaged file of this server."""
 
 
 _SIBLINGS: Final = ("-journal", "-wal", "-shm")
 
 
 class FileLock:
-    """An exclusive lock on a sibling of the file, held by this process until it lets go or dies."""
+    """An exclusive lock on a file beside the database, held until this process releases it or dies."""
 
     def __init__(self, path: Path) -> None:
-        """Takes the lock. Raises StorageLocked if another has it."""
+        """Acquire the lock. Raises StorageLocked if another process has it."""
         name = path.with_name(path.name + ".lock")
         self._descriptor = open_own(name, os.O_RDWR | os.O_CREAT)
         try:
@@ -92,14 +93,14 @@ class FileLock:
         os.pwrite(self._descriptor, str(os.getpid()).encode(), 0)
 
     def release(self) -> None:
-        """Lets go. The lock file stays: removing it would let two processes hold two files of one name."""
+        """Release the lock. The lock file stays: removing it would let two processes lock two files of the same name."""
         os.close(self._descriptor)
 
 
 def connect(path: Path, *, cache_kib: int, durable: bool = True) -> sqlite3.Connection:
-    """A connection in autocommit mode that may pass between threads (one at a time).
+    """Return a connection in autocommit mode that may be passed between threads (used by one at a time).
 
-    Unless its commits are `durable` they are left to the system to put on the disk, when it likes.
+    Commits that are not `durable` are left to the operating system to be written to disk at some time.
     """
     connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, cached_statements=256)
     connection.execute(f"PRAGMA synchronous = {'FULL' if durable else 'OFF'}")
@@ -108,11 +109,11 @@ def connect(path: Path, *, cache_kib: int, durable: bool = True) -> sqlite3.Conn
 
 
 def prepare(path: Path, *, durable: bool = True) -> bool:
-    """Makes the file if there is none, or else checks that it is sound and ours, and brings it to the present schema.
+    """Create the file if it does not exist, otherwise validate it and upgrade its schema.
 
-    Returns True if each row is known to be what was written. Unless the file was `durable`, commits that its log has
-    lost are warned of. To be called with the lock held. Raises StorageFormatError, OSError, and StorageUnavailable if
-    the disk is full.
+    Returns True if each row has been verified. If the file is not `durable`, commits lost by its log only cause a
+    warning. The caller must hold the lock. Raises StorageFormatError, OSError, and StorageUnavailable if the disk is
+    full.
     """
     complete_replacement(path)
     if is_new(path):
@@ -126,10 +127,10 @@ def prepare(path: Path, *, durable: bool = True) -> bool:
     except DamagedFile as error:
         raise StorageFormatError(f"{error}{advice(path)}") from error
     warn_of_access(path)
-    os.close(os.open(path, os.O_RDWR | os.O_CLOEXEC))  # SQLite would open what it may not write to read only
+    os.close(os.open(path, os.O_RDWR | os.O_CLOEXEC))  # SQLite would open a file without write permission read-only
     try:
-        # When it is closed, all of the log is in the file and the log is gone: frames that a torn commit has left do
-        # not lie behind later commits, where they would be taken for acknowledged ones.
+        # Closing the connection copies all of the log into the file and removes the log. So frames of a torn commit do
+        # not stay behind later commits, where they would be taken for acknowledged ones.
         with contextlib.closing(connect(path, cache_kib=_UPGRADE_CACHE_KIB, durable=durable)) as connection:
             upgrade(connection, fills=path.stat().st_size <= FILLED_LIMIT)
     except sqlite3.Error as error:
@@ -138,7 +139,7 @@ def prepare(path: Path, *, durable: bool = True) -> bool:
 
 
 def upgrade(connection: sqlite3.Connection, *, fills: bool) -> None:
-    """Brings a file to the present schema in one transaction, with checksums for the rows there are if it `fills` them.
+    """Upgrade a file to the present schema in one transaction; with `fills` present rows get checksums.
 
     Raises sqlite3.Error.
     """
@@ -161,10 +162,10 @@ def upgrade(connection: sqlite3.Connection, *, fills: bool) -> None:
 
 
 def keep_log(path: Path) -> None:
-    """Writes the log of writes over itself and syncs it, before anybody reads what is in it.
+    """Rewrite the write-ahead log with its own content and sync it, before anybody reads it. Raises StorageUnavailable.
 
-    To be called with the lock held. Who wrote it may have ended before it was synced, or because a sync failed: then
-    the kernel takes for written what is not on the disk, and shows it until the power goes. Raises StorageUnavailable.
+    The caller must hold the lock. The process that wrote the log may have ended before a sync, or because a sync
+    failed. In the latter case the kernel takes unwritten pages for written ones, and shows them until the power fails.
     """
     log = path.with_name(path.name + "-wal")
     try:
@@ -180,9 +181,9 @@ def keep_log(path: Path) -> None:
 
 
 def is_new(path: Path) -> bool:
-    """Whether there is no file yet.
+    """Return True if the file does not exist yet.
 
-    Raises StorageFormatError if its header is not ours, if it is empty, or if its log of writes is there without it.
+    Raises StorageFormatError if its header is not ours, if it is empty, or if its write-ahead log exists without it.
     """
     logs = [path.with_name(path.name + suffix) for suffix in ("-wal", "-journal")]
     kept = "".join(f"; its last writes are in {log}, which was left as it is" for log in logs if _size(log))
@@ -198,7 +199,7 @@ def is_new(path: Path) -> bool:
             ) from None
         return True
     if not header:
-        # This server moves a complete file into place, so an empty one is what is left of it.
+        # This server renames complete files into place, so an empty file is the remainder of a damaged one.
         raise StorageFormatError(
             f"{path} is empty{kept}: put back a copy, or move away what is there to begin with an empty store"
         )
@@ -211,29 +212,30 @@ def is_new(path: Path) -> bool:
 
 
 def next_of(path: Path) -> Path:
-    """Return the name of a whole file that is about to take the place of the one at `path`."""
+    """Return the name of a complete file that is about to replace the one at `path`."""
     return path.with_name(path.name + ".next")
 
 
 def complete_replacement(path: Path) -> None:
-    """Finish a replacement of the file that was cut off after the old file had got another name.
+    """Finish an interrupted replacement of the file, if the old file has been renamed already.
 
-    A replacement that was cut off before is forgotten. With a log but no file, nothing is done: `is_new` refuses that.
-    To be called with the lock held. Raises OSError.
+    A replacement that was interrupted earlier is dropped. A log without a file is left to `is_new`, which refuses it.
+    The caller must hold the lock. Raises OSError.
     """
     if not os.path.lexists(next_of(path)):
         return
     if os.path.lexists(path):
         remove(next_of(path))
     elif not _size(wal.log_of(path)):
-        for left in (wal.log_of(path), wal.index_of(path)):  # of the old file: they would be taken for the new one's
+        # these belong to the old file, and would be taken for the new one's
+        for left in (wal.log_of(path), wal.index_of(path)):
             left.unlink(missing_ok=True)
         next_of(path).rename(path)
         sync_folder(path.parent)
 
 
 def _size(path: Path) -> int:
-    """The bytes of a file, 0 if there is none."""
+    """Return the size of a file in bytes, 0 if it does not exist."""
     try:
         return path.stat().st_size
     except FileNotFoundError:
@@ -250,17 +252,18 @@ def _check_version(path: Path, version: int) -> None:
 
 
 def remove(path: Path) -> None:
-    """Removes a file, and what SQLite keeps beside it. Raises OSError."""
+    """Remove a file and SQLite's files beside it. Raises OSError."""
     for suffix in ("", *_SIBLINGS):
         path.with_name(path.name + suffix).unlink(missing_ok=True)
 
 
 def create(path: Path) -> None:
-    """Builds the file under another name and moves it into place, so that a half-made one is never seen."""
+    """Create the file under another name and rename it into place, so that an incomplete file is never visible."""
     draft = path.with_name(path.name + ".new")
     remove(draft)
-    for suffix in _SIBLINGS:  # only those without a byte or a write: see is_new
-        # An index of a log, or a log without a write, says nothing without the file, and must not be taken for its own.
+    for suffix in _SIBLINGS:  # only files without content or committed writes: see is_new
+        # An index of a log, or a log without a write, is useless without its file, and must not be taken for the new
+        # one's.
         path.with_name(path.name + suffix).unlink(missing_ok=True)
     os.close(open_own(draft, os.O_RDWR | os.O_CREAT | os.O_EXCL))
     with contextlib.closing(sqlite3.connect(draft, isolation_level=None)) as connection:
@@ -278,10 +281,11 @@ def create(path: Path) -> None:
 
 
 def check(path: Path, *, whole: bool = False, durable: bool = True) -> bool:
-    """Checks that the file is sound, as far as can be told in milliseconds unless it is to be checked `whole`.
+    """Validate the file, as far as possible within milliseconds, or completely if `whole`.
 
-    Returns True if each row was checked. Unless the file is `durable`, commits that its log has lost are warned of. To
-    be called with the lock held. Raises StorageFormatError, DamagedFile if it is ours, and then all is as it was.
+    Returns True if each row was verified. If the file is not `durable`, commits lost by its log only cause a warning.
+    The caller must hold the lock. Raises StorageFormatError, or DamagedFile for a file of this server, and leaves
+    everything unchanged then.
     """
     size = path.stat().st_size
     log = wal.log_of(path)
@@ -289,13 +293,13 @@ def check(path: Path, *, whole: bool = False, durable: bool = True) -> bool:
         header = file.read(_HEADER_SIZE)
     page_size = int.from_bytes(header[16:18], "big")
     pages = int.from_bytes(header[28:32], "big")
-    # With a log of writes to play back, a checkpoint may have been cut off between the header and the pages.
+    # If there is a log to be replayed, a checkpoint may have been interrupted between the header and the pages.
     if pages * page_size > size and not _size(log):
         raise DamagedFile(f"{path} is damaged: {size} bytes of {pages * page_size}")
     index = wal.index_of(path)
     kept = index.read_bytes() if index.exists() else b""
     try:
-        # Read only: neither plays the WAL into the file nor repairs anything.
+        # Read-only: this neither checkpoints the log nor repairs anything.
         with contextlib.closing(
             sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, isolation_level=None)
         ) as connection:
@@ -316,12 +320,12 @@ def check(path: Path, *, whole: bool = False, durable: bool = True) -> bool:
 
 
 def columns_of(connection: sqlite3.Connection) -> set[str]:
-    """Returns the columns of the table of rows. Raises sqlite3.Error."""
+    """Return the columns of the table of rows. Raises sqlite3.Error."""
     return {row[1] for row in connection.execute("PRAGMA table_info(log)")}
 
 
 def without_history(connection: sqlite3.Connection, revision: int) -> None:
-    """Leaves the file with what the keys hold now, at this revision. Raises sqlite3.Error."""
+    """Reduce the file to the present values of the keys, at this revision. Raises sqlite3.Error."""
     connection.execute("BEGIN IMMEDIATE")
     connection.execute(
         "DELETE FROM log WHERE value IS NULL OR EXISTS "
@@ -332,7 +336,7 @@ def without_history(connection: sqlite3.Connection, revision: int) -> None:
 
 
 def advice(path: Path) -> str:
-    """Return what can be done about a damaged file, to go on a message with."""
+    """Return the end of a message with advice about a damaged file."""
     folder = path.absolute().parent
     return (
         f"; nothing was changed. `steersman storage check --data-dir {folder}` says what is sound. Put a copy in its "
@@ -342,7 +346,7 @@ def advice(path: Path) -> str:
 
 
 def _put_back(index: Path, kept: bytes) -> None:
-    """Puts the index of a log back, which SQLite has made anew: it says which commits there were."""
+    """Restore the index of a log, which SQLite has rebuilt: the old one tells which commits there were."""
     if kept:
         with index.open("rb+", buffering=0) as file:
             file.write(kept)
@@ -359,7 +363,7 @@ def _check_contents(path: Path, connection: sqlite3.Connection, *, whole: bool) 
     meta = connection.execute("SELECT compact_revision, compacted_revision FROM meta WHERE id = 0").fetchone()
     if meta is None or not 0 <= meta[1] <= meta[0]:
         raise DamagedFile(f"{path} is damaged: no account of what was compacted")
-    # The ends of the table and of its index, where the last writes were.
+    # The ends of the table and of its index, where the last writes are.
     for edge in ("min", "max"):
         row = connection.execute(f"SELECT key, revision FROM log WHERE revision = (SELECT {edge}(revision) FROM log)")
         found = row.fetchone()
@@ -380,7 +384,7 @@ def _check_contents(path: Path, connection: sqlite3.Connection, *, whole: bool) 
 
 
 def _check_schema(path: Path, connection: sqlite3.Connection) -> None:
-    """Raises StorageFormatError unless all tables and indexes are there, and nothing that could run by itself."""
+    """Raise StorageFormatError unless exactly the expected tables and indexes exist, without triggers or views."""
     expected = _expected_schema()
     found = {}
     for kind, name, sql in connection.execute("SELECT type, name, sql FROM sqlite_schema"):
@@ -395,7 +399,7 @@ def _check_schema(path: Path, connection: sqlite3.Connection) -> None:
 
 @cache
 def _expected_schema() -> dict[tuple[str, str], set[str]]:
-    """Returns the texts that the tables and indexes may have, of this version and the one without checksums."""
+    """Return the possible definitions of each table and index, with and without checksums."""
     with contextlib.closing(sqlite3.connect(":memory:")) as connection:
         for statement in _SCHEMA:
             connection.execute(statement)
@@ -405,5 +409,5 @@ def _expected_schema() -> dict[tuple[str, str], set[str]]:
 
 
 def _squeezed(sql: str | None) -> str:
-    """Returns a statement without white space, which versions of SQLite write as they like where a column is added."""
+    """Return a statement without white space, because SQLite's versions differ in that for added columns."""
     return "".join((sql or "").split())

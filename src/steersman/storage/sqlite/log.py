@@ -1,9 +1,9 @@
-"""The statements on the log of revisions.
+"""SQL statements on the log of revisions.
 
-sqlite3 lets go of the interpreter lock and takes it again for every row it returns or writes, and each taking may wait
-a whole switch interval (5 ms) while the loop is busy. So each statement here handles many rows and returns them as
-one: numbers as one text, values as one blob. That makes a batch many times faster beside a busy loop, and
-somewhat faster beside an idle one.
+sqlite3 releases and reacquires the interpreter lock for every row that it returns or writes. Each reacquisition may
+wait for a whole switch interval (5 ms) while the event loop is busy. So each statement here handles many rows and
+returns them as one: numbers joined to one text, values joined to one blob. That makes a batch many times faster beside
+a busy event loop, and somewhat faster beside an idle one.
 """
 
 from __future__ import annotations
@@ -18,26 +18,26 @@ from steersman.storage.rewind import bounds
 from steersman.storage.sqlite.checksums import row_checksum
 
 ROWS_PER_STATEMENT: Final = 64
-"""Of the writing statements; each number of rows has a statement of its own, kept prepared."""
+"""Rows of the largest writing statement; each number of rows has a prepared statement of its own."""
 FIRST_PAGE: Final = 64
 _LAST_PAGE: Final = 256
-"""Rows a reading statement takes at most: what they hold comes as one piece, even if each is some megabytes."""
+"""Rows of the largest reading statement: its result is one piece, even if each row has some megabytes."""
 _PAGE_BYTES: Final = 1 << 20
-"""Reading statements take about this many bytes at once, going by the last."""
+"""Bytes that a reading statement should return, judging by the previous one."""
 
 Row = tuple[int, str, bytes | None, int, int, int]
 """revision, key, value, create_revision, prev_revision, expires"""
 
 _NO_END: Final = b""
-"""Greater than any text, as SQLite orders blobs after texts."""
+"""Greater than any text, as SQLite sorts blobs after texts."""
 _NO_CHECKSUM: Final = -1
-"""Read of rows that a version before checksums has written."""
+"""Stands for the missing checksum of rows of a version without checksums."""
 
 
 class Log:
-    """The statements, on one connection. All of it blocks; all of it raises sqlite3.Error.
+    """The statements on one connection. Every method blocks and may raise sqlite3.Error.
 
-    Every row that is read is checked: StorageDamaged is raised for one that is not what was written.
+    Every row that is read is verified: a damaged one raises StorageDamaged.
     """
 
     def __init__(self, connection: sqlite3.Connection) -> None:
@@ -46,12 +46,12 @@ class Log:
 
     @staticmethod
     def _joins_exactly(connection: sqlite3.Connection) -> bool:
-        """Whether group_concat keeps NUL bytes; SQLite before 3.40 may cut its result at the first."""
+        """Return True if group_concat keeps NUL bytes; SQLite before 3.40 may truncate its result at the first one."""
         found = connection.execute("SELECT CAST(group_concat(column1, '') AS BLOB) FROM (VALUES (x'4100'), (x'42'))")
         return bool(found.fetchone()[0] == b"A\0B")
 
     def _joined(self, column: str) -> str:
-        """The expression for all values of a column as one."""
+        """Return the SQL expression that joins all values of a column."""
         if self._joined_is_exact:
             return f"CAST(group_concat({column}, '') AS BLOB)"
         return f"group_concat(hex({column}), '')"
@@ -62,14 +62,14 @@ class Log:
         return bytes.fromhex(joined) if isinstance(joined, str) else joined
 
     def revisions(self) -> tuple[int, int, int]:
-        """The newest revision, the oldest that can be read, and how far compaction has come."""
+        """Return the newest revision, the oldest readable one, and the revision up to which rows are removed."""
         newest, compact, compacted = self.connection.execute(
             "SELECT ifnull((SELECT max(revision) FROM log), 0), compact_revision, compacted_revision FROM meta"
         ).fetchone()
         return max(newest, compact, 1), compact, compacted
 
     def current(self, keys: Sequence[str]) -> tuple[dict[str, KeyValue], dict[str, StorageDamaged]]:
-        """Return what the keys hold now, without those that hold nothing, and the errors of those that are damaged."""
+        """Return the present values of keys that have one, and the errors of damaged ones."""
         found: dict[str, KeyValue] = {}
         damaged: dict[str, StorageDamaged] = {}
         for index in range(0, len(keys), ROWS_PER_STATEMENT):
@@ -100,7 +100,7 @@ class Log:
         return found, damaged
 
     def append(self, rows: Sequence[Row]) -> None:
-        """Commits rows, all or none."""
+        """Commit rows, all or none."""
         if len(rows) <= ROWS_PER_STATEMENT:
             self._insert(rows)
             return
@@ -120,12 +120,12 @@ class Log:
         )
 
     def rollback(self) -> None:
-        """Ends a transaction that failed, if SQLite has not done so itself."""
+        """Roll back a failed transaction, unless SQLite has done so itself."""
         if self.connection.in_transaction:
             self.connection.execute("ROLLBACK")
 
     def get(self, key: str, revision: int) -> KeyValue | None:
-        """The key's value at `revision`. Raises Compacted."""
+        """Return the key's value at `revision`, None without one. Raises Compacted."""
         compact, found, created, replaced, expires, checksum, value = self.connection.execute(
             """SELECT m.compact_revision, l.revision, l.create_revision, l.prev_revision, l.expires, l.checksum, l.value
                FROM meta m LEFT JOIN log l
@@ -144,9 +144,10 @@ class Log:
         AND NOT EXISTS (SELECT 1 FROM log n WHERE n.key = l.key AND n.revision > l.revision AND n.revision <= ?)"""
 
     def range(self, prefix: str, start: str, limit: int, revision: int) -> tuple[list[KeyValue], bool]:
-        """Up to `limit` (0: all) values under `prefix` from `start` on, and whether more follow. Raises Compacted.
+        """Return up to `limit` (0: all) values under `prefix` from `start` on, and True if more follow. Raises
+        Compacted.
 
-        Read page by page: what a revision showed changes only by compaction, which every page looks for.
+        The range is read page by page: only compaction changes the state of a revision, and every page checks for it.
         """
         low, high = bounds(prefix, start)
         found: list[KeyValue] = []
@@ -189,7 +190,7 @@ class Log:
         return items, len(values)
 
     def count(self, prefix: str, start: str, revision: int) -> int:
-        """How many keys there are under `prefix` from `start` on. Raises Compacted."""
+        """Return the number of keys under `prefix` from `start` on. Raises Compacted."""
         low, high = bounds(prefix, start)
         compact, total = self.connection.execute(
             f"SELECT (SELECT compact_revision FROM meta), (SELECT count(*) {self._LIVE})",
@@ -200,10 +201,11 @@ class Log:
         return int(total)
 
     def events(self, prefix: str, after_revision: int, last: int, limit: int) -> tuple[list[Event], int]:
-        """At most `limit` events under `prefix`, later than `after_revision`, up to `last`, and the bytes in them.
-        Raises Compacted."""
+        """Return at most `limit` events under `prefix` after `after_revision`, up to `last`, and their bytes. Raises
+        Compacted.
+        """
         low, high = bounds(prefix, "")
-        # The plus keeps SQLite from walking the index of keys: the order wanted is that of revisions.
+        # The plus keeps SQLite from using the index of keys, because the rows are needed in order of revisions.
         compact, numbers, keys, values, previous_values = self.connection.execute(
             f"""SELECT (SELECT compact_revision FROM meta), group_concat(
                     revision || ' ' || create_revision || ' ' || prev_revision || ' ' || expires || ' '
@@ -226,9 +228,9 @@ class Log:
         return _events(numbers, keys, values, previous_values), len(values) + len(previous_values)
 
     def check_rows(self, after_revision: int, limit: int) -> tuple[int, int]:
-        """Check the next `limit` rows and their entries in the index of keys.
+        """Verify the next `limit` rows and their entries in the index of keys.
 
-        Return the last revision of these, 0 if there was none, and the bytes of their values. Raises StorageDamaged.
+        Returns the last of their revisions, 0 if there was none, and the bytes of their values. Raises StorageDamaged.
         """
         numbers, keys, values, unindexed = self.connection.execute(
             f"""SELECT group_concat(revision || ' ' || create_revision || ' ' || prev_revision || ' ' || expires || ' '
@@ -254,7 +256,7 @@ class Log:
         return last, len(values)
 
     def check_counts(self) -> None:
-        """Raise StorageDamaged if the index of keys has other entries than the rows."""
+        """Raise StorageDamaged if the index of keys has a different number of entries than rows."""
         rows, entries = self.connection.execute(
             "SELECT (SELECT count(*) FROM log NOT INDEXED), "
             "(SELECT count(*) FROM log INDEXED BY log_key WHERE key >= '')"
@@ -263,7 +265,7 @@ class Log:
             raise StorageDamaged(f"the index of keys has {entries} entries for {rows} rows: the file is damaged")
 
     def check_all(self) -> None:
-        """Check every row and its entry in the index of keys. Raises StorageDamaged."""
+        """Verify every row and its entry in the index of keys. Raises StorageDamaged."""
         at, page = 0, FIRST_PAGE
         while True:
             last, size = self.check_rows(at, page)
@@ -272,7 +274,7 @@ class Log:
             at, page = last, next_page(page, size)
 
     def expired(self, now: int, limit: int) -> list[tuple[str, int]]:
-        """Up to `limit` keys whose lease ran out by `now` (Unix seconds), and their revisions."""
+        """Return up to `limit` keys whose lease has expired by `now` (Unix seconds), and their revisions."""
         return self.connection.execute(
             """SELECT key, revision FROM log l WHERE expires > 0 AND expires <= ? AND value IS NOT NULL
                AND NOT EXISTS (SELECT 1 FROM log n WHERE n.key = l.key AND n.revision > l.revision) LIMIT ?""",
@@ -281,7 +283,7 @@ class Log:
 
 
 def next_page(page: int, size: int) -> int:
-    """How many rows the next statement should take, when `page` rows had `size` bytes."""
+    """Return the number of rows for the next statement, if `page` rows had `size` bytes."""
     if size > 4 * _PAGE_BYTES:
         return max(page // 4, 1)
     return min(page * 2, _LAST_PAGE) if size < _PAGE_BYTES else page
@@ -325,19 +327,19 @@ def _events(numbers: str | None, keys: bytes, values: bytes, previous_values: by
 
 
 def with_checksum(row: Row) -> tuple[int, str, bytes | None, int, int, int, int]:
-    """Return the row as it is inserted."""
+    """Return the row with its checksum, as it is inserted."""
     revision, key, value, created, replaced, expires = row
     return (*row, row_checksum(revision, key.encode(), value, created, replaced, expires))
 
 
 def check_row(row: tuple[int, str, bytes | None, int, int, int, int | None]) -> None:
-    """Raise StorageDamaged unless a row as it lies in the file is what was written."""
+    """Raise StorageDamaged if a row does not match its checksum."""
     if row[6] is not None and with_checksum(row[:6])[6] != row[6]:
         raise _damaged(row[1], row[0])
 
 
 def _rows(numbers: str | None, columns: int) -> Iterator[tuple[int, ...]]:
-    """Return the rows of a text of numbers. Raises StorageDamaged for what is no number, or cut off."""
+    """Return the rows in a text of numbers. Raises StorageDamaged for malformed or truncated text."""
     try:
         fields = list(map(int, numbers.split())) if numbers else []
     except ValueError:
@@ -350,7 +352,9 @@ def _rows(numbers: str | None, columns: int) -> Iterator[tuple[int, ...]]:
 def _checked(
     revision: int, key: bytes, value: bytes | None, created: int, replaced: int, expires: int, checksum: int
 ) -> str:
-    """Return the key of a row as text. Raises StorageDamaged unless the row has this checksum, or none."""
+    """Return the key of a row as text. Raises StorageDamaged if the row does not match its checksum, unless it has
+    none.
+    """
     if checksum not in (_NO_CHECKSUM, row_checksum(revision, key, value, created, replaced, expires)):
         raise _damaged(key.decode(errors="replace"), revision)
     try:
@@ -360,7 +364,7 @@ def _checked(
 
 
 def _check_ends(key_offset: int, keys: bytes, offset: int, values: bytes) -> None:
-    """Raise StorageDamaged if rows had no numbers, as one has that a NULL was put into."""
+    """Raise StorageDamaged if some rows have no numbers, as happens if a NULL was written into one."""
     if key_offset != len(keys) or offset != len(values):
         raise StorageDamaged("a row is not what was written: the file is damaged")
 

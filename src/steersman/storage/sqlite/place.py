@@ -1,4 +1,4 @@
-"""Names of the file and of its log of writes, and the files that have these names."""
+"""The identity of the database file and its log: their names must still lead to the open files."""
 
 from __future__ import annotations
 
@@ -9,19 +9,22 @@ from steersman.storage.sqlite import wal
 
 
 class FileGone(Exception):
-    """The file that is written, or its log, has not its name any more: a restart would not find what is in it."""
+    """The error if the open file or its log has lost its name: a restart would not find its content."""
 
 
 class Place:
-    """The two names, which are looked at after each commit: a folder may be deleted, or another disk mounted over it,
-    while SQLite goes on writing what nobody will find."""
+    """The names of both files, which are checked after each commit.
+
+    A folder may be deleted, or another disk mounted over it, while SQLite goes on writing to files that nobody will
+    find.
+    """
 
     def __init__(self, path: Path) -> None:
         self._names = (str(path), str(wal.log_of(path)))
         self._seen = [_identity(self._names[0]), None]
 
     def check(self) -> None:
-        """Raise FileGone unless both names are those of the files that they were of before."""
+        """Raise FileGone unless both names lead to the same files as before."""
         for number, name in enumerate(self._names):
             try:
                 found = _identity(name)

@@ -1,4 +1,4 @@
-"""Reading connections, each with a thread of its own, so that no read ever waits on the loop or for the writer."""
+"""Connections for reading, each in a thread of its own, so that a read never blocks the event loop or the writer."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 
 class Readers:
-    """A few threads that read."""
+    """A pool of reader threads."""
 
     def __init__(self, path: Path, *, threads: int, cache_kib: int) -> None:
         self._path = path
@@ -26,7 +26,7 @@ class Readers:
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="sqlite-reader")
 
     async def run(self, read: Callable[[Log], T]) -> T:
-        """What `read` returns or raises, having been called on one of the threads."""
+        """Call `read` in one of the threads; return or raise its result."""
         return await asyncio.get_running_loop().run_in_executor(self._pool, self._call, read)
 
     def _call(self, read: Callable[[Log], T]) -> T:
@@ -39,7 +39,7 @@ class Readers:
         return read(log)
 
     def stop(self) -> None:
-        """Waits for what is running and closes the connections. Blocks."""
+        """Wait for running reads and close the connections. Blocks."""
         self._pool.shutdown(wait=True, cancel_futures=True)
         for log in self._logs:
             log.connection.close()

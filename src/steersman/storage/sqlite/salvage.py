@@ -1,7 +1,7 @@
-"""A damaged file: what is wrong with it, and a new one of all that is still what was written.
+"""Examination of a damaged file, and its replacement by a new file with all undamaged rows.
 
-A new file gets every row whose checksum is right. Pages that are whole count wherever they lie: of the log also those
-behind the damage that SQLite stops at. The damaged file is kept. All of this blocks.
+The new file gets every row with a valid checksum. Intact pages count wherever they are, also pages of the log behind
+the damage at which SQLite stops. The damaged file is kept. All functions block.
 """
 
 from __future__ import annotations
@@ -34,15 +34,17 @@ from steersman.storage.sqlite.file import (
 from steersman.storage.sqlite.log import Log, Row, check_row, with_checksum
 
 BUMP: Final = 1_000_000
-"""Revisions that a file goes on beyond those it has, where nobody knows how many there were."""
+"""The number of revisions that are skipped if the newest revision is unknown."""
 _CACHE_KIB: Final = 4096
 _AT_ONCE: Final = 1000
 
 
 @dataclass(frozen=True, slots=True)
 class Examined:
-    """A sound file: its newest revision, its rows, and how many of them have no checksum. `in_use` if a server has it,
-    whose log was not judged."""
+    """A sound file: its newest revision, its number of rows, and the number of rows without a checksum.
+
+    `in_use` is True if a server has it open; then its log was not examined.
+    """
 
     revision: int
     rows: int
@@ -52,8 +54,9 @@ class Examined:
 
 @dataclass(frozen=True, slots=True)
 class Salvaged:
-    """A file that was made of a damaged one: its revision, how many keys it has, the rows that were lost by name, and
-    where the damaged file is now."""
+    """The result of a salvage: the new file's revision, its number of keys, the names of lost rows, and the damaged
+    file's new path.
+    """
 
     revision: int
     keys: int
@@ -62,7 +65,7 @@ class Salvaged:
 
 
 def examine(file: Path) -> Examined:
-    """Look at all of a file, which a server may have open. Raises DamagedFile, StorageFormatError, OSError."""
+    """Examine a whole file, which a server may have open. Raises DamagedFile, StorageFormatError, OSError."""
     if is_new(file) and not next_of(file).exists():
         raise StorageFormatError(f"{file} is not there")
     try:
@@ -97,11 +100,11 @@ def _counted(file: Path, *, in_use: bool) -> Examined:
 
 
 def salvage(file: Path) -> Salvaged:
-    """Put a new file of all that is sound in the place of a damaged one, which is kept under another name.
+    """Replace a damaged file by a new one with all its sound rows, and keep the damaged one under another name.
 
-    Revisions go on far beyond those that are known, and there is no history: no revision is given twice, and watches
-    from before are told so (410). Raises StorageLocked while a server has the file, StorageFormatError,
-    StorageUnavailable, OSError.
+    Revisions continue far beyond the known ones, and there is no history. So no revision is used twice, and older
+    watches get 410. Raises StorageLocked while a server has the file open, StorageFormatError, StorageUnavailable,
+    OSError.
     """
     lock = FileLock(file)
     source, draft = (file.with_name(file.name + suffix) for suffix in (".salvaging", ".salvaged"))
@@ -132,9 +135,10 @@ def salvage(file: Path) -> Salvaged:
 
 
 def replace_damaged(file: Path, draft: Path) -> Path:
-    """Put a whole file that is on the disk in the place of a damaged one, and return the damaged file's new name.
+    """Replace a damaged file by a complete file that is on disk, and return the damaged file's new path.
 
-    Whenever this is cut off, the next start has one of both files, or refuses a log without its file. Raises OSError.
+    If this is interrupted at any point, the next start finds one of both files, or refuses a log without its file.
+    Raises OSError.
     """
     draft.rename(next_of(file))
     sync_folder(file.parent)
@@ -144,9 +148,10 @@ def replace_damaged(file: Path, draft: Path) -> Path:
 
 
 def _set_aside(file: Path) -> Path:
-    """Give a file and its log the first free name `NAME.damaged`, `NAME.damaged.1`, ... and return it.
+    """Rename a file and its log to the first free name `NAME.damaged`, `NAME.damaged.1`, ... and return the new path.
 
-    The file goes first: a log without its file is refused, the file without its log would be taken for all there is.
+    The file is renamed first: a log without its file is refused, while a file without its log would be taken as
+    complete.
     """
     number, aside = 0, file.with_name(f"{file.name}.damaged")
     while os.path.lexists(aside):
@@ -161,7 +166,7 @@ def _set_aside(file: Path) -> Path:
 
 
 def _copy_with_log(file: Path, target: Path) -> None:
-    """Copy a file, with each page of its log that is whole put into it."""
+    """Copy a file and apply each intact page of its log."""
     copy_new(file, target)
     try:
         log = wal.log_of(file).open("rb")
@@ -178,7 +183,7 @@ def _copy_with_log(file: Path, target: Path) -> None:
             waiting[frame.page] = frame.number
             if not frame.pages:
                 continue
-            for page, number in waiting.items():  # pages of a commit that is not complete are left out
+            for page, number in waiting.items():  # pages of an incomplete commit are left out
                 copy.seek((page - 1) * size)
                 copy.write(wal.page_at(descriptor, number))
             waiting.clear()
@@ -189,7 +194,7 @@ def _copy_with_log(file: Path, target: Path) -> None:
 
 
 def _whole_frames(descriptor: int) -> Iterator[wal.Frame]:
-    """Return the frames of an open log that are what was written, and are of its present turn."""
+    """Yield the intact frames of an open log that belong to its present cycle."""
     before = wal.first_checksum(descriptor)
     salts = wal.salts(descriptor)
     for frame in wal.frames(descriptor):
@@ -199,7 +204,7 @@ def _whole_frames(descriptor: int) -> Iterator[wal.Frame]:
 
 
 def _copy_rows(source: Path, draft: Path) -> list[str]:
-    """Copy the rows that are sound, and return the names of the others."""
+    """Copy the sound rows, and return the names of the others."""
     lost: list[str] = []
     with (
         contextlib.closing(connect(source, cache_kib=_CACHE_KIB)) as old,
@@ -222,7 +227,7 @@ def _copy_rows(source: Path, draft: Path) -> list[str]:
 
 
 def _revisions(connection: sqlite3.Connection) -> list[int]:
-    """Return the revisions of all rows that can be found: by the table from both ends, and by the index of keys."""
+    """Return the revisions of all rows that can be found, by table and index, each read from both ends."""
     found: set[int] = set()
     for statement in (
         "SELECT revision FROM log NOT INDEXED ORDER BY revision",
@@ -246,7 +251,7 @@ def _row(connection: sqlite3.Connection, revision: int, checksum: str) -> Row | 
             f"{checksum} FROM log NOT INDEXED WHERE revision = ?",
             (revision,),
         ).fetchone()
-        if found is None:  # the index has a row that the table has not
+        if found is None:  # the index has a row that the table does not have
             return name
         key = found[1].decode()
         name = f"{key!r} at {name}"

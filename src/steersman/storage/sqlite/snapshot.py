@@ -1,7 +1,7 @@
-"""Snapshots of the file: taken while a server writes it, and put in its place while none does.
+"""Snapshots of the file: saved while a server may be writing it, restored while none is.
 
-A snapshot is a file of the same form, of one moment, without history that was given up. Beside it lies its checksum, as
-sha256sum writes it. All of this blocks.
+A snapshot is a file of the same form, of one moment, without compacted history. A checksum file as of sha256sum lies
+beside it. All functions block.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _REPLACED: Final = ".replaced"
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """What is in a snapshot: its newest revision, its size in bytes, and the SHA-256 of the file."""
+    """The content of a snapshot: its newest revision, its size in bytes, and the SHA-256 of the file."""
 
     revision: int
     size: int
@@ -41,9 +41,9 @@ class Snapshot:
 
 
 def save(file: Path, target: Path) -> Snapshot:
-    """Writes a snapshot of a file, which a server may have open, to `target` and its checksum beside it.
+    """Write a snapshot of a file, which a server may have open, to `target`, and its checksum beside it.
 
-    Raises StorageFormatError for a file that is not ours or is damaged, StorageUnavailable, OSError.
+    Raises StorageFormatError for a damaged file or one of another program, StorageUnavailable, OSError.
     """
     if is_new(file):
         raise StorageFormatError(f"{file} is not there (what is stored in etcd is saved with etcdctl)")
@@ -51,7 +51,7 @@ def save(file: Path, target: Path) -> Snapshot:
         raise StorageFormatError(f"{target} is what is to be saved: a snapshot needs a name of its own")
     draft = target.with_name(target.name + ".part")
     remove(draft)
-    # SQLite writes into an empty file as well, which has the right access from the start.
+    # SQLite also writes into an empty file, which has the right permissions from the start.
     os.close(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
     try:
         _check_log(file)
@@ -73,12 +73,12 @@ def save(file: Path, target: Path) -> Snapshot:
 def restore(
     snapshot: Path, file: Path, *, bump: int | None = None, replaces: bool = False, checks_digest: bool = True
 ) -> Snapshot:
-    """Puts a snapshot in the place of `file`; what was there is kept under another name, if it is to be replaced.
+    """Replace `file` by a snapshot; a replaced file is kept under another name.
 
-    Its revision is `bump` beyond the newest that the snapshot and what was there have, and there is no history: no
-    client has a resourceVersion of the future, and watches from before are told so (410). 0 leaves all as it was saved;
-    None is 1 where something was there, and BUMP where nothing was or what was there is damaged.
-    Raises StorageLocked while a server has the file, StorageFormatError, StorageUnavailable, OSError.
+    The new revision is `bump` beyond the newest of both files, and there is no history. So no client has a
+    resourceVersion of the future, and older watches get 410. A `bump` of 0 keeps everything as it was saved; None means
+    1 if there was a sound file, and BUMP if there was none or it was damaged. Raises StorageLocked while a server has
+    the file open, StorageFormatError, StorageUnavailable, OSError.
     """
     if is_new(snapshot):
         raise StorageFormatError(f"{snapshot} is not there")
@@ -92,7 +92,7 @@ def restore(
         before, replaced = 0, not is_new(file)
         if replaced:
             if not replaces:
-                raise StorageFormatError(f"{file} is there already; nothing was restored: --replace takes its place")
+                raise StorageFormatError(f"{file} already exists; nothing was restored: --replace takes its place")
             before = _revision(file, may_be_unknown=bump is None or bump >= BUMP)
         if bump is None:
             bump = 1 if before else BUMP
@@ -127,7 +127,10 @@ def _opened(path: Path, mode: str) -> contextlib.closing[sqlite3.Connection]:
 
 
 def _check_log(file: Path) -> None:
-    """Checks a file that no server has open: reading it would hide what its log has lost. Raises StorageFormatError."""
+    """Validate a file that no server has open, because reading it would hide what its log has lost.
+
+    Raises StorageFormatError.
+    """
     try:
         lock = FileLock(file)
     except StorageLocked:
@@ -139,7 +142,7 @@ def _check_log(file: Path) -> None:
 
 
 def _verified(path: Path) -> int:
-    """The newest revision of a file in which all is as it should be. Raises StorageFormatError, sqlite3.Error."""
+    """Return the newest revision of a completely validated file. Raises StorageFormatError, sqlite3.Error."""
     check(path, whole=True)
     with _opened(path, "ro") as connection:
         problem = connection.execute("PRAGMA integrity_check(1)").fetchone()[0]
@@ -149,10 +152,10 @@ def _verified(path: Path) -> int:
 
 
 def _revision(file: Path, *, may_be_unknown: bool) -> int:
-    """The newest of a file that is to be replaced, which has all there is afterwards, and its log nothing.
+    """Return the newest revision of a file that is to be replaced, after emptying its log into it.
 
-    0 for a damaged file, whose newest revision nobody knows, if it `may_be_unknown`, else StorageFormatError is raised.
-    Raises StorageUnavailable while a snapshot of it is made.
+    Returns 0 for a damaged file if its revision `may_be_unknown`, otherwise raises StorageFormatError. Raises
+    StorageUnavailable while another process reads the file.
     """
     try:
         check(file)
@@ -170,7 +173,7 @@ def _revision(file: Path, *, may_be_unknown: bool) -> int:
 
 
 def _prepare(draft: Path, revision: int) -> None:
-    """Makes a copy of a snapshot what a server opens; with a revision, that is its newest and there is no history."""
+    """Prepare a copied snapshot for a server; with a revision, that becomes its newest, without history."""
     with _opened(draft, "rw") as connection:
         upgrade(connection, fills=True)
         if revision:
@@ -180,15 +183,15 @@ def _prepare(draft: Path, revision: int) -> None:
 
 
 def _keep(file: Path) -> None:
-    """Gives a file whose log is empty, if there is one, another name beside its own, which the next one takes then.
+    """Link a file, whose log must be empty, to another name beside its own, which the next file is about to take.
 
-    So whenever this is cut off, there is a whole file of that name.
+    So there is a complete file of that name whenever this is interrupted.
     """
     kept = file.with_name(file.name + _REPLACED)
     remove(kept)
     with contextlib.suppress(FileNotFoundError):
         os.link(file, kept)
-    for suffix in ("-wal", "-shm"):  # of the next one they would be wrong
+    for suffix in ("-wal", "-shm"):  # they would be wrong for the next file
         file.with_name(file.name + suffix).unlink(missing_ok=True)
 
 

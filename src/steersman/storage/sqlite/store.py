@@ -1,4 +1,4 @@
-"""The SQLite implementation of the storage contract: the side that lives on the event loop."""
+"""The SQLite implementation of the storage contract: the part on the event loop."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import logging
 import os
 import sqlite3
 from collections.abc import Callable, Sequence
+from contextvars import copy_context
 from pathlib import Path
 from time import perf_counter
 from typing import Final, TypeVar
@@ -56,16 +57,17 @@ _WRITER_CACHE_KIB: Final = 4096
 _READER_CACHE_KIB: Final = 1024
 _READER_THREADS: Final = 2
 _WAL_PAGES: Final = 4000
-"""A commit plays the write-ahead log into the file when it is this long, if the checkpointer has not..."""
+"""The length in pages from which a commit checkpoints the write-ahead log, if the checkpointer has not."""
 _WAL_BYTES_KEPT: Final = 16 << 20
-"""...and it is cut to this if readers made it longer."""
+"""The size to which the log is truncated if readers made it longer."""
 _EXPIRED_AT_ONCE: Final = 500
 _FATAL: Final = frozenset({"SQLITE_IOERR_FSYNC", "SQLITE_IOERR_DIR_FSYNC"})
-"""After these nobody knows what is on the disk: the kernel may have dropped pages that it will not write again."""
+"""After these errors the content of the disk is unknown: the kernel may have dropped pages that it never writes again.
+"""
 
 _DAMAGED: Final = ("SQLITE_CORRUPT", "SQLITE_NOTADB")
 _REST: Final = 9.0
-"""Rests between two slices of a check in the background, in lengths of a slice."""
+"""The pause between two slices of a background check, as a multiple of the slice's duration."""
 
 _FAULTS: Final = {
     "SQLITE_FULL": "the disk or its quota is full",
@@ -83,8 +85,8 @@ _FAULTS: Final = {
 class SQLiteStorage:
     """A `Storage` in a SQLite file, opened with `open`.
 
-    Writes of one turn of the loop, and those that arrive while a commit is under way, go into one transaction. A write
-    whose caller is cancelled may still be committed, and is then delivered to subscribers like any other.
+    Writes of one turn of the event loop, and those that arrive during a commit, go into one transaction. A write whose
+    caller is cancelled may still be committed, and is then delivered to subscribers like any other.
     """
 
     def __init__(
@@ -102,6 +104,8 @@ class SQLiteStorage:
         self._log = log
         self._clock = clock
         self._loop = loop
+        self._context = copy_context()
+        """Context of the server, in which events are delivered: the writer's thread has none."""
         self._revision, self._compact_revision, _ = log.revisions()
         self._writer = Writer(log, self._revision, clock)
         self._place = Place(path)
@@ -129,14 +133,14 @@ class SQLiteStorage:
         lease_interval: float = LEASE_INTERVAL,
         quota_bytes: int = 0,
         durable: bool = True,
-        clock: Callable[[], float] = times.steady_moment,
+        clock: Callable[[], float] = times.steady_unix_now,
     ) -> SQLiteStorage:
-        """Opens the file at `path`, making it (not its directory) if it is not there.
+        """Open the file at `path`, creating it (but not its directory) if it does not exist.
 
-        Intervals are in seconds, 0 leaves the background task out. `quota_bytes` bounds the file (0: not); a write
-        that needs more raises StorageUnavailable. A store that is not `durable` loses its last writes, and may lose
-        the file, in a power cut; not with its process. `clock` gives the Unix time that leases are measured by.
-        Raises StorageLocked, StorageFormatError, StorageUnavailable for what SQLite cannot open, OSError.
+        Intervals are in seconds; 0 disables a background task. `quota_bytes` limits the file (0: no limit); a write
+        that needs more raises StorageUnavailable. A store that is not `durable` may lose its last writes, or the file,
+        in a power cut, but not with its process. `clock` returns the Unix time by which leases are measured. Raises
+        StorageLocked, StorageFormatError, StorageUnavailable if SQLite cannot open the file, OSError.
         """
         opening = asyncio.create_task(asyncio.to_thread(_open_file, Path(path), quota_bytes, durable=durable))
         try:
@@ -177,7 +181,7 @@ class SQLiteStorage:
     def refusal(self) -> str:
         return self._refusal
 
-    # Writing
+    # Writes
 
     async def create(self, key: str, value: bytes, *, ttl: int = 0) -> KeyValue:
         check_write(key, value)
@@ -218,7 +222,7 @@ class SQLiteStorage:
             self._loop.call_soon(self._flush)
 
     def _flush(self) -> None:
-        """Hands what is pending to the writer, at most one batch at a time."""
+        """Hand pending writes to the writer, at most one batch at a time."""
         self._flush_scheduled = False
         pending = self._pending
         taken = size = 0
@@ -234,7 +238,7 @@ class SQLiteStorage:
         self._writer.post(lambda: self._commit(batch, size))
 
     def _commit(self, batch: list[Write], size: int) -> None:
-        """On the writer's thread."""
+        """Commit a batch. Runs on the writer's thread."""
         try:
             events = self._writer.commit(batch)
             if events:
@@ -242,11 +246,11 @@ class SQLiteStorage:
         except Exception as error:
             tell(self._loop, self._failed, batch, error)
         else:
-            tell(self._loop, self._committed, batch, events)
+            tell(self._loop, self._committed, batch, events, context=self._context.copy())
             self._checkpointer.wrote(pages_of(len(events), size))
 
     def _committed(self, batch: list[Write], events: list[Event]) -> None:
-        # The next batch goes first: the disk works on it while this one is delivered.
+        # The next batch comes first: the disk works on it while this one is delivered.
         self._flush()
         if events:
             self._dispatcher.dispatch(events)
@@ -271,11 +275,11 @@ class SQLiteStorage:
             return
         pending, self._pending = self._pending, []
         self._flush()
-        self._refuse(batch, lambda: OutcomeUnknown(self._refusal), error)  # a restart may find it in the log
+        self._refuse(batch, lambda: OutcomeUnknown(self._refusal), error)  # a restart may find these writes in the log
         self._refuse(pending, lambda: StorageUnavailable(self._refusal), error)
 
     def _refuse(self, batch: Sequence[Write], failure: Callable[[], StorageUnavailable], cause: Exception) -> None:
-        """Tells those who wait for these writes."""
+        """Report a failure to the waiters of these writes."""
         if batch and not isinstance(why := failure(), ValueRefused):
             self.refusals.writes.refused(why, len(batch))
         for write in batch:
@@ -285,7 +289,7 @@ class SQLiteStorage:
                 write.waiter.set_exception(told)
 
     def _is_fatal(self, error: Exception) -> bool:
-        """Whether nothing can be written any more, which is refused from now on."""
+        """Return True if nothing can be written any more; then all later writes are refused."""
         if isinstance(error, FileGone):
             self._refusal = f"what is written would not be found again ({error}); restart once the files are back"
             return True
@@ -294,7 +298,7 @@ class SQLiteStorage:
         self._refusal = f"the disk failed to keep a write ({_fault(error)}); restart to read what it has"
         return True
 
-    # Reading
+    # Reads
 
     async def get(self, key: str, *, revision: int = 0) -> KeyValue | None:
         return await self._read(revision, lambda log, at: log.get(key, at))
@@ -312,7 +316,7 @@ class SQLiteStorage:
         return await self._read(revision, read)
 
     async def _read(self, revision: int, read: Callable[[Log, int], T]) -> T:
-        """Calls `read` with the revision asked for, or the newest; again if that was compacted meanwhile."""
+        """Call `read` with the requested or the newest revision; again if the latter was compacted meanwhile."""
         self._check_open()
         if revision > self._revision:
             raise FutureRevision(revision, self._revision)
@@ -359,7 +363,7 @@ class SQLiteStorage:
         return registration
 
     async def _replay(self, registration: Registration, after_revision: int, last: int) -> None:
-        """Delivers what is kept up to `last`, while newer events are held back."""
+        """Deliver stored events up to `last`, while newer events are held back."""
         registration.hold()
         page = FIRST_PAGE
         while registration.active:
@@ -379,7 +383,7 @@ class SQLiteStorage:
         if revision > self._revision:
             await self._progress.wait(revision)
 
-    # Keeping house
+    # Maintenance
 
     async def compact(self, revision: int) -> None:
         self._check_open()
@@ -400,7 +404,7 @@ class SQLiteStorage:
                 raise refused from error
 
     async def _run_slices(self, slices: compaction.Slices) -> None:
-        """Runs all slices on the writer's thread, which has as long for batches in between as for them."""
+        """Run all slices on the writer's thread, with pauses of about the same length for batches in between."""
 
         def run(log: Log) -> bool:
             pages = slices.size
@@ -413,7 +417,7 @@ class SQLiteStorage:
             await self._checkpointer.caught_up()
 
     async def expire_leases(self) -> None:
-        """Deletes the keys whose lease has run out."""
+        """Delete the keys whose lease has expired."""
         while True:
             now = int(self._clock())
             expired = await self._on_reader(lambda log: log.expired(now, _EXPIRED_AT_ONCE))  # noqa: B023  # awaited
@@ -421,14 +425,14 @@ class SQLiteStorage:
                 *(self.delete(key, expected_revision=revision) for key, revision in expired), return_exceptions=True
             )
             for result in results:
-                # A conflict is a lease renewed, or a key deleted, in the meantime.
+                # A conflict means that a lease was renewed, or a key deleted, meanwhile.
                 if isinstance(result, BaseException) and not isinstance(result, Conflict):
                     raise result
             if len(expired) < _EXPIRED_AT_ONCE:
                 return
 
     async def check(self) -> None:
-        """Checks every row, slowly enough that nobody notices. After damage no write is taken any more."""
+        """Verify every row, slowly enough not to be noticed. If there is damage, no write is accepted any more."""
         at, page = 0, FIRST_PAGE
         try:
             while True:
@@ -460,7 +464,7 @@ class SQLiteStorage:
         self._progress.fail(StorageUnavailable("the store is closed"))
 
     def _release(self) -> None:
-        """Blocks. The last connection to close plays the write-ahead log into the file."""
+        """Release everything. Blocks. The last connection to close checkpoints the write-ahead log."""
         self._writer.stop()
         self._checkpointer.stop()
         self._readers.stop()
@@ -473,14 +477,14 @@ class SQLiteStorage:
 
 
 def _fault(error: Exception) -> str:
-    """What clients are told of a failure of the file: in words of ours, with SQLite's name for it."""
+    """Return a description of a failure for clients, with SQLite's name for it."""
     name = str(getattr(error, "sqlite_errorname", ""))
     why = next((text for prefix, text in _FAULTS.items() if name.startswith(prefix)), "the database failed")
     return f"{why} ({name})" if name else why
 
 
 def _abandon(opening: asyncio.Task[_Opened]) -> None:
-    """Lets go of a file whose opening was cancelled."""
+    """Release a file whose opening was cancelled."""
     if not opening.cancelled() and opening.exception() is None:
         opened = opening.result()
         opened.log.connection.close()
@@ -488,7 +492,7 @@ def _abandon(opening: asyncio.Task[_Opened]) -> None:
 
 
 class _Opened(Struct, frozen=True):
-    """A file that is locked, and the connection that writes it; `checked` if each row is known to be sound."""
+    """A locked file and its writing connection; `checked` is True if each row has been verified."""
 
     lock: FileLock
     log: Log
@@ -497,7 +501,7 @@ class _Opened(Struct, frozen=True):
 
 
 def _open_file(path: Path, quota_bytes: int, *, durable: bool) -> _Opened:
-    """Locks, checks or makes the file, and opens the connection that writes. Blocks."""
+    """Lock the file, validate or create it, and open the writing connection. Blocks."""
     if path.is_symlink() and not path.exists():
         raise StorageFormatError(f"{path} is a link to {os.readlink(path)}, which is not there")
     path = path.resolve()

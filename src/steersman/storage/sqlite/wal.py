@@ -1,14 +1,14 @@
-"""The write-ahead log beside a file, judged before anything is read through it.
+"""Validation of the write-ahead log beside a file, before anything is read through it.
 
-SQLite reads the log up to the last commit before the first frame whose checksum is wrong, and takes the rest for left
-over. That is right for a commit that a power cut left in pieces, which nobody was told of. It is wrong for a frame that
-was damaged later: each commit behind it was acknowledged. The difference can be told, as a commit is synced before the
-next one begins and before the index of the log (`-shm`) speaks of it:
+SQLite reads the log up to the last commit before the first frame with a wrong checksum, and takes the rest for remains.
+That is right for a commit that a power cut left incomplete, which was never acknowledged. It is wrong for a frame that
+was damaged later, because each commit behind it was acknowledged. The two cases can be distinguished, because a commit
+is synced before the next one begins and before the index of the log (`-shm`) lists it:
 
-- behind what SQLite reads, only one commit may have left frames;
-- the index never names more frames than were synced. After the process was killed it names all.
+- behind the frames that SQLite reads, only one commit may have left frames;
+- the index never lists more frames than were synced. After the process was killed it lists all of them.
 
-See https://www.sqlite.org/walformat.html. All of this blocks.
+See https://www.sqlite.org/walformat.html. All functions block.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ _VERSION: Final = 3007000
 _INDEX_HEADER: Final = 48
 _INDEX: Final = 2 * _INDEX_HEADER + 4
 _FIRST_FRAMES: Final = 16
-"""Frames that are looked at to tell whether there are commits behind a damaged header."""
+"""Frames that are examined for commits behind a damaged header."""
 
 
 class Index(Struct, frozen=True):
-    """Committed frames, as the index of a log has them, and how many of them are in the file already."""
+    """The number of committed frames according to the index of a log, and the number of these already in the file."""
 
     salts: bytes
     frames: int
@@ -41,7 +41,7 @@ class Index(Struct, frozen=True):
 
 
 class Frame(Struct, frozen=True):
-    """A page in the log. `pages` is the size of the file after a commit, 0 in all frames of a commit but the last."""
+    """A page in the log. `pages` is the size of the file after a commit, 0 in all but the last frame of a commit."""
 
     number: int
     page: int
@@ -51,17 +51,17 @@ class Frame(Struct, frozen=True):
 
 
 def log_of(path: Path) -> Path:
-    """Return the name of the log of a file."""
+    """Return the path of a file's log."""
     return path.with_name(path.name + "-wal")
 
 
 def index_of(path: Path) -> Path:
-    """Return the name of the index of the log of a file."""
+    """Return the path of the index of a file's log."""
     return path.with_name(path.name + "-shm")
 
 
 def read_index(path: Path) -> Index | None:
-    """Return what the index of the log of the file `path` says, None if there is none or it says nothing."""
+    """Return the index of the log of the file `path`, None if it does not exist or is not valid."""
     try:
         return parse_index(index_of(path).read_bytes())
     except FileNotFoundError:
@@ -69,7 +69,7 @@ def read_index(path: Path) -> Index | None:
 
 
 def parse_index(data: bytes) -> Index | None:
-    """Return what an index says, None if it says nothing."""
+    """Parse an index; None if it is not valid."""
     if len(data) < _INDEX:
         return None
     newest = None
@@ -86,7 +86,7 @@ def parse_index(data: bytes) -> Index | None:
 def lost_commits(path: Path, before: Index | None, read: Index | None) -> str:
     """Return why commits in the log of the file `path` would be lost, "" if all are read.
 
-    `before` is the index from before the file was opened, `read` the index that SQLite has made since. Raises OSError.
+    `before` is the index from before the file was opened, `read` the index that SQLite has built since. Raises OSError.
     """
     log = log_of(path)
     try:
@@ -114,13 +114,13 @@ def _judged(descriptor: int, log: Path, before: Index | None, read: Index | None
     commit = next((each for each in behind if each.pages), None)
     if commit is None:
         return ""
-    # A disk that needs it gets the last frame of a commit more than once, up to the end of a sector.
+    # Some disks get the last frame of a commit repeatedly, up to the end of a sector.
     later = [each for each in behind if each.number > commit.number and each.page != commit.page]
     return f"{log} is damaged: commits follow page {count + 1} of it, which is not what was written" if later else ""
 
 
 def frames(descriptor: int, first: int = 0) -> Iterator[Frame]:
-    """Return the frames of an open log from the one of index `first` on, whether sound or not."""
+    """Yield the frames of an open log from index `first` on, whether sound or not."""
     step = _FRAME_HEADER + page_size(descriptor)
     for number in range(first, (os.fstat(descriptor).st_size - _HEADER) // step):
         head = os.pread(descriptor, _FRAME_HEADER, _HEADER + number * step)
@@ -129,33 +129,33 @@ def frames(descriptor: int, first: int = 0) -> Iterator[Frame]:
 
 
 def has_frames(descriptor: int) -> bool:
-    """Return True if there is more than a header in an open log."""
+    """Return True if an open log has more than a header."""
     return os.fstat(descriptor).st_size > _HEADER
 
 
 def page_size(descriptor: int) -> int:
-    """Return the size of pages that the header of an open log names, or the usual one if it names none."""
+    """Return the page size in the header of an open log, or the default if that is not valid."""
     found = int.from_bytes(os.pread(descriptor, 4, 8), "big")
     return found if found in (512 << shift for shift in range(8)) else 4096
 
 
 def page_at(descriptor: int, number: int) -> bytes:
-    """Return the page in the frame of an index."""
+    """Return the page in the frame with this index."""
     size = page_size(descriptor)
     return os.pread(descriptor, size, _HEADER + number * (_FRAME_HEADER + size) + _FRAME_HEADER)
 
 
 def salts(descriptor: int) -> bytes:
-    """Return the salts of the frames of an open log: those of its header, or of the first frame if that is damaged.
+    """Return the salts of an open log's frames: those of its header, or of the first frame if the header is damaged.
 
-    Frames with others are left from a turn of the log that is in the file already.
+    Frames with other salts are left from a cycle of the log that is already in the file.
     """
     header = os.pread(descriptor, _HEADER, 0)
     return header[16:24] if len(header) == _HEADER and is_sound(header) else os.pread(descriptor, 8, _HEADER + 8)
 
 
 def is_whole(descriptor: int, frame: Frame, before: tuple[int, int]) -> bool:
-    """Return True if a frame has the checksum that it says, which goes on from that of the frame before it."""
+    """Return True if a frame matches its checksum, which continues that of the frame before it."""
     head = struct.pack(">II", frame.page, frame.pages)
     page = page_at(descriptor, frame.number)
     return len(page) % 8 == 0 and any(
@@ -165,13 +165,13 @@ def is_whole(descriptor: int, frame: Frame, before: tuple[int, int]) -> bool:
 
 
 def first_checksum(descriptor: int) -> tuple[int, int]:
-    """Return the checksum in the header of an open log, from which that of the first frame goes on."""
+    """Return the checksum in the header of an open log, which that of the first frame continues."""
     first, second = struct.unpack(">II", os.pread(descriptor, 8, 24))
     return first, second
 
 
 def is_sound(header: bytes) -> bool:
-    """Return True if the header of a log is what was written."""
+    """Return True if the header of a log matches its checksum."""
     magic, version = struct.unpack_from(">II", header)
     if magic not in _MAGIC or version != _VERSION:
         return False
@@ -179,13 +179,13 @@ def is_sound(header: bytes) -> bool:
 
 
 def _orders(descriptor: int) -> tuple[bool, ...]:
-    """Return the byte orders that checksums may have, True for big-endian."""
+    """Return the possible byte orders of checksums, True for big-endian."""
     magic = int.from_bytes(os.pread(descriptor, 4, 0), "big")
     return (bool(magic & 1),) if magic in _MAGIC else (False, True)
 
 
 def _has_commits(descriptor: int, size: int, before: Index | None) -> bool:
-    """Return True if there are commits behind a header that is damaged: a sound one is synced before any frame."""
+    """Return True if there are commits behind a damaged header: a header is synced before any frame."""
     if size < _HEADER + _FRAME_HEADER + page_size(descriptor):
         return False
     checksum = first_checksum(descriptor)

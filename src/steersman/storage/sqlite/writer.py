@@ -1,4 +1,4 @@
-"""The thread that writes: it decides and commits whole batches, in the order they were handed over."""
+"""The writer thread: it decides and commits whole batches in order."""
 
 from __future__ import annotations
 
@@ -7,18 +7,19 @@ import contextlib
 import math
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from contextvars import Context
 from queue import SimpleQueue
+
+from msgspec import Struct
 
 from steersman.storage.interface import Conflict, Event, KeyExists, KeyValue, StorageDamaged, Waiter
 from steersman.storage.sqlite.log import Log, Row
 
 
-@dataclass(slots=True)
-class Write:
-    """A create (`expected_revision` 0), update, or delete (`value` None) that somebody waits for.
+class Write(Struct):
+    """A create (`expected_revision` 0), update, or delete (`value` None) with a waiter.
 
-    `outcome` is the event it became, or KeyExists, Conflict or StorageDamaged.
+    `outcome` is the resulting event, or KeyExists, Conflict or StorageDamaged.
     """
 
     key: str
@@ -32,10 +33,10 @@ class Write:
 def decide(
     batch: Sequence[Write], held: dict[str, KeyValue], damaged: dict[str, StorageDamaged], revision: int, now: float
 ) -> list[Row]:
-    """Sets every write's outcome and returns the rows to commit. Writes of a key that is `damaged` are refused.
+    """Set every write's outcome and return the rows to commit. Writes to `damaged` keys are refused.
 
-    `held` is what the batch's keys hold, `revision` the newest; `held` is changed as the batch goes along, so that
-    writes of one key in one batch see each other.
+    `held` has the present values of the batch's keys, and is updated along the batch, so that writes of one key see
+    each other. `revision` is the newest revision, `now` the Unix time.
     """
     rows: list[Row] = []
     for write in batch:
@@ -65,14 +66,19 @@ def decide(
     return rows
 
 
-def tell(loop: asyncio.AbstractEventLoop, callback: Callable[..., object], *arguments: object) -> None:
-    """Calls `callback` on the loop, from the thread. If the loop was closed under it nobody waits any more."""
+def tell(
+    loop: asyncio.AbstractEventLoop,
+    callback: Callable[..., object],
+    *arguments: object,
+    context: Context | None = None,
+) -> None:
+    """Call `callback` on the event loop, from the thread. If the loop is closed, nobody waits any more."""
     with contextlib.suppress(RuntimeError):
-        loop.call_soon_threadsafe(callback, *arguments)
+        loop.call_soon_threadsafe(callback, *arguments, context=context)
 
 
 class Writer:
-    """Owns the writing connection and the newest revision; runs one job after another on its thread."""
+    """The owner of the writing connection and the newest revision; it runs jobs in sequence on its thread."""
 
     def __init__(self, log: Log, revision: int, clock: Callable[[], float]) -> None:
         self._log = log
@@ -83,13 +89,13 @@ class Writer:
         self._thread.start()
 
     def post(self, job: Callable[[], object]) -> None:
-        """Runs `job` after those already posted. It must not raise."""
+        """Run `job` after all posted jobs. It must not raise."""
         self._jobs.put(job)
 
     def commit(self, batch: Sequence[Write]) -> list[Event]:
-        """Commits a batch: every write gets its outcome, all at once. On the thread.
+        """Commit a batch; every write gets its outcome. Runs on the writer's thread.
 
-        Raises sqlite3.Error, and then nothing of it was written.
+        Raises sqlite3.Error, and then nothing was written.
         """
         held, damaged = self._log.current(list({write.key: None for write in batch}))
         rows = decide(batch, held, damaged, self._revision, self._clock())
@@ -99,7 +105,7 @@ class Writer:
         return [write.outcome for write in batch if type(write.outcome) is Event]
 
     async def run(self, job: Callable[[Log], bool | None]) -> bool | None:
-        """Runs `job` on the thread, between batches; what it returns or raises."""
+        """Run `job` on the thread between batches; return or raise its result."""
         loop = asyncio.get_running_loop()
         future: asyncio.Future[bool | None] = loop.create_future()
 
@@ -122,7 +128,7 @@ class Writer:
         return await future
 
     def stop(self) -> None:
-        """Lets the thread finish its jobs and waits for it. Blocks."""
+        """Let the thread finish its jobs and wait for it. Blocks."""
         self._jobs.put(None)
         self._thread.join()
 

@@ -159,7 +159,7 @@ async def running(services: Services, name: str = "a", *, ready: bool = True) ->
 async def test_a_pod_without_a_budget_is_deleted_with_its_grace(services: Services) -> None:
     await create(services, "free")
     await evict_pod(services, CTX, "free", eviction("free"))
-    assert (await services.objects("", "pods").find("ns", "free")) is None
+    assert (await services.objects("", "pods").get_cached("ns", "free")) is None
     await create(services, nodeName="n")
     await evict_pod(services, CTX, "a", eviction())
     pod: Pod = await services.objects("", "pods").get(CTX, "a")

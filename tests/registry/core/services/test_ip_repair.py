@@ -52,7 +52,7 @@ class Cluster:
 
     async def owner(self, address: str) -> str | None:
         """The service that an address is for, None if it is nobody's."""
-        found = await self.plane.objects("networking.k8s.io", "ipaddresses").find("", address)
+        found = await self.plane.objects("networking.k8s.io", "ipaddresses").get_cached("", address)
         return None if found is None else found.spec.parent_ref.name
 
     async def look(self, *, later: int = 0) -> list[tuple[str, str]]:
@@ -79,15 +79,17 @@ async def test_an_address_whose_object_is_gone_gets_one(cluster: Cluster) -> Non
     await cluster.take("10.0.0.9")
     assert await cluster.look() == [("ClusterIPNotAllocated", "web")]
     assert await cluster.owner("10.0.0.9") == "web"
-    found = await cluster.plane.objects("networking.k8s.io", "ipaddresses").find("", "10.0.0.9")
+    found = await cluster.plane.objects("networking.k8s.io", "ipaddresses").get_cached("", "10.0.0.9")
     assert found.metadata.labels == ALLOCATED
 
 
 async def test_what_is_in_order_is_left_alone(cluster: Cluster) -> None:
     await cluster.service("web", "10.0.0.9")
-    before = (await cluster.plane.objects("networking.k8s.io", "ipaddresses").find("", "10.0.0.9")).metadata.uid
+    before = (await cluster.plane.objects("networking.k8s.io", "ipaddresses").get_cached("", "10.0.0.9")).metadata.uid
     assert await cluster.look(later=1000) == []
-    assert (await cluster.plane.objects("networking.k8s.io", "ipaddresses").find("", "10.0.0.9")).metadata.uid == before
+    assert (
+        await cluster.plane.objects("networking.k8s.io", "ipaddresses").get_cached("", "10.0.0.9")
+    ).metadata.uid == before
 
 
 async def test_an_address_without_its_service_is_taken_back_after_a_minute(cluster: Cluster) -> None:
@@ -147,7 +149,7 @@ async def test_labels_that_were_changed_are_put_right(cluster: Cluster) -> None:
     await cluster.take("10.0.0.9")
     await cluster.address("10.0.0.9", "web", labels={"ipaddress.kubernetes.io/ip-family": "IPv6"})
     assert await cluster.look() == []
-    found = await cluster.plane.objects("networking.k8s.io", "ipaddresses").find("", "10.0.0.9")
+    found = await cluster.plane.objects("networking.k8s.io", "ipaddresses").get_cached("", "10.0.0.9")
     assert found.metadata.labels == ALLOCATED
 
 

@@ -1,1 +1,1 @@
-"""Which volumes are attached to which nodes."""
+"""Attachment of volumes to nodes."""

@@ -1,4 +1,6 @@
-"""Attaches CSI volumes to the nodes of pods that use them, and detaches them (pkg/controller/volume/attachdetach)."""
+"""Controller that attaches CSI volumes to the nodes of their pods, and detaches them
+(pkg/controller/volume/attachdetach).
+"""
 
 from __future__ import annotations
 
@@ -14,8 +16,13 @@ from steersman.client.errors import ignoring, is_already_exists, is_not_found
 from steersman.client.events import reference
 from steersman.client.indexes import BY_NODE, by_node
 from steersman.client.resources import NODES, PODS, VOLUME_ATTACHMENTS
-from steersman.controllers.controller import Controller, Surroundings
-from steersman.controllers.volumes.attach_detach.wanted import World, attachment_name, may_be_shared, volume_of
+from steersman.controllers.controller import Controller, ControllerDependencies
+from steersman.controllers.volumes.attach_detach.desired_attachments import (
+    AttachmentInformers,
+    attachment_name,
+    may_be_shared,
+    volume_of,
+)
 from steersman.machinery.built_in.csi import is_csi_name, unique_name
 from steersman.machinery.built_in.volumes import CONTROLLER_ATTACHES
 from steersman.machinery.codec.serializer import to_plain
@@ -23,47 +30,47 @@ from steersman.machinery.values import times
 from steersman.machinery.values.conditions import is_condition_true
 
 LONGEST_UNMOUNT: Final = 360.0
-"""Seconds after which a volume is taken from a node that is not well, though it has not let go."""
+"""Seconds after which a volume is detached by force from an unhealthy node that still reports it in use."""
 LONGEST_ATTACH: Final = 120.0
-"""Seconds after which an attachment that does not happen is told of."""
+"""Seconds after which an event reports that an attachment has not happened."""
 OUT_OF_SERVICE: Final = "node.kubernetes.io/out-of-service"
 
 _LONGEST_WAIT: Final = 122.0
-"""Seconds until a failure that lasts is told of again, at most."""
+"""Longest time in seconds between two events about the same failure."""
 
 Key = tuple[Literal["volume", "node"], str]
 
 
 class _Outcome(Struct):
-    """What was told of an attachment: why it failed, or "" if it has happened."""
+    """Last reported outcome of an attachment: the reason of a failure, "" for a success."""
 
     why: str
-    again: float = 0.0
-    """When a failure is told of again, on the loop's clock."""
+    next_report: float = 0.0
+    """Time of the next report of the failure, on the event loop's clock."""
     wait: float = 0.5
 
 
 class AttachDetach(Controller[Key]):
-    """A key is a volume, or a node whose status has to say what is attached to it."""
+    """Attaches and detaches volumes. A key is a volume, or a node whose status lists the attached volumes."""
 
     name = "persistentvolume-attach-detach-controller"
     account = "attachdetach-controller"
     workers = 10
 
-    def __init__(self, given: Surroundings) -> None:
-        super().__init__(given)
-        self._world = world = World(self.informers)
+    def __init__(self, dependencies: ControllerDependencies) -> None:
+        super().__init__(dependencies)
+        self._objects = world = AttachmentInformers(self.informers)
         world.pods.add_index(BY_NODE, by_node)
         self._names: dict[str, str] = {}
-        """What the statuses of nodes call the volumes of attachments."""
+        """Unique volume names in the nodes' status, by the name of the attachment."""
         self._leaving: dict[str, float] = {}
-        """Attachments that are to go, and since when, on the loop's clock."""
+        """Attachments to detach, and since when, on the event loop's clock."""
         self._detaching: set[str] = set()
-        """Those of them that nodes are not to count with any more."""
-        self._told: dict[str, set[str]] = {}
-        """Nodes, by volumes, of which was told that they cannot be had together."""
+        """Attachments being detached, which the nodes' status no longer lists."""
+        self._multi_attach_reported: dict[str, set[str]] = {}
+        """Nodes by volume for which an event has reported that the volume is attached to another node."""
         self._outcome: dict[str, _Outcome] = {}
-        """What was told of attachments."""
+        """Last reported outcomes of attachments."""
         world.pods.on_change(self._pod_changed)
         world.claims.on_change(self._claim_changed)
         world.volumes.on_change(self._volume_changed)
@@ -71,12 +78,12 @@ class AttachDetach(Controller[Key]):
         world.nodes.on_change(self._node_changed)
         world.drivers.on_change(self._driver_changed)
 
-    # what changes
+    # Changes
 
     def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
         pod = new or old
         if pod is not None and pod.spec.node_name:
-            for volume in self._world.volumes_of(pod):
+            for volume in self._objects.volumes_of(pod):
                 self.queue.add(("volume", volume))
 
     def _claim_changed(self, _: PersistentVolumeClaim | None, new: PersistentVolumeClaim | None) -> None:
@@ -102,28 +109,28 @@ class AttachDetach(Controller[Key]):
 
     def _node_changed(self, old: Node | None, new: Node | None) -> None:
         node = new or old
-        if node is None or (old is not None and new is not None and _concern(old) == _concern(new)):
+        if node is None or (old is not None and new is not None and _relevant_parts(old) == _relevant_parts(new)):
             return
         name = node.metadata.name
-        for attachment in self._world.attachments_on(name):
+        for attachment in self._objects.attachments_on(name):
             self.queue.add(("volume", volume_of(attachment)))
         if new is not None:
             self.queue.add(("node", name))
             if old is None:
-                for pod in self._world.pods.indexed(BY_NODE, name):
+                for pod in self._objects.pods.indexed(BY_NODE, name):
                     self._pod_changed(None, pod)
 
     def _driver_changed(self, old: CSIDriver | None, new: CSIDriver | None) -> None:
         driver = new or old
-        for volume in self._world.volumes:
+        for volume in self._objects.volumes:
             csi = volume.spec.csi
             if driver is not None and csi is not None and csi.driver == driver.metadata.name:
                 self.queue.add(("volume", volume.metadata.name))
 
-    # what follows
+    # Reconciliation
 
     async def run(self) -> None:
-        done = (each.metadata.name for each in self._world.attachments if each.status.attached)
+        done = (each.metadata.name for each in self._objects.attachments if each.status.attached)
         self._outcome = {name: _Outcome("") for name in done}
         await super().run()
 
@@ -135,30 +142,30 @@ class AttachDetach(Controller[Key]):
             await self._sync_volume(name)
 
     async def _sync_volume(self, name: str) -> None:
-        volume = self._world.volumes.get("", name)
-        wanted = {} if volume is None else self._world.wanted(volume)
+        volume = self._objects.volumes.get("", name)
+        wanted = {} if volume is None else self._objects.desired_nodes(volume)
         attached: set[str] = set()
-        for attachment in self._world.attachments_of(name):
+        for attachment in self._objects.attachments_of(name):
             node = attachment.spec.node_name
             if volume is not None:
                 csi = volume.spec.csi
                 if csi is None or attachment.metadata.name != attachment_name(volume, node):
-                    continue  # somebody else's
+                    continue  # an attachment by another component
                 self._names[attachment.metadata.name] = unique_name(csi)
             attached.add(node)
             if volume is not None and node in wanted and not attachment.metadata.deletion_timestamp:
-                self._stay(attachment, volume, wanted[node])
+                self._keep_attached(attachment, volume, wanted[node])
             elif node not in wanted and attachment.metadata.name in self._names:
                 await self._detach(attachment)
-        self._told[name] = self._told.get(name, set()) & wanted.keys()
-        if not self._told[name]:
-            del self._told[name]
+        self._multi_attach_reported[name] = self._multi_attach_reported.get(name, set()) & wanted.keys()
+        if not self._multi_attach_reported[name]:
+            del self._multi_attach_reported[name]
         for node, pods in wanted.items():
             assert volume is not None
             if node in attached:
                 continue
             if attached and not may_be_shared(volume):
-                self._tell_of_other_nodes(volume, node, pods, attached)
+                self._record_multi_attach(volume, node, pods, attached)
                 continue
             attached.add(node)
             await self._attach(volume, node)
@@ -173,45 +180,45 @@ class AttachDetach(Controller[Key]):
             await self.client.create(VOLUME_ATTACHMENTS, VolumeAttachment(metadata=ObjectMeta(name=name), spec=spec))
         self.queue.add_after(("volume", volume.metadata.name), LONGEST_ATTACH)
 
-    def _stay(self, attachment: VolumeAttachment, volume: PersistentVolume, pods: list[Pod]) -> None:
-        """An attachment that is wanted: tells the pods once that it has happened, or why it does not."""
+    def _keep_attached(self, attachment: VolumeAttachment, volume: PersistentVolume, pods: list[Pod]) -> None:
+        """Keep an attachment, and record an event about the pods for its success or failure."""
         name = attachment.metadata.name
         if self._leaving.pop(name, None) is not None:
             self._detaching.discard(name)
             self.queue.add(("node", attachment.spec.node_name))
         outcome = "" if attachment.status.attached else _failure(attachment, volume)
-        if outcome is None or not self._is_news(attachment, outcome):
+        if outcome is None or not self._should_report(attachment, outcome):
             return
         if outcome:
             text = f'AttachVolume.Attach failed for volume "{volume.metadata.name}" : {outcome}'
-            self._tell(pods, "Warning", "FailedAttachVolume", text)
+            self._record_events(pods, "Warning", "FailedAttachVolume", text)
         else:
             text = f'AttachVolume.Attach succeeded for volume "{volume.metadata.name}" '
-            self._tell(pods, "Normal", "SuccessfulAttachVolume", text)
+            self._record_events(pods, "Normal", "SuccessfulAttachVolume", text)
 
-    def _is_news(self, attachment: VolumeAttachment, why: str) -> bool:
-        """Whether an outcome is to be told: a failure again and again, less often each time."""
+    def _should_report(self, attachment: VolumeAttachment, why: str) -> bool:
+        """Return True if an outcome is to be reported. A lasting failure is reported again after growing pauses."""
         now = asyncio.get_running_loop().time()
         name = attachment.metadata.name
         known = self._outcome.get(name)
         if known is None or known.why != why:
             known = self._outcome[name] = _Outcome(why)
-        elif not why or now < known.again:
+        elif not why or now < known.next_report:
             return False
         if why:
-            known.again = now + known.wait
+            known.next_report = now + known.wait
             self.queue.add_after(("volume", volume_of(attachment)), known.wait)
             known.wait = min(2 * known.wait, _LONGEST_WAIT)
         return True
 
     async def _detach(self, attachment: VolumeAttachment) -> None:
-        """Takes a volume from a node, once that has let go of it."""
+        """Detach a volume from a node once the node no longer uses it."""
         name, node_name = attachment.metadata.name, attachment.spec.node_name
         if attachment.metadata.deletion_timestamp:
             return
         now = asyncio.get_running_loop().time()
         since = self._leaving.setdefault(name, now)
-        node = self._world.nodes.get("", node_name)
+        node = self._objects.nodes.get("", node_name)
         gone = node is None or any(each.key == OUT_OF_SERVICE for each in node.spec.taints)
         late = now - since >= LONGEST_UNMOUNT
         if not (gone or (late and not _is_ready(node))) and self._is_used(node, name):
@@ -220,7 +227,7 @@ class AttachDetach(Controller[Key]):
         self._detaching.add(name)
         node = await self._report(node_name)
         if not gone and not late and self._is_used(node, name):
-            self._detaching.discard(name)  # a pod began to use it meanwhile
+            self._detaching.discard(name)  # a pod started to use the volume meanwhile
             self.queue.add(("node", node_name))
             return
         with ignoring(is_not_found):
@@ -230,13 +237,13 @@ class AttachDetach(Controller[Key]):
         return node is not None and self._names.get(attachment) in node.status.volumes_in_use
 
     async def _report(self, name: str) -> Node | None:
-        """Has the status of a node say what is attached to it. The node as it is then."""
-        node = self._world.nodes.get("", name)
+        """Update the attached volumes in the status of a node. Return the current node, None if it is gone."""
+        node = self._objects.nodes.get("", name)
         if node is None or CONTROLLER_ATTACHES not in node.metadata.annotations:
             return node
         names = {
             self._names[each.metadata.name]
-            for each in self._world.attachments_on(name)
+            for each in self._objects.attachments_on(name)
             if each.status.attached
             and each.metadata.name in self._names
             and each.metadata.name not in self._detaching
@@ -251,35 +258,37 @@ class AttachDetach(Controller[Key]):
             return await self.client.patch(NODES, name, "", patch, subresource="status")
         return None
 
-    # what is told
+    # Events
 
-    def _tell(self, pods: list[Pod], type_: str, reason: str, text: str) -> None:
+    def _record_events(self, pods: list[Pod], type_: str, reason: str, text: str) -> None:
         for pod in pods:
             self.recorder.event(reference(PODS, pod), type_, reason, text)
 
-    def _tell_of_other_nodes(self, volume: PersistentVolume, node: str, pods: list[Pod], attached: set[str]) -> None:
+    def _record_multi_attach(self, volume: PersistentVolume, node: str, pods: list[Pod], attached: set[str]) -> None:
         name = volume.metadata.name
-        if node in self._told.setdefault(name, set()):
+        if node in self._multi_attach_reported.setdefault(name, set()):
             return
-        self._told[name].add(node)
-        others = [each for other, users in self._world.wanted(volume).items() if other in attached for each in users]
+        self._multi_attach_reported[name].add(node)
+        others = [
+            each for other, users in self._objects.desired_nodes(volume).items() if other in attached for each in users
+        ]
         for pod in pods:
             text = f'Multi-Attach error for volume "{name}" {_in_use(pod, others)}'
-            self._tell([pod], "Warning", "FailedAttachVolume", text)
+            self._record_events([pod], "Warning", "FailedAttachVolume", text)
 
 
 def _failure(attachment: VolumeAttachment, volume: PersistentVolume) -> str | None:
-    """Why an attachment has not happened; None if it may yet."""
+    """Return the reason why an attachment has failed; None if it may still succeed."""
     error, csi = attachment.status.attach_error, volume.spec.csi
     if error is not None:
         return error.message
-    if csi is None or times.moment() - times.unix(attachment.metadata.creation_timestamp or "") < LONGEST_ATTACH:
+    if csi is None or times.unix_now() - times.unix(attachment.metadata.creation_timestamp or "") < LONGEST_ATTACH:
         return None
     return f"timed out waiting for external-attacher of {csi.driver} CSI driver to attach volume {csi.volume_handle}"
 
 
 def _in_use(pod: Pod, others: list[Pod]) -> str:
-    """Why a pod cannot have a volume that is attached to another node."""
+    """Return the text about a volume that is attached to another node."""
     if not others:
         return "Volume is already exclusively attached to one node and can't be attached to another"
     near = [each.metadata.name for each in others if each.metadata.namespace == pod.metadata.namespace]
@@ -294,8 +303,8 @@ def _is_ready(node: Node | None) -> bool:
     return node is not None and is_condition_true(node.status.conditions, "Ready")
 
 
-def _concern(node: Node) -> tuple[object, ...]:
-    """What of a node matters here."""
+def _relevant_parts(node: Node) -> tuple[object, ...]:
+    """Return the parts of a node that the controller depends on."""
     taints = any(each.key == OUT_OF_SERVICE for each in node.spec.taints)
     return (
         CONTROLLER_ATTACHES in node.metadata.annotations,

@@ -1,1 +1,1 @@
-"""Binds claims to volumes, asks for new ones, takes back those whose claims are gone."""
+"""Binder of claims and volumes: it also requests new volumes and reclaims those of deleted claims."""

@@ -1,4 +1,4 @@
-"""What becomes of one claim."""
+"""Reconciliation of one claim."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from steersman.api.storage.v1 import StorageClass
 from steersman.client.events import Recorder, reference
 from steersman.client.informer import Informer, key_of
 from steersman.client.resources import PERSISTENT_VOLUME_CLAIMS
-from steersman.controllers.volumes.binder.known import Known
+from steersman.controllers.volumes.binder.latest import LatestObjects
 from steersman.controllers.volumes.binder.matching import unsuitable
 from steersman.controllers.volumes.binder.plugins import NoPlugin, migrate, provisioner_for, refusal_of
 from steersman.controllers.volumes.binder.writing import Writer
@@ -37,28 +37,28 @@ _MISBOUND: Final = "Two claims are bound to the same volume, this one is bound i
 
 
 class ClaimSync:
-    """Looks at a claim and writes what follows. Raises StatusError, Unreachable, TryLater."""
+    """Reconciles claims. All methods raise StatusError, Unreachable, TryLater."""
 
     def __init__(
         self,
-        known: Known,
+        known: LatestObjects,
         writer: Writer,
         recorder: Recorder,
         classes: Informer[StorageClass],
         default: DefaultClass,
         pods: Informer[Pod],
     ) -> None:
-        self._known = known
+        self._latest = known
         self._writer = writer
         self._recorder = recorder
         self._classes = classes
         self._default = default
         self._pods = pods
-        self._taken: set[str] = set()
-        """Volumes that are being bound at this moment."""
+        self._binding: set[str] = set()
+        """Volumes that are being bound at the moment."""
 
     async def sync(self, claim: PersistentVolumeClaim) -> None:
-        """Makes one claim as it should be."""
+        """Reconcile a claim."""
         annotations = claim.metadata.annotations
         provisioner = annotations.get(STORAGE_PROVISIONER, annotations.get(BETA_STORAGE_PROVISIONER))
         migrated = migrate(annotations, provisioner)
@@ -71,27 +71,27 @@ class ClaimSync:
         else:
             await self._sync_unbound(claim)
 
-    def _tell(self, claim: PersistentVolumeClaim, type_: str, reason: str, message: str) -> None:
+    def _record_event(self, claim: PersistentVolumeClaim, type_: str, reason: str, message: str) -> None:
         self._recorder.event(reference(PERSISTENT_VOLUME_CLAIMS, claim), type_, reason, message)
 
     async def _bind(self, volume: PersistentVolume, claim: PersistentVolumeClaim) -> None:
         name = volume.metadata.name
-        if name in self._taken:
+        if name in self._binding:
             raise TryLater(f"volume {name} is being bound")
-        self._taken.add(name)
+        self._binding.add(name)
         try:
             await self._writer.bind(volume, claim)
         finally:
-            self._taken.discard(name)
+            self._binding.discard(name)
 
-    # a claim that has been bound
+    # Claims that have been bound before
 
     async def _sync_bound(self, claim: PersistentVolumeClaim) -> None:
         name = claim.spec.volume_name
         if not name:
             await self._lose(claim, "ClaimLost", _LOST_REFERENCE)
             return
-        volume = self._known.volume(name)
+        volume = self._latest.volume(name)
         if volume is None:
             await self._lose(claim, "ClaimLost", _LOST_VOLUME)
         elif volume.spec.claim_ref is None or volume.spec.claim_ref.uid == claim.metadata.uid:
@@ -102,55 +102,59 @@ class ClaimSync:
     async def _lose(self, claim: PersistentVolumeClaim, reason: str, message: str) -> None:
         if claim.status.phase != "Lost":
             lost = await self._writer.put_claim_phase(claim, "Lost")
-            self._tell(lost, "Warning", reason, message)
+            self._record_event(lost, "Warning", reason, message)
 
-    # a claim that names a volume
+    # Unbound claims that name a volume
 
     async def _sync_named(self, claim: PersistentVolumeClaim) -> None:
         name = claim.spec.volume_name
-        volume = self._known.volume(name)
+        volume = self._latest.volume(name)
         if volume is None:
             await self._writer.put_claim_phase(claim, "Pending")
         elif volume.spec.claim_ref is None:
             why = unsuitable(volume, claim)
             if why:
-                self._tell(claim, "Warning", "VolumeMismatch", f'Cannot bind to requested volume "{name}": {why}')
+                self._record_event(
+                    claim, "Warning", "VolumeMismatch", f'Cannot bind to requested volume "{name}": {why}'
+                )
                 await self._writer.put_claim_phase(claim, "Pending")
             else:
                 await self._bind(volume, claim)
         elif is_bound_to(volume, claim):
             await self._bind(volume, claim)
         else:
-            self._tell(claim, "Warning", "FailedBinding", f'volume "{name}" already bound to a different claim.')
+            self._record_event(
+                claim, "Warning", "FailedBinding", f'volume "{name}" already bound to a different claim.'
+            )
             if BOUND_BY_CONTROLLER in claim.metadata.annotations:
                 raise TryLater(f"invalid binding of claim {key_of(claim)} to volume {name}: volume already claimed")
             await self._writer.put_claim_phase(claim, "Pending")
 
-    # a claim that takes any volume
+    # Unbound claims that name no volume
 
     async def _sync_unbound(self, claim: PersistentVolumeClaim) -> None:
         name = storage_class_of(claim)
         storage_class = self._classes.get("", name) if name else None
         delayed = storage_class is not None and storage_class.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER
         try:
-            volume = await self._known.available.match(claim, delayed=delayed)
+            volume = await self._latest.available.match(claim, delayed=delayed)
         except SelectorError as error:
             raise TryLater(str(error)) from None
         if volume is not None:
             await self._bind(volume, claim)
-        elif await self._gets_default_class(claim):
+        elif await self._set_default_class(claim):
             return
         elif delayed and SELECTED_NODE not in claim.metadata.annotations:
-            self._tell_what_is_waited_for(claim)
+            self._record_wait(claim)
             await self._writer.put_claim_phase(claim, "Pending")
         elif name:
-            await self._ask_for_volume(claim, name, storage_class)
+            await self._request_volume(claim, name, storage_class)
         else:
-            self._tell(claim, "Normal", "FailedBinding", _NO_VOLUME)
+            self._record_event(claim, "Normal", "FailedBinding", _NO_VOLUME)
             await self._writer.put_claim_phase(claim, "Pending")
 
-    async def _gets_default_class(self, claim: PersistentVolumeClaim) -> bool:
-        """Whether a claim without a class gets the one that has become the default since."""
+    async def _set_default_class(self, claim: PersistentVolumeClaim) -> bool:
+        """Set the default class of a claim without a class, if there is one now. Return True if it was set."""
         if STORAGE_CLASS in claim.metadata.annotations or claim.spec.storage_class_name is not None:
             return False
         name = self._default.name()
@@ -160,7 +164,7 @@ class ClaimSync:
         await self._writer.put_claim(msgspec.structs.replace(claim, spec=spec))
         return True
 
-    def _tell_what_is_waited_for(self, claim: PersistentVolumeClaim) -> None:
+    def _record_wait(self, claim: PersistentVolumeClaim) -> None:
         waiting = [
             each.metadata.name
             for each in pods_of_claim(self._pods, key_of(claim))
@@ -168,21 +172,21 @@ class ClaimSync:
         ]
         if not waiting:
             text = "waiting for first consumer to be created before binding"
-            self._tell(claim, "Normal", "WaitForFirstConsumer", text)
+            self._record_event(claim, "Normal", "WaitForFirstConsumer", text)
             return
         pods = f"pods {','.join(waiting)}" if len(waiting) > 1 else f"pod {waiting[0]}"
-        self._tell(claim, "Normal", "WaitForPodScheduled", f"waiting for {pods} to be scheduled")
+        self._record_event(claim, "Normal", "WaitForPodScheduled", f"waiting for {pods} to be scheduled")
 
-    async def _ask_for_volume(
+    async def _request_volume(
         self, claim: PersistentVolumeClaim, name: str, storage_class: StorageClass | None
     ) -> None:
-        """Has a claim say who is to make its volume."""
+        """Annotate a claim with the provisioner that is to create its volume."""
         try:
             if storage_class is None:
                 raise NoPlugin(f'storageclass.storage.k8s.io "{name}" not found')
             provisioner = provisioner_for(storage_class.provisioner)
         except NoPlugin as error:
-            self._tell(claim, "Warning", "ProvisioningFailed", str(error))
+            self._record_event(claim, "Warning", "ProvisioningFailed", str(error))
             return
         annotations = claim.metadata.annotations
         if annotations.get(STORAGE_PROVISIONER) != provisioner:
@@ -190,9 +194,9 @@ class ClaimSync:
             claim = await self._writer.put_claim(_annotated(claim, migrate(wanted, provisioner)))
         refusal = refusal_of(provisioner)
         if refusal:
-            self._tell(claim, "Warning", "ProvisioningFailed", refusal)
+            self._record_event(claim, "Warning", "ProvisioningFailed", refusal)
             return
-        self._tell(
+        self._record_event(
             claim,
             "Normal",
             "ExternalProvisioning",

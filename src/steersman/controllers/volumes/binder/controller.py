@@ -1,4 +1,6 @@
-"""Claims get volumes, and volumes whose claims are gone are taken back (pkg/controller/volume/persistentvolume)."""
+"""Controller that binds claims to volumes, and reclaims volumes of deleted claims
+(pkg/controller/volume/persistentvolume).
+"""
 
 from __future__ import annotations
 
@@ -13,11 +15,11 @@ from steersman.api.storage.v1 import StorageClass
 from steersman.client.events import reference
 from steersman.client.informer import key_of
 from steersman.client.resources import PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, PODS, STORAGE_CLASSES
-from steersman.controllers.controller import Controller, Surroundings
+from steersman.controllers.controller import Controller, ControllerDependencies
 from steersman.controllers.volumes.binder.claims import ClaimSync
-from steersman.controllers.volumes.binder.known import Known
+from steersman.controllers.volumes.binder.latest import LatestObjects
 from steersman.controllers.volumes.binder.plugins import migrate
-from steersman.controllers.volumes.binder.reclaiming import Reclaimer, with_right_finalizers
+from steersman.controllers.volumes.binder.reclaiming import Reclaimer, with_required_finalizers
 from steersman.controllers.volumes.binder.recycling import recycled_by
 from steersman.controllers.volumes.binder.writing import Writer
 from steersman.controllers.volumes.pods import add_claim_index
@@ -25,56 +27,58 @@ from steersman.machinery.built_in.classes import DEFAULT_STORAGE_CLASS, DefaultC
 from steersman.machinery.built_in.volumes import BIND_COMPLETED, PROVISIONED_BY, mode_of
 from steersman.machinery.errors.status import StatusError
 from steersman.work.periodic import Periodic
-from steersman.work.yielding import unhurried
+from steersman.work.yielding import time_sliced
 
 RESYNC: Final = 15.0
-"""Seconds after which what waits is looked at again (`--pvclaimbinder-sync-period`)."""
+"""Seconds between two reconciliations of waiting claims and volumes (`--pvclaimbinder-sync-period`)."""
 _WAITING: Final = "class of claims that wait"
 _UNSETTLED: Final = "claims to be bound, volumes to be taken back"
 _SOON: Final = 0.05
-"""Seconds for which new volumes are gathered before the claims that wait for one look."""
+"""Seconds during which new volumes are collected before waiting claims are reconciled."""
 
 
 Key = tuple[Literal["claim", "volume", "class"], str, str]
 
 
 class PersistentVolumeBinder(Controller[Key]):
-    """A key is a claim, a volume, or a storage class: all claims that wait for a volume of it."""
+    """Binds claims and volumes. A key is a claim, a volume, or a storage class for all claims that wait for its
+    volumes.
+    """
 
     name = "persistentvolume-binder-controller"
     account = "persistent-volume-binder"
     component = "persistentvolume-controller"
 
-    def __init__(self, given: Surroundings) -> None:
-        super().__init__(given)
-        self._claims = self.informers.of(PERSISTENT_VOLUME_CLAIMS)
-        self._volumes = self.informers.of(PERSISTENT_VOLUMES)
-        self._classes = self.informers.of(STORAGE_CLASSES)
-        self._pods = self.informers.of(PODS)
+    def __init__(self, dependencies: ControllerDependencies) -> None:
+        super().__init__(dependencies)
+        self._claims = self.informers.for_resource(PERSISTENT_VOLUME_CLAIMS)
+        self._volumes = self.informers.for_resource(PERSISTENT_VOLUMES)
+        self._classes = self.informers.for_resource(STORAGE_CLASSES)
+        self._pods = self.informers.for_resource(PODS)
         add_claim_index(self._pods)
         self._claims.add_index(_WAITING, _waiting)
         self._claims.add_index(_UNSETTLED, _unbound)
         self._volumes.add_index(_UNSETTLED, _unsettled)
-        self._known = Known(self._claims, self._volumes)
-        self._writer = Writer(self.client, self._known)
-        self._reclaimer = Reclaimer(self.client, self._known, self._writer, self.recorder)
+        self._latest = LatestObjects(self._claims, self._volumes)
+        self._writer = Writer(self.client, self._latest)
+        self._reclaimer = Reclaimer(self.client, self._latest, self._writer, self.recorder)
         self._class_changes = 0
         default = DefaultClass(DEFAULT_STORAGE_CLASS, self._classes.list, lambda: self._class_changes)
-        self._claim_sync = ClaimSync(self._known, self._writer, self.recorder, self._classes, default, self._pods)
+        self._claim_sync = ClaimSync(self._latest, self._writer, self.recorder, self._classes, default, self._pods)
         self._claims.on_change(self._claim_changed)
         self._volumes.on_change(self._volume_changed)
         self._classes.on_change(self._class_changed)
         self._pods.on_change(self._pod_changed)
 
     def _claim_changed(self, old: PersistentVolumeClaim | None, new: PersistentVolumeClaim | None) -> None:
-        self._known.told_of_claim(old, new)
+        self._latest.claim_changed(old, new)
         if new is not None:
             self.queue.add(("claim", *key_of(new)))
         elif old is not None and old.spec.volume_name:
             self.queue.add(("volume", "", old.spec.volume_name))
 
     def _volume_changed(self, old: PersistentVolume | None, new: PersistentVolume | None) -> None:
-        self._known.told_of_volume(old, new)
+        self._latest.volume_changed(old, new)
         if new is not None:
             self.queue.add(("volume", "", new.metadata.name))
             if new.status.phase == "Available":
@@ -87,7 +91,7 @@ class PersistentVolumeBinder(Controller[Key]):
         self._class_changes += 1
         if new is not None:
             self.queue.add(("class", "", new.metadata.name))
-            self.queue.add(("class", "", ""))  # it may be the default now
+            self.queue.add(("class", "", ""))  # claims without a class: the class may be the default now
 
     def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
         pod = new or old
@@ -102,32 +106,32 @@ class PersistentVolumeBinder(Controller[Key]):
             group.create_task(super().run(), name=self.name)
 
     async def _resync(self) -> None:
-        await self._look_at("claim", self._claims.indexed(_UNSETTLED, ""))
-        await self._look_at("volume", self._volumes.indexed(_UNSETTLED, ""))
+        await self._enqueue_all("claim", self._claims.indexed(_UNSETTLED, ""))
+        await self._enqueue_all("volume", self._volumes.indexed(_UNSETTLED, ""))
 
-    async def _look_at(
+    async def _enqueue_all(
         self, kind: Literal["claim", "volume"], objects: Sequence[PersistentVolumeClaim | PersistentVolume]
     ) -> None:
-        """Queues objects, many in several turns of the loop."""
-        async for each in unhurried(objects):
+        """Queue objects, in time slices."""
+        async for each in time_sliced(objects):
             self.queue.add((kind, *key_of(each)))
 
     async def sync(self, key: Key) -> None:
         kind, namespace, name = key
         if kind == "class":
-            await self._look_at("claim", self._claims.indexed(_WAITING, name))
+            await self._enqueue_all("claim", self._claims.indexed(_WAITING, name))
         elif kind == "claim":
-            claim = self._known.claim((namespace, name))
+            claim = self._latest.claim((namespace, name))
             if claim is not None:
                 await self._claim_sync.sync(claim)
         else:
-            volume = self._known.volume(name)
+            volume = self._latest.volume(name)
             if volume is not None:
                 await self._sync_volume(volume)
 
     async def _sync_volume(self, volume: PersistentVolume) -> None:
         annotations = migrate(volume.metadata.annotations, volume.metadata.annotations.get(PROVISIONED_BY))
-        right = with_right_finalizers(volume)
+        right = with_required_finalizers(volume)
         if annotations is not volume.metadata.annotations or right is not volume:
             metadata = msgspec.structs.replace(right.metadata, annotations=annotations)
             volume = await self._writer.put_volume(msgspec.structs.replace(right, metadata=metadata))
@@ -139,7 +143,7 @@ class PersistentVolumeBinder(Controller[Key]):
         if claim is None:
             await self._release(volume)
         elif not claim.spec.volume_name:
-            self._offer(volume, claim)
+            self._enqueue_reserved_claim(volume, claim)
         elif claim.spec.volume_name == volume.metadata.name:
             await self._writer.put_volume_phase(volume, "Bound")
         elif PROVISIONED_BY in volume.metadata.annotations and _is_to_be_deleted(volume):
@@ -148,10 +152,12 @@ class PersistentVolumeBinder(Controller[Key]):
             await self._writer.unbind(volume)
 
     async def _claim_of(self, volume: PersistentVolume) -> PersistentVolumeClaim | None:
-        """The claim that a volume is bound to. One that is not known, or is another now, is asked for."""
+        """Return the claim that a volume is bound to. If the known claim is missing or another one, it is read from the
+        server.
+        """
         ref = volume.spec.claim_ref
         assert ref is not None
-        claim = self._known.claim((ref.namespace, ref.name))
+        claim = self._latest.claim((ref.namespace, ref.name))
         settled = volume.status.phase in ("Released", "Failed")
         if (claim is None and not settled) or (claim is not None and claim.metadata.uid != ref.uid):
             try:
@@ -167,8 +173,8 @@ class PersistentVolumeBinder(Controller[Key]):
             volume = await self._writer.put_volume_phase(volume, "Released")
         await self._reclaimer.reclaim(volume)
 
-    def _offer(self, volume: PersistentVolume, claim: PersistentVolumeClaim) -> None:
-        """Has the claim that a volume is meant for look at it."""
+    def _enqueue_reserved_claim(self, volume: PersistentVolume, claim: PersistentVolumeClaim) -> None:
+        """Queue the claim that a volume is reserved for, or record an event if their volume modes differ."""
         if mode_of(volume) == mode_of(claim):
             self.queue.add(("claim", *key_of(claim)))
             return

@@ -1,4 +1,4 @@
-"""Which volume is for a claim: of those that are available the smallest that will do."""
+"""Matching of claims to volumes: the smallest available volume that satisfies a claim."""
 
 from __future__ import annotations
 
@@ -8,58 +8,58 @@ from msgspec import Struct, field
 
 from steersman.api.core.v1 import PersistentVolume, PersistentVolumeClaim
 from steersman.client.informer import Key
-from steersman.controllers.workloads.selectors import compiled
+from steersman.controllers.workloads.selectors import compile_selector
 from steersman.machinery.built_in.classes import storage_class_of
 from steersman.machinery.built_in.volumes import attributes_class_of, is_bound_to, mode_of, storage_of
 from steersman.machinery.values.quantity import parse
-from steersman.work.yielding import Turn
+from steersman.work.yielding import TimeSlice
 
 _Kind = tuple[str, str, str]
-"""What claim and volume must say alike: storage class, volume mode, attributes class."""
+"""Storage class, volume mode and attributes class, which must be equal in claim and volume."""
 _Sized = tuple[int, str]
-"""Capacity of a volume, in billionths of a byte, and its name."""
+"""Capacity of a volume in billionths of a byte, and the volume's name."""
 
 
-class _OfAKind(Struct):
-    """Volumes of one kind, by their access modes; of each in order of their sizes."""
+class _VolumesOfKind(Struct):
+    """Volumes of one kind by access modes, each list in ascending order of size."""
 
     by_modes: dict[tuple[str, ...], list[_Sized]] = field(default_factory=dict)
 
 
 class Available:
-    """The volumes that are for whoever comes, and those that are meant for a certain claim.
+    """Index of available volumes, and of volumes that are reserved for a claim.
 
-    Finding one takes time with the logarithm of how many there are, or with their number if the claim selects labels.
+    Finding a volume takes logarithmic time in their number, or linear time if the claim has a label selector.
     """
 
     def __init__(self) -> None:
         self._volumes: dict[str, PersistentVolume] = {}
-        self._kinds: dict[_Kind, _OfAKind] = {}
-        self._meant: dict[Key, dict[str, None]] = {}
+        self._kinds: dict[_Kind, _VolumesOfKind] = {}
+        self._reserved: dict[Key, dict[str, None]] = {}
 
     def put(self, volume: PersistentVolume) -> None:
-        """A volume is like this now."""
+        """Add or update a volume."""
         self.discard(volume.metadata.name)
         self._volumes[volume.metadata.name] = volume
         ref = volume.spec.claim_ref
         if ref is not None:
-            self._meant.setdefault((ref.namespace, ref.name), {})[volume.metadata.name] = None
+            self._reserved.setdefault((ref.namespace, ref.name), {})[volume.metadata.name] = None
         elif _is_free(volume):
-            of_kind = self._kinds.setdefault(_kind(volume), _OfAKind())
+            of_kind = self._kinds.setdefault(_kind(volume), _VolumesOfKind())
             insort(of_kind.by_modes.setdefault(_modes(volume), []), _sized(volume))
 
     def discard(self, name: str) -> None:
-        """A volume is gone."""
+        """Remove a volume."""
         volume = self._volumes.pop(name, None)
         if volume is None:
             return
         ref = volume.spec.claim_ref
         if ref is not None:
             key = ref.namespace, ref.name
-            meant = self._meant[key]
+            meant = self._reserved[key]
             del meant[name]
             if not meant:
-                del self._meant[key]
+                del self._reserved[key]
         elif _is_free(volume):
             kind, modes, sized = _kind(volume), _modes(volume), _sized(volume)
             of_kind = self._kinds[kind]
@@ -71,17 +71,19 @@ class Available:
                     del self._kinds[kind]
 
     async def match(self, claim: PersistentVolumeClaim, *, delayed: bool) -> PersistentVolume | None:
-        """The volume that is meant for a claim, else the smallest that will do; where binding is delayed, only the
-        former (FindMatchingVolume). Raises SelectorError."""
+        """Return the volume that is reserved for a claim, else the smallest suitable one (FindMatchingVolume).
+
+        With `delayed` binding only a reserved volume counts. Raises SelectorError.
+        """
         metadata = claim.metadata
-        for name in sorted(self._meant.get((metadata.namespace, metadata.name), ())):
+        for name in sorted(self._reserved.get((metadata.namespace, metadata.name), ())):
             volume = self._volumes[name]
-            if is_bound_to(volume, claim) and _is_meant_well(volume, claim):
+            if is_bound_to(volume, claim) and _satisfies_reservation(volume, claim):
                 return volume
         if delayed:
             return None
-        selector = None if claim.spec.selector is None else await compiled(claim.spec.selector)
-        turn = Turn()
+        selector = None if claim.spec.selector is None else await compile_selector(claim.spec.selector)
+        time_slice = TimeSlice()
         of_kind = self._kinds.get(_kind(claim))
         wanted = set(claim.spec.access_modes)
         for modes in sorted(of_kind.by_modes, key=len) if of_kind is not None else ():
@@ -89,16 +91,16 @@ class Available:
                 continue
             assert of_kind is not None
             sizes = of_kind.by_modes.get(modes, [])
-            first = bisect_left(sizes, (_wanted(claim), ""))
+            first = bisect_left(sizes, (_requested_size(claim), ""))
             if selector is None:
                 if first < len(sizes):
                     return self._volumes[sizes[first][1]]
                 continue
             for _, name in sizes[first:]:
-                found = self._volumes.get(name)  # others have had their turn meanwhile
+                found = self._volumes.get(name)  # it may be gone, as other tasks run in between
                 if found is not None and _is_free(found) and selector.matches(found.metadata.labels):
                     return found
-                await turn.give()
+                await time_slice.pause_if_over()
         return None
 
 
@@ -107,10 +109,10 @@ def _is_free(volume: PersistentVolume) -> bool:
     return available and not volume.metadata.deletion_timestamp
 
 
-def _is_meant_well(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
-    """Whether a volume that is meant for a claim suits it; class and labels need not."""
+def _satisfies_reservation(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
+    """Return True if a reserved volume satisfies its claim; class and labels need not match."""
     return (
-        _sized(volume)[0] >= _wanted(claim)
+        _sized(volume)[0] >= _requested_size(claim)
         and _kind(volume)[1:] == _kind(claim)[1:]
         and not volume.metadata.deletion_timestamp
         and set(claim.spec.access_modes) <= set(volume.spec.access_modes)
@@ -118,7 +120,7 @@ def _is_meant_well(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bo
 
 
 def unsuitable(volume: PersistentVolume, claim: PersistentVolumeClaim) -> str:
-    """Why a claim cannot have the volume that it names; "" if it can (checkVolumeSatisfyClaim)."""
+    """Return the reason why a claim cannot be bound to the volume it names; "" if it can (checkVolumeSatisfyClaim)."""
     if volume.metadata.deletion_timestamp:
         return f'the volume is marked for deletion "{volume.metadata.name}"'
     if parse(storage_of(volume.spec.capacity)).as_int() < parse(storage_of(claim.spec.resources.requests)).as_int():
@@ -146,5 +148,5 @@ def _sized(volume: PersistentVolume) -> _Sized:
     return parse(storage_of(volume.spec.capacity)).nanos(), volume.metadata.name
 
 
-def _wanted(claim: PersistentVolumeClaim) -> int:
+def _requested_size(claim: PersistentVolumeClaim) -> int:
     return parse(storage_of(claim.spec.resources.requests)).nanos()

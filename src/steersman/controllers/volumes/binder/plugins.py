@@ -1,7 +1,7 @@
-"""What kube-controller-manager's volume plugins would do of themselves: who provisions, who deletes, who recycles.
+"""Decisions of kube-controller-manager's volume plugins: provisioning, deletion and recycling of volumes.
 
-Plugins that were moved to CSI drivers have these do their work; what is left in kube-controller-manager is hostPath,
-NFS, Fibre Channel, iSCSI and CSI, of which hostPath alone can delete volumes.
+CSI drivers have replaced most plugins. The remaining ones are hostPath, NFS, Fibre Channel, iSCSI and CSI, of which
+only hostPath can delete volumes.
 """
 
 from __future__ import annotations
@@ -34,16 +34,18 @@ _DELETABLE_PATH: Final = re.compile(r"/tmp/.+")
 
 
 class NoPlugin(Exception):
-    """No plugin can do it; the text is that of events."""
+    """No plugin supports the operation. The text is that of events."""
 
 
 def driver_of(provisioner: str) -> str:
-    """The CSI driver that does the work of a plugin now; "" for what is no such plugin."""
+    """Return the CSI driver that replaces a plugin; "" if none does."""
     return _DRIVERS.get(provisioner, "")
 
 
 def provisioner_for(provisioner: str) -> str:
-    """Who is to make the volumes of a class. Raises NoPlugin where a plugin should, and none can."""
+    """Return the provisioner for the volumes of a class. Raises NoPlugin if the class names a plugin that cannot
+    provision.
+    """
     if provisioner in _DRIVERS:
         return _DRIVERS[provisioner]
     if not provisioner.startswith(_BUILT_IN):
@@ -56,14 +58,16 @@ def provisioner_for(provisioner: str) -> str:
 
 
 def refusal_of(provisioner: str) -> str:
-    """Why a plugin of kube-controller-manager makes no volumes, though it could; "" for who may make them."""
+    """Return the reason why a plugin that could provision is disabled; "" for an enabled provisioner."""
     if provisioner != _HOST_PATH:
         return ""
     return f'Failed to create provisioner: provisioning in volume plugin "{_HOST_PATH}" is disabled'
 
 
 def migrate(annotations: dict[str, str], provisioner: str | None) -> dict[str, str]:
-    """Annotations that say to which driver the work of an object's plugin was moved."""
+    """Return annotations that name the CSI driver which replaces the object's plugin, the same object if they do
+    already.
+    """
     if provisioner is None:
         return annotations
     driver = driver_of(provisioner)
@@ -74,7 +78,7 @@ def migrate(annotations: dict[str, str], provisioner: str | None) -> dict[str, s
 
 
 def is_deleted_here(volume: PersistentVolume) -> bool:
-    """Whether this controller deletes what a volume stands for, else a driver does. Raises NoPlugin."""
+    """Return True if this controller deletes the storage of a volume, False if a driver does. Raises NoPlugin."""
     provisioner = volume.metadata.annotations.get(PROVISIONED_BY, "")
     if provisioner:
         if provisioner == _HOST_PATH:
@@ -95,12 +99,12 @@ def is_deleted_here(volume: PersistentVolume) -> bool:
 
 
 def check_deletable(volume: PersistentVolume) -> None:
-    """Raises NoPlugin for a path that is not to be deleted."""
+    """Raise NoPlugin for a path that must not be deleted."""
     path = "" if volume.spec.host_path is None else volume.spec.host_path.path
     if _DELETABLE_PATH.search(path) is None:
         raise NoPlugin(f"host_path deleter only supports /tmp/.+ but received provided {path}")
 
 
 def is_recyclable(volume: PersistentVolume) -> bool:
-    """Whether a pod can empty a volume."""
+    """Return True if a pod can empty the volume."""
     return volume.spec.host_path is not None or volume.spec.nfs is not None

@@ -1,4 +1,4 @@
-"""What becomes of a volume whose claim is gone."""
+"""Reclaiming of volumes whose claims are gone."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from steersman.client.client import Client
 from steersman.client.errors import ignoring, is_not_found
 from steersman.client.events import Recorder, reference
 from steersman.client.resources import PERSISTENT_VOLUMES
-from steersman.controllers.volumes.binder.known import Known
+from steersman.controllers.volumes.binder.latest import LatestObjects
 from steersman.controllers.volumes.binder.plugins import (
     MIGRATED_TO,
     NoPlugin,
@@ -24,21 +24,21 @@ from steersman.controllers.volumes.binder.writing import Writer
 from steersman.machinery.built_in.volumes import PROVISIONED_BY, PROVISIONER_FINALIZER
 
 IN_TREE_FINALIZER: Final = "kubernetes.io/pv-controller"
-"""Keeps volumes of this controller's plugins until what they stand for is deleted."""
+"""Finalizer of volumes of in-tree plugins, which keeps them until their storage is deleted."""
 
 
 class Reclaimer:
-    """Retains, deletes or recycles volumes, as their policy says. Raises StatusError, Unreachable."""
+    """Retains, deletes or recycles volumes by their reclaim policy. Its methods raise StatusError, Unreachable."""
 
-    def __init__(self, client: Client, known: Known, writer: Writer, recorder: Recorder) -> None:
+    def __init__(self, client: Client, known: LatestObjects, writer: Writer, recorder: Recorder) -> None:
         self._client = client
-        self._known = known
+        self._latest = known
         self._writer = writer
         self._recorder = recorder
         self._recycler = Recycler(client)
 
     async def reclaim(self, volume: PersistentVolume) -> None:
-        """Does with a released volume what its policy says."""
+        """Apply the reclaim policy of a released volume."""
         if volume.metadata.annotations.get(MIGRATED_TO):
             return
         policy = volume.spec.persistent_volume_reclaim_policy
@@ -87,21 +87,21 @@ class Reclaimer:
             await self._writer.unbind(current)
 
     async def _released(self, volume: PersistentVolume) -> PersistentVolume | None:
-        """The volume as it is now, if it still is to be reclaimed."""
+        """Return the current volume if it is still to be reclaimed, else None."""
         current = await self._client.find(PERSISTENT_VOLUMES, volume.metadata.name)
         if current is None:
             return None
         ref = current.spec.claim_ref
         if ref is None or not ref.uid:
             return None
-        claim = self._known.claim((ref.namespace, ref.name))
+        claim = self._latest.claim((ref.namespace, ref.name))
         if claim is not None and claim.metadata.uid == ref.uid and claim.spec.volume_name in ("", volume.metadata.name):
             return None
         return current
 
 
-def with_right_finalizers(volume: PersistentVolume) -> PersistentVolume:
-    """A volume with the finalizers that its plugin and its policy ask for: the same object if it has them."""
+def with_required_finalizers(volume: PersistentVolume) -> PersistentVolume:
+    """Return a volume with the finalizers required by its plugin and policy, the same object if it has them."""
     finalizers = volume.metadata.finalizers
     provisioner = volume.metadata.annotations.get(PROVISIONED_BY, "")
     if driver_of(provisioner):

@@ -1,4 +1,4 @@
-"""Empties a volume by a pod, so that another claim may have it (deprecated, as upstream's)."""
+"""Recycler, which empties a volume by a pod so that another claim can use it (deprecated, as upstream)."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ _SCRIPT: Final = 'test -e /scrub && find /scrub -mindepth 1 -delete && test -z "
 _LEAST_SECONDS: Final = {"host_path": 60, "nfs": 300}
 _SECONDS_A_GI: Final = 30
 _RUNS_FOR: Final = "simulation.steersman.dev/run-for"
-"""Simulated nodes do not know the script; this tells them that it ends."""
+"""Annotation for simulated nodes, which do not run the script: it sets the pod's run time."""
 
 
 def recycled_by(pod: Pod) -> str:
-    """The name of the volume that a pod empties; "" for any other pod."""
+    """Return the name of the volume that a recycler pod empties; "" for any other pod."""
     metadata = pod.metadata
     if metadata.namespace != NAMESPACE or not metadata.name.startswith(_PREFIX):
         return ""
@@ -41,14 +41,16 @@ def recycled_by(pod: Pod) -> str:
 
 
 class Recycler:
-    """Makes the pod, looks at what became of it, and takes it away. Raises StatusError, Unreachable."""
+    """Creates recycler pods, checks their results, and deletes them. Its methods raise StatusError, Unreachable."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
 
     async def recycle(self, volume: PersistentVolume) -> bool:
-        """Whether a volume is empty; else a pod is at work, whose changes have this called again. Raises NoPlugin
-        where no pod can do it, or it has failed."""
+        """Return True if the volume has been emptied, False while a pod is at work. Call it again when the pod changes.
+
+        Raises NoPlugin if no pod can empty the volume, or the pod has failed.
+        """
         if not is_recyclable(volume):
             raise NoPlugin("No recycler plugin found for the volume!")
         name = _PREFIX + volume.metadata.name

@@ -1,4 +1,4 @@
-"""What the binder writes: who is bound to whom, and the phases of both."""
+"""Writes of the binder: bindings and phases of claims and volumes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from steersman.api.core.v1 import PersistentVolume, PersistentVolumeClaim, Persi
 from steersman.api.meta.v1 import ObjectMeta
 from steersman.client.client import Client
 from steersman.client.resources import PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES
-from steersman.controllers.volumes.binder.known import Known
+from steersman.controllers.volumes.binder.latest import LatestObjects
 from steersman.machinery.built_in.volumes import (
     BIND_COMPLETED,
     BOUND_BY_CONTROLLER,
@@ -25,40 +25,42 @@ _YES: Final = "yes"
 
 
 class Writer:
-    """Writes claims and volumes, each only if something changes. Raises StatusError, Unreachable, TryLater."""
+    """Writes claims and volumes, but only if something changes. Its methods raise StatusError, Unreachable, TryLater."""
 
-    def __init__(self, client: Client, known: Known) -> None:
+    def __init__(self, client: Client, known: LatestObjects) -> None:
         self._client = client
-        self._known = known
+        self._latest = known
 
     async def put_claim(self, claim: PersistentVolumeClaim) -> PersistentVolumeClaim:
-        """Writes a claim as it is to be."""
-        return self._known.wrote_claim(await self._client.update(PERSISTENT_VOLUME_CLAIMS, claim))
+        """Update a claim and return it as stored."""
+        return self._latest.record_claim(await self._client.update(PERSISTENT_VOLUME_CLAIMS, claim))
 
     async def put_volume(self, volume: PersistentVolume) -> PersistentVolume:
-        """Writes a volume as it is to be."""
-        return self._known.wrote_volume(await self._client.update(PERSISTENT_VOLUMES, volume))
+        """Update a volume and return it as stored."""
+        return self._latest.record_volume(await self._client.update(PERSISTENT_VOLUMES, volume))
 
     async def put_claim_phase(
         self, claim: PersistentVolumeClaim, phase: str, volume: PersistentVolume | None = None
     ) -> PersistentVolumeClaim:
-        """Has a claim say its phase, and what its volume gives it."""
+        """Update the phase of a claim, and the parts of its status that come from its volume. Return the claim."""
         status = _status(claim, phase, volume)
         if status == claim.status:
             return claim
         changed = msgspec.structs.replace(claim, status=status)
-        return self._known.wrote_claim(await self._client.update_status(PERSISTENT_VOLUME_CLAIMS, changed))
+        return self._latest.record_claim(await self._client.update_status(PERSISTENT_VOLUME_CLAIMS, changed))
 
     async def put_volume_phase(self, volume: PersistentVolume, phase: str, message: str = "") -> PersistentVolume:
-        """Has a volume say its phase."""
+        """Update the phase of a volume. Return the volume."""
         if volume.status.phase == phase:
             return volume
         status = msgspec.structs.replace(volume.status, phase=phase, message=message)
         changed = msgspec.structs.replace(volume, status=status)
-        return self._known.wrote_volume(await self._client.update_status(PERSISTENT_VOLUMES, changed))
+        return self._latest.record_volume(await self._client.update_status(PERSISTENT_VOLUMES, changed))
 
     async def bind(self, volume: PersistentVolume, claim: PersistentVolumeClaim) -> None:
-        """Binds both to each other, the volume first: what is left undone is done when either is looked at again."""
+        """Bind a volume and a claim to each other, the volume first. After an error the next reconciliation completes
+        it.
+        """
         bound = _volume_for(volume, claim)
         volume = bound if bound is volume else await self.put_volume(bound)
         volume = await self.put_volume_phase(volume, "Bound")
@@ -67,7 +69,7 @@ class Writer:
         await self.put_claim_phase(claim, "Bound", volume)
 
     async def unbind(self, volume: PersistentVolume) -> None:
-        """A volume is for whoever comes again, or for whom its user meant it."""
+        """Make a volume available again, for any claim or for the claim that its user reserved it for."""
         annotations, ref = volume.metadata.annotations, volume.spec.claim_ref
         if BOUND_BY_CONTROLLER in annotations:
             annotations = {key: value for key, value in annotations.items() if key != BOUND_BY_CONTROLLER}
@@ -80,7 +82,7 @@ class Writer:
 
 
 def _volume_for(volume: PersistentVolume, claim: PersistentVolumeClaim) -> PersistentVolume:
-    """A volume that is bound to a claim: the same object if it is already (GetBindVolumeToClaim)."""
+    """Return a volume bound to a claim, the same object if it is bound already (GetBindVolumeToClaim)."""
     annotations, spec, ref = volume.metadata.annotations, volume.spec, volume.spec.claim_ref
     if not is_bound_to(volume, claim) and BOUND_BY_CONTROLLER not in annotations:
         annotations = {**annotations, BOUND_BY_CONTROLLER: _YES}
@@ -93,7 +95,7 @@ def _volume_for(volume: PersistentVolume, claim: PersistentVolumeClaim) -> Persi
 
 
 def _claim_for(claim: PersistentVolumeClaim, volume: PersistentVolume) -> PersistentVolumeClaim:
-    """A claim that is bound to a volume: the same object if it is already."""
+    """Return a claim bound to a volume, the same object if it is bound already."""
     annotations, spec = dict(claim.metadata.annotations), claim.spec
     if spec.volume_name != volume.metadata.name:
         spec = msgspec.structs.replace(spec, volume_name=volume.metadata.name)
@@ -105,8 +107,11 @@ def _claim_for(claim: PersistentVolumeClaim, volume: PersistentVolume) -> Persis
 
 
 def _status(claim: PersistentVolumeClaim, phase: str, volume: PersistentVolume | None) -> PersistentVolumeClaimStatus:
-    """The status of a claim in a phase. Its capacity is that of its volume when the phase changes; later on it is
-    said by whoever makes it larger."""
+    """Return the status of a claim in a phase.
+
+    Its capacity is taken from the volume only when the phase changes; later the component that expands the volume sets
+    it.
+    """
     old = claim.status
     if volume is None:
         return msgspec.structs.replace(

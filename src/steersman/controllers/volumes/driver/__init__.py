@@ -1,1 +1,1 @@
-"""The CSI driver of the simulation: it makes, attaches and enlarges volumes that have no data (`steersman up` only)."""
+"""The simulated CSI driver: it creates, attaches and enlarges volumes without data (only in `steersman up`)."""

@@ -1,4 +1,4 @@
-"""Attaches volumes of the driver to nodes, in name only (what external-attacher does)."""
+"""Attacher of the driver: it marks volumes as attached to nodes (the task of external-attacher)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import msgspec
 from steersman.api.storage.v1 import VolumeAttachment
 from steersman.client.errors import ignoring, is_not_found
 from steersman.client.resources import VOLUME_ATTACHMENTS
-from steersman.controllers.controller import Surroundings
+from steersman.controllers.controller import ControllerDependencies
 from steersman.controllers.volumes.driver.component import DriverComponent
 from steersman.controllers.volumes.driver.objects import DRIVER
 
@@ -18,13 +18,13 @@ _NODE_ID: Final = "csi.alpha.kubernetes.io/node-id"
 
 
 class Attacher(DriverComponent[str]):
-    """A key is the name of an attachment."""
+    """Attaches and detaches. A key is the name of a VolumeAttachment."""
 
     name = "volume-driver-attacher"
 
-    def __init__(self, given: Surroundings) -> None:
-        super().__init__(given)
-        self._attachments = self.informers.of(VOLUME_ATTACHMENTS)
+    def __init__(self, dependencies: ControllerDependencies) -> None:
+        super().__init__(dependencies)
+        self._attachments = self.informers.for_resource(VOLUME_ATTACHMENTS)
         self._attachments.on_change(self._changed)
 
     def _changed(self, _: VolumeAttachment | None, new: VolumeAttachment | None) -> None:

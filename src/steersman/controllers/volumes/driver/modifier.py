@@ -1,4 +1,4 @@
-"""Gives volumes of the driver the attributes of another class (what external-resizer does)."""
+"""Modifier of the driver: it gives volumes the requested attributes class (a task of external-resizer)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from steersman.api.core.v1 import (
 from steersman.api.storage.v1 import VolumeAttributesClass
 from steersman.client.informer import key_of
 from steersman.client.resources import PERSISTENT_VOLUMES, VOLUME_ATTRIBUTES_CLASSES
-from steersman.controllers.controller import Surroundings
+from steersman.controllers.controller import ControllerDependencies
 from steersman.controllers.volumes.driver.component import ClaimComponent
 from steersman.controllers.volumes.driver.objects import DRIVER
 from steersman.machinery.built_in.volumes import attributes_class_of
@@ -27,19 +27,19 @@ _WAITING: Final = "claims by the class that they want"
 
 
 class Modifier(ClaimComponent):
-    """A key is namespace and name of a claim."""
+    """Modifies volumes. A key is the namespace and name of a claim."""
 
     name = "volume-driver-modifier"
 
-    def __init__(self, given: Surroundings) -> None:
-        super().__init__(given)
-        self._classes = self.informers.of(VOLUME_ATTRIBUTES_CLASSES)
-        self.claims.add_index(_WAITING, lambda each: (attributes_class_of(each),) if _is_to_change(each) else ())
+    def __init__(self, dependencies: ControllerDependencies) -> None:
+        super().__init__(dependencies)
+        self._classes = self.informers.for_resource(VOLUME_ATTRIBUTES_CLASSES)
+        self.claims.add_index(_WAITING, lambda each: (attributes_class_of(each),) if _needs_modification(each) else ())
         self.claims.on_change(self._claim_changed)
         self._classes.on_change(self._class_changed)
 
     def _claim_changed(self, _: PersistentVolumeClaim | None, new: PersistentVolumeClaim | None) -> None:
-        if new is not None and _is_to_change(new):
+        if new is not None and _needs_modification(new):
             self.queue.add(key_of(new))
 
     def _class_changed(self, _: VolumeAttributesClass | None, new: VolumeAttributesClass | None) -> None:
@@ -47,7 +47,7 @@ class Modifier(ClaimComponent):
             self.queue.add(key_of(claim))
 
     async def sync_bound(self, claim: PersistentVolumeClaim, volume: PersistentVolume) -> None:
-        if not _is_to_change(claim):
+        if not _needs_modification(claim):
             return
         name = attributes_class_of(claim)
         wanted = self._classes.get("", name)
@@ -56,7 +56,7 @@ class Modifier(ClaimComponent):
         elif claim.status.modify_volume_status != _state(name, "Pending"):
             await self.put_status(claim, modify_volume_status=_state(name, "Pending"))
             why = "does not exist" if wanted is None else "is not of this driver"
-            self.tell(claim, "VolumeModifyFailed", f"VAC {name} {why}.", "Warning")
+            self.record_event(claim, "VolumeModifyFailed", f"VAC {name} {why}.", "Warning")
 
     async def _modify(self, claim: PersistentVolumeClaim, volume: PersistentVolume, name: str) -> None:
         whose = f"volume {volume.metadata.name} with vac {name}"
@@ -67,7 +67,7 @@ class Modifier(ClaimComponent):
         claim = await self.put_status(
             claim, modify_volume_status=_state(name, "InProgress"), conditions=[*others, condition]
         )
-        self.tell(claim, "VolumeModify", f"external resizer is modifying {whose}")
+        self.record_event(claim, "VolumeModify", f"external resizer is modifying {whose}")
         spec = msgspec.structs.replace(volume.spec, volume_attributes_class_name=name)
         await self.client.update(PERSISTENT_VOLUMES, msgspec.structs.replace(volume, spec=spec))
         claim = await self.put_status(
@@ -76,11 +76,11 @@ class Modifier(ClaimComponent):
             modify_volume_status=None,
             conditions=without_conditions(claim.status.conditions, _MODIFYING),
         )
-        self.tell(claim, "VolumeModifySuccessful", f"external resizer modified {whose} successfully")
+        self.record_event(claim, "VolumeModifySuccessful", f"external resizer modified {whose} successfully")
 
 
-def _is_to_change(claim: PersistentVolumeClaim) -> bool:
-    """Whether a bound claim wants another class than its volume has."""
+def _needs_modification(claim: PersistentVolumeClaim) -> bool:
+    """Return True if a bound claim requests another class than its volume has."""
     wanted = attributes_class_of(claim)
     return claim.status.phase == "Bound" and wanted not in ("", claim.status.current_volume_attributes_class_name or "")
 

@@ -1,4 +1,4 @@
-"""The objects that a cluster with the simulation's driver begins with: the driver and its storage classes."""
+"""Initial objects of a cluster with the simulated driver: the CSIDriver and its storage classes."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from steersman.machinery.built_in.volumes import WAIT_FOR_FIRST_CONSUMER
 
 DRIVER: Final = "volumes.simulation.steersman.dev"
 DEFAULT_CLASS: Final = "standard"
-"""Its volumes are made at once."""
+"""Storage class whose volumes are created at once."""
 DELAYED_CLASS: Final = "standard-delayed"
-"""Its volumes are made when a pod that uses them has a node."""
+"""Storage class whose volumes are created once a pod that uses them is scheduled."""
 
 
 async def install(client: Client) -> None:
-    """Makes those that are not there. Raises StatusError, Unreachable."""
+    """Create the objects that do not exist yet. Raises StatusError, Unreachable."""
     for resource, obj in _objects():
         with ignoring(is_already_exists):
             await client.create(resource, obj)

@@ -1,4 +1,6 @@
-"""Makes the volumes of claims, and deletes those that are released (what external-provisioner does)."""
+"""Provisioner of the driver: it creates volumes for claims, and deletes released ones (the task of
+external-provisioner).
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,7 @@ from steersman.client.resources import (
     STORAGE_CLASSES,
     VOLUME_ATTACHMENTS,
 )
-from steersman.controllers.controller import Surroundings
+from steersman.controllers.controller import ControllerDependencies
 from steersman.controllers.volumes.driver.component import DriverComponent
 from steersman.controllers.volumes.driver.objects import DRIVER
 from steersman.machinery.built_in.classes import storage_class_of
@@ -52,28 +54,28 @@ Key = tuple[Literal["claim", "volume"], ObjectKey]
 
 
 class Provisioner(DriverComponent[Key]):
-    """A key is a claim that may want a volume, or a volume that may have to go."""
+    """Creates and deletes volumes. A key is a claim that may need a volume, or a volume that may have to be deleted."""
 
     name = "volume-driver-provisioner"
 
-    def __init__(self, given: Surroundings) -> None:
-        super().__init__(given)
-        self._claims = self.informers.of(PERSISTENT_VOLUME_CLAIMS)
-        self._volumes = self.informers.of(PERSISTENT_VOLUMES)
-        self._classes = self.informers.of(STORAGE_CLASSES)
-        self._nodes = self.informers.of(NODES)
-        self._attachments = self.informers.of(VOLUME_ATTACHMENTS)
+    def __init__(self, dependencies: ControllerDependencies) -> None:
+        super().__init__(dependencies)
+        self._claims = self.informers.for_resource(PERSISTENT_VOLUME_CLAIMS)
+        self._volumes = self.informers.for_resource(PERSISTENT_VOLUMES)
+        self._classes = self.informers.for_resource(STORAGE_CLASSES)
+        self._nodes = self.informers.for_resource(NODES)
+        self._attachments = self.informers.for_resource(VOLUME_ATTACHMENTS)
         self._attachments.add_index(_BY_VOLUME, lambda each: (each.spec.source.persistent_volume_name or "",))
         self._claims.on_change(self._claim_changed)
         self._volumes.on_change(self._volume_changed)
         self._attachments.on_change(self._attachment_changed)
 
     def _claim_changed(self, _: PersistentVolumeClaim | None, new: PersistentVolumeClaim | None) -> None:
-        if new is not None and not new.spec.volume_name and _wants(new):
+        if new is not None and not new.spec.volume_name and _is_for_driver(new):
             self.queue.add(("claim", key_of(new)))
 
     def _volume_changed(self, _: PersistentVolume | None, new: PersistentVolume | None) -> None:
-        if new is not None and _is_to_go(new):
+        if new is not None and _is_deletable(new):
             self.queue.add(("volume", key_of(new)))
 
     def _attachment_changed(self, old: VolumeAttachment | None, new: VolumeAttachment | None) -> None:
@@ -88,7 +90,7 @@ class Provisioner(DriverComponent[Key]):
                 await self._provide(claim)
             return
         volume = self._volumes.get("", name)
-        if volume is not None and _is_to_go(volume):
+        if volume is not None and _is_deletable(volume):
             await self._delete(volume)
 
     async def _provide(self, claim: PersistentVolumeClaim) -> None:
@@ -117,18 +119,18 @@ class Provisioner(DriverComponent[Key]):
         with ignoring(is_not_found):
             if not volume.metadata.deletion_timestamp:
                 await self.client.delete(PERSISTENT_VOLUMES, name)
-                return  # what it has become is told, and its finalizer goes then
+                return  # the change of the deleted volume queues it again, to remove the finalizer
             kept = [each for each in volume.metadata.finalizers if each != PROVISIONER_FINALIZER]
             metadata = msgspec.structs.replace(volume.metadata, finalizers=kept)
             await self.client.update(PERSISTENT_VOLUMES, msgspec.structs.replace(volume, metadata=metadata))
 
 
-def _wants(claim: PersistentVolumeClaim) -> bool:
+def _is_for_driver(claim: PersistentVolumeClaim) -> bool:
     return claim.metadata.annotations.get(STORAGE_PROVISIONER) == DRIVER
 
 
-def _is_to_go(volume: PersistentVolume) -> bool:
-    """Whether a volume of the driver is to be deleted, or is being deleted and kept by the driver alone."""
+def _is_deletable(volume: PersistentVolume) -> bool:
+    """Return True if a volume of the driver is to be deleted, or is being deleted and has only the driver's finalizer."""
     if volume.metadata.annotations.get(PROVISIONED_BY) != DRIVER:
         return False
     if volume.metadata.deletion_timestamp:
@@ -141,7 +143,7 @@ def _name(claim: PersistentVolumeClaim) -> str:
 
 
 def _volume(claim: PersistentVolumeClaim, storage_class: StorageClass, node: Node | None) -> PersistentVolume:
-    """The volume for a claim, and, where that has a node already, for that node."""
+    """Return the volume for a claim, accessible from `node` if the claim's pod is scheduled already."""
     name, mode = _name(claim), mode_of(claim)
     return PersistentVolume(
         metadata=ObjectMeta(
@@ -170,7 +172,9 @@ def _volume(claim: PersistentVolumeClaim, storage_class: StorageClass, node: Nod
 
 
 def _affinity(storage_class: StorageClass, node: Node | None) -> VolumeNodeAffinity | None:
-    """Where a volume of a class with topologies can be used: where the node is, else in the first of them."""
+    """Return the topology of a volume: that of the node, or without a node the first allowed one; None without
+    topologies.
+    """
     if not storage_class.allowed_topologies:
         return None
     labels = {} if node is None else node.metadata.labels

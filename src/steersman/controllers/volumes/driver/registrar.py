@@ -1,4 +1,6 @@
-"""Says of each simulated node that the driver is there (what kubelets and node-driver-registrar do)."""
+"""Registrar of the driver: it registers the driver on each simulated node (the task of node-driver-registrar and
+kubelet).
+"""
 
 from __future__ import annotations
 
@@ -7,21 +9,21 @@ from steersman.api.meta.v1 import ObjectMeta, OwnerReference
 from steersman.api.storage.v1 import CSINode, CSINodeDriver, CSINodeSpec
 from steersman.client.errors import ignoring, is_already_exists
 from steersman.client.resources import CSI_NODES, NODES
-from steersman.controllers.controller import Surroundings
+from steersman.controllers.controller import ControllerDependencies
 from steersman.controllers.volumes.driver.component import DriverComponent
 from steersman.controllers.volumes.driver.objects import DRIVER
 from steersman.machinery.built_in.volumes import CONTROLLER_ATTACHES
 
 
 class Registrar(DriverComponent[str]):
-    """A key is the name of a node."""
+    """Creates CSINodes. A key is the name of a node."""
 
     name = "volume-driver-registrar"
 
-    def __init__(self, given: Surroundings) -> None:
-        super().__init__(given)
-        self._nodes = self.informers.of(NODES)
-        self._csi_nodes = self.informers.of(CSI_NODES)
+    def __init__(self, dependencies: ControllerDependencies) -> None:
+        super().__init__(dependencies)
+        self._nodes = self.informers.for_resource(NODES)
+        self._csi_nodes = self.informers.for_resource(CSI_NODES)
         self._nodes.on_change(self._changed)
 
     def _changed(self, old: Node | None, new: Node | None) -> None:

@@ -1,4 +1,4 @@
-"""Makes volumes of the driver larger when their claims ask for more (what external-resizer does)."""
+"""Resizer of the driver: it enlarges volumes whose claims request more (the task of external-resizer)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from steersman.api.core.v1 import PersistentVolume, PersistentVolumeClaim, Persi
 from steersman.api.meta.v1 import ObjectMeta
 from steersman.client.informer import key_of
 from steersman.client.resources import PERSISTENT_VOLUMES
-from steersman.controllers.controller import Surroundings
+from steersman.controllers.controller import ControllerDependencies
 from steersman.controllers.volumes.driver.component import ClaimComponent
 from steersman.machinery.built_in.volumes import PRE_RESIZE_CAPACITY, mode_of, storage_of
 from steersman.machinery.values import times
@@ -20,12 +20,12 @@ _PENDING = "Waiting for user to (re-)start a pod to finish file system resize of
 
 
 class Resizer(ClaimComponent):
-    """A key is namespace and name of a claim."""
+    """Enlarges volumes. A key is the namespace and name of a claim."""
 
     name = "volume-driver-resizer"
 
-    def __init__(self, given: Surroundings) -> None:
-        super().__init__(given)
+    def __init__(self, dependencies: ControllerDependencies) -> None:
+        super().__init__(dependencies)
         self.claims.on_change(self._changed)
 
     def _changed(self, _: PersistentVolumeClaim | None, new: PersistentVolumeClaim | None) -> None:
@@ -36,7 +36,7 @@ class Resizer(ClaimComponent):
 
     async def sync_bound(self, claim: PersistentVolumeClaim, volume: PersistentVolume) -> None:
         if not _is_larger(claim):
-            await self._end(volume)
+            await self._remove_annotation(volume)
         elif parse(storage_of(volume.spec.capacity)) < parse(storage_of(claim.spec.resources.requests)):
             await self._enlarge(claim, volume)
         elif claim.status.allocated_resource_statuses.get("storage") not in (
@@ -47,8 +47,8 @@ class Resizer(ClaimComponent):
 
     async def _enlarge(self, claim: PersistentVolumeClaim, volume: PersistentVolume) -> None:
         size = storage_of(claim.spec.resources.requests)
-        claim = await self._put(claim, "ControllerResizeInProgress", "Resizing", "")
-        self.tell(claim, "Resizing", f"External resizer is resizing volume {volume.metadata.name}")
+        claim = await self._write_resize_status(claim, "ControllerResizeInProgress", "Resizing", "")
+        self.record_event(claim, "Resizing", f"External resizer is resizing volume {volume.metadata.name}")
         annotations = dict(volume.metadata.annotations)
         if mode_of(volume) == "Filesystem":
             annotations[PRE_RESIZE_CAPACITY] = storage_of(volume.spec.capacity)
@@ -57,10 +57,12 @@ class Resizer(ClaimComponent):
         await self._hand_to_node(claim, await self.client.update(PERSISTENT_VOLUMES, changed))
 
     async def _hand_to_node(self, claim: PersistentVolumeClaim, volume: PersistentVolume) -> None:
-        """The volume is larger; its file system is made so by the node of a pod that uses it."""
+        """Finish the resize of a block volume, or leave the resize of the file system to the node of a pod that uses
+        it.
+        """
         if mode_of(volume) == "Filesystem":
-            await self._put(claim, "NodeResizePending", "FileSystemResizePending", _PENDING)
-            self.tell(claim, "FileSystemResizeRequired", "Require file system resize of volume on node")
+            await self._write_resize_status(claim, "NodeResizePending", "FileSystemResizePending", _PENDING)
+            self.record_event(claim, "FileSystemResizeRequired", "Require file system resize of volume on node")
             return
         await self.put_status(
             claim,
@@ -68,9 +70,9 @@ class Resizer(ClaimComponent):
             conditions=without_conditions(claim.status.conditions, *_RESIZING),
             allocated_resource_statuses={},
         )
-        self.tell(claim, "VolumeResizeSuccessful", "Resize volume succeeded")
+        self.record_event(claim, "VolumeResizeSuccessful", "Resize volume succeeded")
 
-    async def _put(
+    async def _write_resize_status(
         self, claim: PersistentVolumeClaim, resource_status: str, condition: str, message: str
     ) -> PersistentVolumeClaim:
         now = times.now()
@@ -84,7 +86,7 @@ class Resizer(ClaimComponent):
             allocated_resource_statuses={"storage": resource_status},
         )
 
-    async def _end(self, volume: PersistentVolume) -> None:
+    async def _remove_annotation(self, volume: PersistentVolume) -> None:
         annotations = dict(volume.metadata.annotations)
         if annotations.pop(PRE_RESIZE_CAPACITY, None) is not None:
             changed = msgspec.structs.replace(volume, metadata=_annotated(volume.metadata, annotations))
@@ -92,7 +94,7 @@ class Resizer(ClaimComponent):
 
 
 def _is_larger(claim: PersistentVolumeClaim) -> bool:
-    """Whether a claim asks for more than it has."""
+    """Return True if a claim requests more than its capacity."""
     return parse(storage_of(claim.spec.resources.requests)) > parse(storage_of(claim.status.capacity))
 
 

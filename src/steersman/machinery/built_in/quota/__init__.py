@@ -1,1 +1,1 @@
-"""What objects use of quotas: asked by admission, which charges them, and by the controller, which adds it up."""
+"""Usage of quotas by objects: admission charges it, and the quota controller adds it up."""

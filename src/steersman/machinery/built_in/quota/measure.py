@@ -1,6 +1,6 @@
-"""What an object uses of a quota: how many there are of its kind, under which names quotas limit that.
+"""Counting of objects for quotas, and the names of the counted resources.
 
-Follows k8s.io/apiserver `quota/v1`. Kinds of which more counts than their number have modules of their own.
+Follows k8s.io/apiserver `quota/v1`. Kinds of which more than the number is limited have modules of their own.
 """
 
 from __future__ import annotations
@@ -32,20 +32,23 @@ IGNORED: Final = frozenset(
         GroupResource("authorization.k8s.io", "selfsubjectrulesreviews"),
     }
 )
-"""What no quota counts."""
+"""Resources that no quota counts."""
 ALIASES: Final = ("configmaps", "resourcequotas", "replicationcontrollers", "secrets")
-"""Core resources that quotas count under their plain names too."""
+"""Core resources that quotas also count under their plain names."""
 
 _OPERATORS: Final = {"In": "in", "NotIn": "notin", "Exists": "exists", "DoesNotExist": "!"}
 
 
 def count_of(resource: GroupResource) -> str:
-    """The name under which quotas count the objects of any resource."""
+    """Return the name under which quotas count the objects of any resource."""
     return f"count/{resource}"
 
 
 class Measure(Generic[T]):
-    """Measures the objects of one resource; this one counts them, under an older name (`alias`) besides."""
+    """The usage of quotas by objects of one resource.
+
+    This base class counts objects, also under an older name (`alias`).
+    """
 
     def __init__(self, resource: GroupResource, alias: str = "") -> None:
         self.resource: Final = resource
@@ -53,26 +56,29 @@ class Measure(Generic[T]):
         self.names = frozenset({self.count, alias} if alias else {self.count})
 
     def matching(self, names: Iterable[str]) -> set[str]:
-        """Those of a quota's resources that such objects use."""
+        """Return the names among a quota's resources that objects of this kind use."""
         return {name for name in names if name in self.names}
 
     def in_scope(self, selector: ScopedResourceSelectorRequirement, obj: T) -> bool:
-        """Whether a quota with this scope is about the object. Raises SelectorError."""
+        """Return True if a quota with this scope applies to the object. Raises SelectorError."""
         return False
 
     def usage(self, obj: T) -> Amounts:
-        """How much of which resources the object uses."""
+        """Return the amounts that the object uses, by the name of the quota's resource."""
         return dict.fromkeys(self.names, ONE)
 
 
 def counting(resource: GroupResource) -> Measure[Any]:
-    """What counts objects of a resource, and nothing more of them."""
+    """Return the measure that only counts the objects of a resource."""
     old = not resource.group and resource.resource in ALIASES
     return Measure(resource, alias=resource.resource if old else "")
 
 
 def scopes_of(quota: ResourceQuota) -> tuple[ScopedResourceSelectorRequirement, ...]:
-    """The scopes of a quota, in the newer of the two forms, each once: an object is held against every one."""
+    """Return the distinct scopes of a quota in the form of scope selectors.
+
+    A quota applies to an object only if all its scopes do.
+    """
     plain = (ScopedResourceSelectorRequirement(scope_name=scope, operator="Exists") for scope in quota.spec.scopes)
     selector = quota.spec.scope_selector
     every = (*plain, *(selector.match_expressions if selector is not None else ()))
@@ -80,8 +86,11 @@ def scopes_of(quota: ResourceQuota) -> tuple[ScopedResourceSelectorRequirement, 
 
 
 def select_name(selector: ScopedResourceSelectorRequirement, names: Collection[str]) -> bool:
-    """Whether a scope selector on names (of a priority class, of volume attributes classes) selects any of `names`, or
-    the lack of one. Raises SelectorError."""
+    """Return True if a scope selector on names (of a priority class, of volume attributes classes) selects one of
+    `names`.
+
+    Without names it returns True if the selector selects objects without a name. Raises SelectorError.
+    """
     values = tuple(selector.values)
     is_short = sum(map(len, values)) + len(selector.scope_name) <= _LONGEST_KEPT
     selects = (_predicate if is_short else _predicate.__wrapped__)(selector.scope_name, selector.operator, values)
@@ -89,7 +98,7 @@ def select_name(selector: ScopedResourceSelectorRequirement, names: Collection[s
 
 
 _LONGEST_KEPT: Final = 1024
-"""Characters of a scope selector that is remembered."""
+"""Characters of the longest scope selector that is cached."""
 
 
 @lru_cache(maxsize=256)

@@ -1,4 +1,4 @@
-"""What a pod uses of a quota: its place, what it asks for and may use, as long as it has not come to its end.
+"""Usage of quotas by pods: their number, requests and limits, until they have ended.
 
 Follows pkg/quota/v1/evaluator/core/pods.go.
 """
@@ -25,16 +25,16 @@ from steersman.machinery.values import times
 REQUESTS: Final = "requests."
 LIMITS: Final = "limits."
 IMPLICIT_CLASS: Final = "deviceclass.resource.kubernetes.io/"
-"""Devices of a class, asked for by a pod as an extended resource."""
+"""The prefix of devices of a class that a pod requests as an extended resource."""
 
 
 def is_quota_extended_resource(name: str) -> bool:
-    """Whether a quota limits an extended resource by this name."""
+    """Return True if a quota limits an extended resource under this name."""
     return name.startswith(REQUESTS) and (not is_native_resource(name) or name.startswith(REQUESTS + IMPLICIT_CLASS))
 
 
 class PodMeasure(Measure[Pod]):
-    """Adds up what pods ask for and may use."""
+    """The usage of quotas by pods: their number, requests and limits."""
 
     def __init__(self) -> None:
         super().__init__(GroupResource("", "pods"))
@@ -67,7 +67,7 @@ class PodMeasure(Measure[Pod]):
 
 
 def pod_usage(pod: Pod) -> Amounts:
-    """What a pod uses. One that has ended, or should have by now, still counts as an object."""
+    """Return the usage of a pod. A pod that has ended, or should have by now, still counts as an object."""
     used = {"count/pods": ONE}
     if has_ended(pod):
         return used
@@ -82,18 +82,18 @@ def pod_usage(pod: Pod) -> Amounts:
 
 
 def has_ended(pod: Pod) -> bool:
-    """Whether it has come to its end, or should have by now."""
+    """Return True if the pod has ended, or its deletion is overdue."""
     metadata = pod.metadata
     if is_terminal(pod):
         return True
     if metadata.deletion_timestamp is None or metadata.deletion_grace_period_seconds is None:
         return False
     due = times.shifted(metadata.deletion_timestamp, metadata.deletion_grace_period_seconds)
-    return times.moment() > times.unix(due)
+    return times.unix_now() > times.unix(due)
 
 
 def is_terminating(pod: Pod) -> bool:
-    """Whether it ends by itself: it has a deadline."""
+    """Return True if the pod has a deadline, which the scope Terminating selects."""
     deadline = pod.spec.active_deadline_seconds
     return deadline is not None and deadline >= 0
 

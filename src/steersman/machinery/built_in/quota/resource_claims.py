@@ -1,7 +1,7 @@
-"""What a resource claim uses of a quota: devices, by their class and by the extended resource the class stands for.
+"""Usage of quotas by resource claims: devices by their class, and by the extended resource of the class.
 
-Follows pkg/quota/v1/evaluator/core/resource_claims.go. Which classes, pods and other claims there are is looked up by
-whoever measures: admission in storage, the controller in what it follows.
+Follows pkg/quota/v1/evaluator/core/resource_claims.go. The caller looks up device classes, pods and other claims:
+admission in storage, the controller in its informers.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from steersman.machinery.values.quantity import Quantity
 
 RESOURCE_CLAIMS: Final = GroupResource("resource.k8s.io", "resourceclaims")
 EXTENDED_CLAIM: Final = "resource.kubernetes.io/extended-resource-claim"
-"""Annotation of a claim that was made for the extended resources of a pod."""
+"""The annotation of a claim that was created for the extended resources of a pod."""
 ExtendedResources = Mapping[str, str | None]
-"""The extended resource that each device class stands for, by the name of the class."""
+"""The extended resource of each device class, by the name of the class."""
 
 _COUNT: Final = count_of(RESOURCE_CLAIMS)
 _BY_CLASS: Final = ".deviceclass.resource.k8s.io/devices"
 _NO_AMOUNT: Final = Quantity(0)
 _MOST_DEVICES: Final = 32
-"""As many as one request can be given, which is what a request for all is taken for (AllocationResultsMaxSize)."""
+"""The most devices for one request, also assumed for requests of all devices (AllocationResultsMaxSize)."""
 
 
 def claim_names(names: Iterable[str], extended: ExtendedResources) -> set[str]:
-    """Those of a quota's resources that claims use."""
+    """Return the names among a quota's resources that claims use."""
     known = {REQUESTS + name for name in extended.values() if name} | {
         REQUESTS + IMPLICIT_CLASS + name for name in extended
     }
@@ -44,7 +44,7 @@ def claim_names(names: Iterable[str], extended: ExtendedResources) -> set[str]:
 
 
 def claim_usage(claim: ResourceClaim, extended: ExtendedResources, charged: Amounts) -> Amounts:
-    """What a claim uses beyond what the pod that it was made for has been `charged` with."""
+    """Return the usage of a claim beyond the amounts with which its pod has been `charged`."""
     devices: dict[str, int] = {}
     for request in claim.spec.devices.requests or ():
         for name, number in _most_devices(request).items():
@@ -64,19 +64,25 @@ def claim_usage(claim: ResourceClaim, extended: ExtendedResources, charged: Amou
 
 
 def is_charged(pod: Pod, claim: ResourceClaim) -> bool | None:
-    """Whether a pod has been charged for the devices of a claim that was made for it; None if its first claim is."""
+    """Return True if the pod has been charged for the devices of a claim that was created for it.
+
+    Returns None if the pod's status names no claim yet: then the first of its claims has been charged.
+    """
     status = pod.status.extended_resource_claim_status
     return None if status is None else status.resource_claim_name == claim.metadata.name
 
 
-def made_for(claim: ResourceClaim) -> tuple[str | None, tuple[str, str]]:
-    """The uid of the pod that a claim was made for, None if there is none; and its place among such claims."""
+def owning_pod_and_order(claim: ResourceClaim) -> tuple[str | None, tuple[str, str]]:
+    """Return the uid of the pod for which a claim was created, None if there is none, and a sort key of the claim.
+
+    The sort key orders the claims of a pod by creation.
+    """
     metadata, owner = claim.metadata, pod_of(claim)
     return None if owner is None else owner.uid, (metadata.creation_timestamp or "", metadata.name)
 
 
 def pod_of(claim: ResourceClaim) -> OwnerReference | None:
-    """The pod for whose extended resources the claim was made."""
+    """Return the owner reference of the pod for whose extended resources the claim was created."""
     if claim.metadata.annotations.get(EXTENDED_CLAIM) != "true":
         return None
     for owner in claim.metadata.owner_references:
@@ -86,7 +92,7 @@ def pod_of(claim: ResourceClaim) -> OwnerReference | None:
 
 
 def _most_devices(request: DeviceRequest) -> dict[str, int]:
-    """How many devices of which class a request may be given at most; of alternatives only one is chosen."""
+    """Return the largest number of devices by class that a request may get; only one of its alternatives is chosen."""
     most: dict[str, int] = {}
     if request.first_available:
         for each in request.first_available:
@@ -99,5 +105,5 @@ def _most_devices(request: DeviceRequest) -> dict[str, int]:
 
 
 def _number(allocation_mode: str, count: int) -> int:
-    """A mode of which nothing is known does not count."""
+    """Return the number of devices of a request; an unknown allocation mode counts as 0."""
     return {"ExactCount": count, "All": _MOST_DEVICES}.get(allocation_mode, 0)

@@ -1,4 +1,4 @@
-"""What a service uses of a quota: its node ports, and whether it is a load balancer."""
+"""Usage of quotas by services: their number, node ports and load balancers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from steersman.machinery.values.quantity import Quantity
 
 
 class ServiceMeasure(Measure[Service]):
-    """Counts services, their node ports, and load balancers."""
+    """The usage of quotas by services: their number, node ports and load balancers."""
 
     def __init__(self) -> None:
         super().__init__(GroupResource("", "services"))

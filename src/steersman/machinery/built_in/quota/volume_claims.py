@@ -1,4 +1,4 @@
-"""What a persistent volume claim uses of a quota: the storage it requests, in all and of its class."""
+"""Usage of quotas by persistent volume claims: their number and requested storage, also by storage class."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _STORAGE_CLASS_ANNOTATION: Final = "volume.beta.kubernetes.io/storage-class"
 
 
 class VolumeClaimMeasure(Measure[PersistentVolumeClaim]):
-    """Counts persistent volume claims and adds up the storage that they request, in all and by storage class."""
+    """The usage of quotas by persistent volume claims: their number and requested storage, also by storage class."""
 
     def __init__(self) -> None:
         super().__init__(GroupResource("", "persistentvolumeclaims"))
@@ -51,7 +51,7 @@ class VolumeClaimMeasure(Measure[PersistentVolumeClaim]):
 
 
 def volume_attributes_classes(claim: PersistentVolumeClaim) -> set[str]:
-    """The class that a claim asks for, has, or is being given."""
+    """Return the volume attributes classes that a claim requests, has, or is being changed to."""
     status = claim.status
     names = {claim.spec.volume_attributes_class_name, status.current_volume_attributes_class_name}
     if status.modify_volume_status is not None:

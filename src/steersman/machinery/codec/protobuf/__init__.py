@@ -1,1 +1,1 @@
-"""Objects as protobuf, as clients of the built-in kinds mostly speak."""
+"""Protobuf forms of objects, which clients of the built-in kinds mostly use."""

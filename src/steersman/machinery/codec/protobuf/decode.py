@@ -1,9 +1,9 @@
-"""Reading protobuf messages into objects of the generated classes.
+"""Decoding of protobuf messages into objects of the generated classes.
 
-As in upstream's generated code, fields may come in any order and more than once (the last one counts, messages merge,
-lists grow), numbers that are too big are cut, text need not be UTF-8, and what is not known is passed over. The
-errors are upstream's as well. What upstream would refuse only when it writes it as JSON (a RawExtension that is none, a
-quantity nobody can read) is refused here.
+As in upstream's generated code, fields may come in any order and repeatedly (the last value counts, messages merge,
+lists grow), numbers that are too big are truncated, text need not be UTF-8, and unknown fields are skipped. The error
+messages are upstream's as well. Values that upstream would refuse when it writes them as JSON (a RawExtension that is
+not JSON, a malformed quantity) are refused here.
 """
 
 from __future__ import annotations
@@ -54,15 +54,15 @@ from steersman.machinery.values.durations import format_duration
 from steersman.machinery.values.quantity import QuantityError, canonical
 
 MAX_DEPTH: Final = 200
-"""How deeply messages may be nested."""
+"""The most levels of nested messages."""
 _MAX_CACHED: Final = 64
 """Bytes of the longest scalar whose text is cached."""
 _MAX_VARINT: Final = 10
-"""Bytes of the longest number."""
+"""Bytes of the longest varint."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _YEARS_400: Final = 12_622_780_800
-"""Seconds of 400 years, after which the calendar repeats; Python's begins only with the year 1."""
+"""Seconds of 400 years, after which the calendar repeats. They shift years before 1, which Python does not have."""
 _GO_ZERO: Final = -62_135_596_800
 _FIRST: Final = -62_167_219_200
 _LAST: Final = 253_402_300_799
@@ -75,11 +75,14 @@ _NEGATIVE: Final = "proto: negative length found during unmarshaling"
 
 
 _Budget = Iterator[int]
-"""Ends when the document has as many messages, and fields that nobody knows, as it may have."""
+"""An iterator that ends when the document has as many messages and unknown fields as it may have."""
 
 
 def read_message(message: Message, data: bytes) -> Any:
-    """An object of the message's class. Raises DecodeError, and StatusError 413 for too many messages or values."""
+    """Return an object of the message's class.
+
+    Raises DecodeError, and StatusError 413 for too many messages or values.
+    """
     try:
         return message.cls(**_read(message, data, 0, len(data), 0, iter(range(MAX_OBJECTS)), {}))
     except IndexError:
@@ -91,11 +94,11 @@ def read_message(message: Message, data: bytes) -> Any:
 def _read(
     message: Message, data: bytes, pos: int, end: int, depth: int, budget: _Budget, values: dict[str, Any]
 ) -> dict[str, Any]:
-    """Adds the fields of data[pos:end] to `values`, the members of an object by their Python names.
+    """Decode data[pos:end] into `values`, the members of an object by their Python names, and return `values`.
 
-    An IndexError means that the data end too early, a StopIteration that `budget` is used up. What reaches beyond `end`
-    is found out after it was read.
-    This is one long function because a call would cost as much as a field does.
+    Raises IndexError if the data end too early, StopIteration if `budget` is used up, and DecodeError. A field that
+    reaches beyond `end` is detected after it was decoded. The function is long because a call would cost as much as
+    decoding a field.
     """
     if depth > MAX_DEPTH:
         raise DecodeError("proto: exceeded max depth")
@@ -179,7 +182,7 @@ def _read(
 
 
 def _append(values: dict[str, Any], name: str, item: Any) -> None:
-    """Adds an item to a list that may not be there yet."""
+    """Append an item to a list, which is created if it does not exist."""
     if items := values.get(name):
         items.append(item)
         _check_count(items)
@@ -188,7 +191,7 @@ def _append(values: dict[str, Any], name: str, item: Any) -> None:
 
 
 def _check_count(items: Sized) -> None:
-    """Raises StatusError 413 for more of one field than a body may have."""
+    """Raise StatusError 413 if a field has more values than a body may have."""
     if len(items) > MAX_VALUES:
         raise too_many_values()
 
@@ -204,7 +207,7 @@ def _read_rare(
     budget: _Budget,
     values: dict[str, Any],
 ) -> None:
-    """A field with a length whose kind is seldom met."""
+    """Decode a length-delimited field of a rare kind into `values`."""
     if kind == STRINGS:
         _append(values, name, read_text(data[pos:end]))
     elif kind == LIST:
@@ -229,12 +232,16 @@ def _read_rare(
 def _read_entry(
     value: Value, data: bytes, pos: int, end: int, depth: int, budget: _Budget, entries: dict[str, Any]
 ) -> None:
-    """One entry of a map: a message of key (1) and value (2). As upstream's, this does not look at wire types."""
+    """Decode an entry of a map, a message of key (1) and value (2), into `entries`.
+
+    As in upstream's code, wire types are not checked.
+    """
     key, found = "", _ABSENT
     length = data[pos + 1] if pos < end and data[pos] == 0x0A else 128
     middle = pos + 2 + length
     if length < 128 and middle + 1 < end and data[middle] == 0x12 and data[middle + 1] == end - middle - 2:
-        text = data[pos + 2 : middle]  # a key and a value, both short, as every writer writes them
+        # the fast path: key and value are short and in order, as every encoder writes them
+        text = data[pos + 2 : middle]
         pos = middle + 2
         if value.kind == STRING:
             entries[read_text(text)] = read_text(data[pos:end])
@@ -266,14 +273,14 @@ _ABSENT: Final[Any] = object()
 
 
 def _zero(value: Value) -> Any:
-    """The value of a map's entry that has none."""
+    """Return the value of a map entry that has none."""
     if value.kind == MESSAGE:
         return value.element.cls()
     return {STRING: "", BYTES: b"", QUANTITY: "0", ITEMS: []}.get(value.kind)
 
 
 def _read_value(kind: int, element: Any, data: bytes, pos: int, end: int, depth: int, budget: _Budget) -> Any:
-    """A single value of data[pos:end]."""
+    """Decode data[pos:end] as a single value."""
     if kind == QUANTITY:
         return _of_scalar(_quantity, data[pos:end])
     if kind == BYTES:
@@ -299,7 +306,7 @@ def _read_value(kind: int, element: Any, data: bytes, pos: int, end: int, depth:
 
 
 def _read_schema_or(kind: int, schema: Message, data: bytes, pos: int, end: int, depth: int, budget: _Budget) -> Any:
-    """A JSONSchemaPropsOrArray, -OrBool or -OrStringArray."""
+    """Decode a JSONSchemaPropsOrArray, -OrBool or -OrStringArray."""
 
     def read(body: bytes) -> Any:
         return schema.cls(**_read(schema, body, 0, len(body), depth + 1, budget, {}))
@@ -319,7 +326,10 @@ def _read_schema_or(kind: int, schema: Message, data: bytes, pos: int, end: int,
 
 
 def _fields(data: bytes, pos: int, end: int, known: dict[int, tuple[str, int]], name: str) -> dict[int, list[Any]]:
-    """The values of a small message by their numbers; `known` has the name and wire type (0 or 2) of each."""
+    """Return the values of a small message by field number.
+
+    `known` has the Go name and wire type (0 or 2) of each field.
+    """
     found: dict[int, list[Any]] = {}
     while pos < end:
         key, pos = _long_varint(data, pos)
@@ -346,9 +356,9 @@ def _last(found: dict[int, list[Any]], number: int, default: Any) -> Any:
 
 
 def small_fields(data: bytes, known: dict[int, tuple[str, int]], name: str) -> dict[int, list[Any]]:
-    """The values of a message of a few numbers (wire type 0) and byte strings (2) by field number.
+    """Return the values of a message of numbers (wire type 0) and byte strings (2), by field number.
 
-    `known` has the Go name and wire type of each, `name` is the message's. Raises DecodeError.
+    `known` has the Go name and wire type of each field; `name` is the message's. Raises DecodeError.
     """
     try:
         return _fields(data, 0, len(data), known, name)
@@ -357,7 +367,7 @@ def small_fields(data: bytes, known: dict[int, tuple[str, int]], name: str) -> d
 
 
 def _raw(data: bytes, pos: int, end: int) -> msgspec.Raw | None:
-    """The JSON in a RawExtension, FieldsV1 or JSON; None if there is none."""
+    """Return the JSON in a RawExtension, FieldsV1 or JSON message, None if there is none."""
     body = _last(_fields(data, pos, end, {1: ("Raw", 2)}, "RawExtension"), 1, b"")
     if not body or body == b"null":
         return None
@@ -380,7 +390,7 @@ def _malformed(why: str) -> DecodeError:
 
 
 def _of_scalar(read: _lru_cache_wrapper[Any], data: bytes) -> Any:
-    """What a reader makes of a scalar's message; long ones are kept out of its cache."""
+    """Decode a scalar's message with a cached function; long messages bypass the cache."""
     return read(data) if len(data) <= _MAX_CACHED else read.__wrapped__(data)
 
 
@@ -389,7 +399,7 @@ _TIMESTAMP: Final = {1: ("Seconds", 0), 2: ("Nanos", 0)}
 
 @lru_cache(maxsize=4096)
 def _time(data: bytes) -> str | None:
-    """A Time's text: a Timestamp message, of which only the seconds count; None if it is empty."""
+    """Return the text of a Time from its Timestamp message, of which only the seconds count; None if it is empty."""
     if not data:
         return None
     return _moment(_signed(INT64, _last(small_fields(data, _TIMESTAMP, "Timestamp"), 1, 0)), "%Y-%m-%dT%H:%M:%SZ", 0)
@@ -397,7 +407,7 @@ def _time(data: bytes) -> str | None:
 
 @lru_cache(maxsize=1024)
 def _micro_time(data: bytes) -> str | None:
-    """A MicroTime's text; as above, with microseconds."""
+    """Return the text of a MicroTime from its Timestamp message, in microseconds; None if it is empty."""
     if not data:
         return None
     found = small_fields(data, _TIMESTAMP, "Timestamp")
@@ -406,7 +416,7 @@ def _micro_time(data: bytes) -> str | None:
 
 
 def _moment(seconds: int, layout: str, micros: int) -> str | None:
-    """The text of a moment counted from 1970; None for Go's zero time."""
+    """Return the text of a moment given in seconds and microseconds since 1970; None for Go's zero time."""
     seconds, micros = seconds + micros // 1_000_000, micros % 1_000_000
     if not _FIRST <= seconds <= _LAST:
         raise DecodeError("Time.MarshalJSON: year outside of range [0,9999]")
@@ -441,7 +451,7 @@ def _int_or_string(data: bytes) -> int | str:
 
 
 def read_text(data: bytes) -> str:
-    """Text as Go has it, bytes that are no UTF-8 replaced as its JSON encoder does."""
+    """Decode text as Go does: bytes that are not UTF-8 are replaced as Go's JSON encoder replaces them."""
     try:
         return data.decode()
     except UnicodeDecodeError:
@@ -449,7 +459,7 @@ def read_text(data: bytes) -> str:
 
 
 def _signed(kind: int, number: int) -> int:
-    """A number as Go has it after cutting it to the size of its kind."""
+    """Return a number truncated to the size of its kind, as a signed number."""
     if kind == INT32:
         number &= 0xFFFFFFFF
         return number - 0x100000000 if number > 0x7FFFFFFF else number
@@ -457,7 +467,7 @@ def _signed(kind: int, number: int) -> int:
 
 
 def _long_varint(data: bytes, pos: int) -> tuple[int, int]:
-    """A number of up to 64 bits and where it ends. Raises IndexError at the end of the data."""
+    """Decode a varint of up to 64 bits; return it and the position after it. Raises IndexError at the end of the data."""
     byte = data[pos]
     pos += 1
     if byte < 128:
@@ -474,7 +484,7 @@ def _long_varint(data: bytes, pos: int) -> tuple[int, int]:
 
 
 def _length(data: bytes, pos: int) -> tuple[int, int]:
-    """The length of what follows, and where it begins."""
+    """Decode a length; return it and the position after it."""
     length, pos = _long_varint(data, pos)
     if length > 0x7FFFFFFFFFFFFFFF - pos:
         raise DecodeError(_NEGATIVE)
@@ -482,7 +492,10 @@ def _length(data: bytes, pos: int) -> tuple[int, int]:
 
 
 def _skip_field(name: str, known: dict[int, tuple[str, int]], data: bytes, pos: int, key: int) -> int:
-    """Where the next field begins, after one that is not known or not of the type it should be."""
+    """Return the position after a field that is unknown or has a wrong wire type.
+
+    Raises DecodeError if upstream does.
+    """
     number, wire_type = key >> 3 & 0xFFFFFFFF, key & 7
     if wire_type == 4:
         raise DecodeError(f"proto: {name}: wiretype end group for non-group")
@@ -494,7 +507,7 @@ def _skip_field(name: str, known: dict[int, tuple[str, int]], data: bytes, pos: 
 
 
 def _skip(data: bytes, pos: int, wire_type: int) -> int:
-    """Where the value at `pos` ends; it may be a group, with everything within."""
+    """Return the position after the value at `pos`, which may be a group with all that it contains."""
     depth = 0
     while True:
         if wire_type == 0:

@@ -1,7 +1,7 @@
-"""application/vnd.kubernetes.protobuf: objects as protobuf, as clients of the built-in kinds mostly speak.
+"""Documents of the media type application/vnd.kubernetes.protobuf, which clients of the built-in kinds mostly use.
 
-A document is the magic number and a `runtime.Unknown` message that names the kind and holds the object's own message.
-Lists and watch streams are joined out of messages that were encoded before. Custom resources have no protobuf form.
+A document is a magic number and a `runtime.Unknown` message, which names the kind and holds the object's own message.
+Lists and watch events are joined from messages that were encoded before. Custom resources have no protobuf form.
 """
 
 from __future__ import annotations
@@ -47,13 +47,13 @@ STREAM_MEDIA_TYPE: Final = "application/vnd.kubernetes.protobuf;stream=watch"
 PREFIX: Final = b"k8s\0"
 
 _NO_CONTENT_TYPE: Final = b"\x1a\0\x22\0"
-"""The end of an Unknown: contentEncoding and contentType, both empty."""
+"""The end of an Unknown message: contentEncoding and contentType, both empty."""
 _UNKNOWN: Final = {1: ("TypeMeta", 2), 2: ("Raw", 2), 3: ("ContentEncoding", 2), 4: ("ContentType", 2)}
 _TYPE_META: Final = {1: ("APIVersion", 2), 2: ("Kind", 2)}
 
 
 class Envelope(NamedTuple):
-    """What a document says of its object, and the object's own message."""
+    """The decoded parts of a document; `raw` is the object's own message."""
 
     api_version: str
     kind: str
@@ -63,51 +63,51 @@ class Envelope(NamedTuple):
 
 
 def encode(obj: msgspec.Struct, gvk: GroupVersionKind) -> bytes:
-    """An object as a document; its own kind and apiVersion are not looked at. Raises NotMarshalableError."""
+    """Return the document of an object; `gvk` replaces its kind and apiVersion. Raises NotMarshalableError."""
     return envelope(encode_body(obj), gvk)
 
 
 def encode_body(obj: msgspec.Struct) -> bytes:
-    """An object's own message, as lists hold it. Raises NotMarshalableError."""
+    """Return the object's own message, as lists hold it. Raises NotMarshalableError."""
     return write_message(message_of(type(obj)), obj)
 
 
 def envelope(body: bytes, gvk: GroupVersionKind) -> bytes:
-    """The document of an object's own message."""
+    """Return the document of an object's own message."""
     head, tail = envelope_ends(gvk, len(body))
     return head + body + tail
 
 
 def envelope_ends(gvk: GroupVersionKind, size: int) -> tuple[bytes, bytes]:
-    """What comes before and after an object's own message of `size` bytes in a document."""
+    """Return the bytes before and after an object's own message of `size` bytes in a document."""
     return _opening(gvk) + varint(size), _NO_CONTENT_TYPE
 
 
 @lru_cache(maxsize=1024)
 def _opening(gvk: GroupVersionKind) -> bytes:
-    """A document of a kind up to the length of the object's own message."""
+    """Return the beginning of a document of a kind, up to the length of the object's own message."""
     type_meta = b"\n" + delimited(str(gvk.group_version).encode()) + b"\x12" + delimited(gvk.kind.encode())
     return PREFIX + b"\n" + delimited(type_meta) + b"\x12"
 
 
 def list_head(metadata: ListMeta) -> bytes:
-    """The beginning of a list's message, its metadata; what follows is `list_item`s."""
+    """Return the beginning of a list's message: its metadata. `list_item`s follow."""
     return b"\n" + delimited(encode_body(metadata))
 
 
 def list_item(body: bytes) -> bytes:
-    """An item of a list, from the item's own message."""
+    """Return a list item's field from the item's own message."""
     return b"\x12" + delimited(body)
 
 
 def list_item_size(body: bytes) -> int:
-    """The length of the `list_item` of an item's own message."""
+    """Return the length in bytes of `list_item(body)`."""
     length = len(body)
     return length + (2 if length < 128 else 1 + (length.bit_length() + 6) // 7)
 
 
 def frame(event_type: bytes, document: bytes) -> bytes:
-    """An event of a watch stream: its length in four bytes, and a WatchEvent with the object's document.
+    """Return an event of a watch stream: its length in four bytes, and a WatchEvent with the object's document.
 
     `event_type` is ADDED, MODIFIED, DELETED, BOOKMARK or ERROR.
     """
@@ -116,12 +116,12 @@ def frame(event_type: bytes, document: bytes) -> bytes:
 
 
 def unframe(event: bytes) -> memoryview:
-    """The WatchEvent of a `frame`, for transports that keep messages apart by themselves."""
+    """Return the WatchEvent of a `frame` without its length, for transports that delimit messages themselves."""
     return memoryview(event)[4:]
 
 
 def decode(cls: type[T], raw: bytes) -> T:
-    """An object of `cls` from its own message; kind and apiVersion are left empty.
+    """Return an object of `cls` from its own message; kind and apiVersion stay empty.
 
     Raises DecodeError, NotMarshalableError.
     """
@@ -129,7 +129,7 @@ def decode(cls: type[T], raw: bytes) -> T:
 
 
 def decode_object(cls: type[T], data: bytes) -> T:
-    """An object of `cls` from a document, with the kind and apiVersion this names.
+    """Return an object of `cls` from a document, with the document's kind and apiVersion.
 
     Raises DecodeError, NotMarshalableError.
     """
@@ -140,7 +140,7 @@ def decode_object(cls: type[T], data: bytes) -> T:
 
 
 def decode_envelope(data: bytes) -> Envelope:
-    """The parts of a document, its object not yet read. Raises DecodeError."""
+    """Return the parts of a document; its object is not decoded. Raises DecodeError."""
     if not data:
         raise DecodeError("empty data")
     if not data.startswith(PREFIX):

@@ -1,7 +1,8 @@
-"""Writing objects of the generated classes as protobuf messages, byte for byte as upstream's generated code does.
+"""Encoding of objects of the generated classes as protobuf messages, byte for byte as upstream's generated code does.
 
-Fields go in the order of their numbers. What Go holds by value is always written, be it zero; what it holds by pointer
-only when it is set; lists and maps when they have items, maps by sorted keys; numbers of lists one by one.
+Fields are in the order of their numbers. Members that Go holds by value are always written, even zero; members that Go
+holds by pointer only if they are set; lists and maps if they have items, maps by sorted keys; numbers of lists one by
+one.
 """
 
 from __future__ import annotations
@@ -59,18 +60,18 @@ _long = lru_cache(maxsize=4096)(varint)
 
 
 def write_message(message: Message, obj: Any) -> bytes:
-    """The message of an object of the plan's class, without a key or length before it."""
+    """Return the message of an object of the plan's class, without a key or length before it."""
     return _write(message, astuple(obj))
 
 
 def delimited(body: bytes) -> bytes:
-    """A body with its length before it."""
+    """Return `body` with its length before it."""
     length = len(body)
     return (_SHORT[length] if length < 128 else _long(length)) + body
 
 
 def _write(message: Message, members: tuple[Any, ...]) -> bytes:
-    """A message of the class's members: what is set is written over the pieces of an empty message."""
+    """Return the message of a class's members: fields that are set replace pieces of an empty message."""
     if message.readers is None:
         message.completed()
     pick = message.pick
@@ -132,7 +133,7 @@ def _write(message: Message, members: tuple[Any, ...]) -> bytes:
 
 
 def _rare(writer: Writer, value: Any) -> bytes:
-    """A field of a kind that is seldom met, its key before each value."""
+    """Return a field of a rare kind, with its key before each value."""
     _, _, kind, key, _, element = writer
     if kind == LIST:
         return b"".join([key + delimited(_body(element.kind, element.element, item)) for item in value])
@@ -144,7 +145,7 @@ def _rare(writer: Writer, value: Any) -> bytes:
 
 
 def _text_map(heads: tuple[bytes, ...], key: bytes, entries: dict[str, str]) -> bytes:
-    """The entries of a map of text, each a message of its key (1) and value (2)."""
+    """Return the entries of a map of text, each a message of its key (1) and value (2)."""
     out = []
     for name in sorted(entries):
         text, value = name.encode(), entries[name].encode()
@@ -157,7 +158,7 @@ def _text_map(heads: tuple[bytes, ...], key: bytes, entries: dict[str, str]) -> 
 
 
 def _map(key: bytes, value: Value, entries: dict[str, Any]) -> bytes:
-    """The entries of a map of anything else."""
+    """Return the entries of a map whose values are not text."""
     kind, element = value
     out = []
     for name in sorted(entries):
@@ -169,7 +170,7 @@ def _map(key: bytes, value: Value, entries: dict[str, Any]) -> bytes:
 
 
 def _body(kind: int, element: Any, value: Any) -> bytes:
-    """The bytes of a single value, without its length."""
+    """Return the bytes of a single value, without its length."""
     if kind == QUANTITY:
         return b"\n" + delimited((value or "0").encode())
     if kind == BYTES:
@@ -194,7 +195,7 @@ def _body(kind: int, element: Any, value: Any) -> bytes:
 
 
 def _schema_or(kind: int, schema: Message, value: Any) -> bytes:
-    """A JSONSchemaPropsOrArray, -OrBool or -OrStringArray."""
+    """Return a JSONSchemaPropsOrArray, -OrBool or -OrStringArray message."""
     if isinstance(value, schema.cls):
         body = delimited(write_message(schema, value))
         return b"\x08\1\x12" + body if kind == SCHEMA_OR_BOOL else b"\n" + body
@@ -206,26 +207,26 @@ def _schema_or(kind: int, schema: Message, value: Any) -> bytes:
 
 
 def _raw(value: msgspec.Raw | None) -> bytes:
-    """The JSON of a RawExtension or FieldsV1."""
+    """Return the message of a RawExtension or FieldsV1."""
     body = bytes(value) if value is not None else b""
     return b"\n" + delimited(body) if body and body != b"null" else b""
 
 
 @lru_cache(maxsize=4096)
 def _time(text: str) -> bytes:
-    """A Time as a Timestamp message; of its two numbers the nanoseconds are never set."""
+    """Return a Time as a Timestamp message, whose nanoseconds are always 0."""
     return b"\x08" + varint(_seconds(text) & 0xFFFFFFFFFFFFFFFF) + b"\x10\0"
 
 
 @lru_cache(maxsize=1024)
 def _micro_time(text: str) -> bytes:
-    """A MicroTime as a Timestamp message."""
+    """Return a MicroTime as a Timestamp message."""
     nanos = int(text[20:26].ljust(6, "0")) * 1000 if text[19:20] == "." else 0
     return b"\x08" + varint(_seconds(text) & 0xFFFFFFFFFFFFFFFF) + b"\x10" + varint(nanos)
 
 
 def _seconds(text: str) -> int:
-    """Seconds since 1970 of a canonical Time or MicroTime, without its fraction."""
+    """Return a canonical Time or MicroTime in seconds since 1970, without its fraction."""
     year, month, day = int(text[:4]), int(text[5:7]), int(text[8:10])
     shift = 400 if year < 400 else 0
     moment = datetime(year + shift, month, day, int(text[11:13]), int(text[14:16]), int(text[17:19]), tzinfo=UTC)

@@ -1,9 +1,8 @@
-"""What protobuf needs to know of each generated class, worked out from the Go types the first time it is asked for.
+"""Encoding and decoding plans of the generated classes, computed from the Go types at first use.
 
-A `Message` is the plan of one Go struct: by which keys its fields arrive, and in which order they are written. The
-protobuf type of a field follows from its Go type alone, as in k8s.io/code-generator's go-to-protobuf; the struct tag
-gives nothing but the number. An embedded struct is a message within the message, though the Python class has its
-members as its own.
+A `Message` is the plan of a Go struct: the keys of its fields, and the order in which they are written. The protobuf
+type of a field follows from its Go type alone, as in k8s.io/code-generator's go-to-protobuf; the struct tag only gives
+the number. An embedded struct is a nested message, although the Python class has its members as its own.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ import msgspec
 
 from steersman.api import tables
 
-# How a field's value is read and written. Up to RAW the value has a length before it, the others are numbers.
+# Kinds of field values. Values up to RAW have a length before them, the others are numbers.
 STRING: Final = 0
 MESSAGE: Final = 1
 MESSAGES: Final = 2
@@ -45,7 +44,7 @@ INT32: Final = 21
 INT64: Final = 22
 NUMBERS: Final = 23
 FLOAT64: Final = 24
-# What is still JSON when it is written (see transcode).
+# Values that are still JSON when they are written (see transcode).
 PART: Final = 25
 PARTS: Final = 26
 
@@ -66,11 +65,11 @@ _OWN: Final = {
     "apiextensions.v1.JSONSchemaPropsOrBool": SCHEMA_OR_BOOL,
     "apiextensions.v1.JSONSchemaPropsOrStringArray": SCHEMA_OR_STRINGS,
 }
-"""Go types with a message that is not that of their fields."""
+"""Go types whose message differs from their fields."""
 
 _PLAIN: Final = {"string": STRING, "bytes": BYTES, "bool": BOOL, "int32": INT32, "int64": INT64, "float64": FLOAT64}
 _WIRE_TYPES: Final = {BOOL: 0, INT32: 0, INT64: 0, NUMBERS: 0, FLOAT64: 1}
-"""The wire types of kinds that have no length (2)."""
+"""Wire types of kinds that are not length-delimited (wire type 2)."""
 _ZEROS: Final[dict[int, bytes]] = {
     BOOL: b"\0",
     INT32: b"\0",
@@ -80,7 +79,7 @@ _ZEROS: Final[dict[int, bytes]] = {
     BYTES: b"\0",
     ITEMS: b"\0",
 }
-"""What is written for an empty value, after the key."""
+"""Bytes after the key of an empty value."""
 _UNSET: Final[dict[int, bytes]] = {
     TIME: b"\0",
     MICRO_TIME: b"\0",
@@ -90,16 +89,16 @@ _UNSET: Final[dict[int, bytes]] = {
     DURATION: b"\2\x08\0",
     INT_OR_STRING: b"\6\x08\0\x10\0\x1a\0",
 }
-"""What is written besides for a value that is not set and no pointer."""
+"""Bytes after the key of an unset value, for the other kinds that Go holds by value."""
 _SCALARS: Final = frozenset({BOOL, INT32, INT64, FLOAT64, STRING})
 _NULLABLE: Final = _SCALARS | {BYTES, ITEMS, INT_OR_STRING, JSON, SCHEMA_OR_BOOL}
-"""Kinds with a value that is empty but not None."""
+"""Kinds whose values may be empty but not None."""
 
 _MAP_TYPE = re.compile(r"map\[[^\]]*\]")
 
 
 class NotMarshalableError(TypeError):
-    """The type has no protobuf form; the message is upstream's, and a client sees it with 406 NotAcceptable."""
+    """The error for a type without a protobuf form, with upstream's message; clients get it as 406 NotAcceptable."""
 
     def __init__(self, name: str) -> None:
         super().__init__(
@@ -109,14 +108,17 @@ class NotMarshalableError(TypeError):
 
 
 class Value(NamedTuple):
-    """How one value is read and written; `element` is a Message, or the Value of a list's items or a map's values."""
+    """The kind of a value.
+
+    `element` is a Message, or the Value of a list's items or a map's values.
+    """
 
     kind: int
     element: Any = None
 
 
 class Reader(NamedTuple):
-    """How a field is read: its kind, the member of the class it is for, and its element (see `Value`)."""
+    """The decoding of a field: its kind, the name of the class's member, and its element (see `Value`)."""
 
     kind: int
     attribute: str
@@ -124,9 +126,9 @@ class Reader(NamedTuple):
 
 
 class Writer(NamedTuple):
-    """How a field that is set is written: its place among the values and the pieces, its kind and its element.
+    """The encoding of a field that is set: its index among the values and the pieces, its kind and its element.
 
-    `key` comes before the value, `heads` are the keys with each length below 128 behind them.
+    `key` comes before the value. `heads` are the key followed by each length below 128.
     """
 
     at: int
@@ -138,13 +140,13 @@ class Writer(NamedTuple):
 
 
 class Message:
-    """The plan of a Go struct whose members are those of `cls`; `name` is Go's.
+    """The plan of a Go struct whose members are those of `cls`; `name` is Go's name.
 
-    It is filled in when it is first read or written with (see `completed`). For reading there are `readers` by the
-    key before the value, and `fields`, the Go name and wire type of each number. For writing:
-    `pick` gives the values of `writers` from those of the whole class, `blank` the pieces of a message of which nothing
-    is set. `nullable` are fields whose values may be empty but not None, with what is then written, empty if that
-    depends on the value; `embedded` are the embedded structs with their places, keys and heads.
+    It is filled in at first use (see `completed`). For decoding: `readers` by the key before the value, and `fields`,
+    the Go name and wire type of each field number. For encoding: `pick` returns the values of `writers` from those of
+    the whole class, and `blank` has the pieces of an empty message. `nullable` are the fields whose values may be empty
+    but not None, each with the bytes of the empty value (b"" if the bytes depend on the value). `embedded` are the
+    embedded structs with their indexes, keys and heads.
     """
 
     __slots__ = ("blank", "cls", "embedded", "fields", "module", "name", "nullable", "pick", "readers", "writers")
@@ -162,12 +164,12 @@ class Message:
         self.embedded: tuple[tuple[int, bytes, tuple[bytes, ...], Message], ...] = ()
 
     def completed(self) -> dict[int, Reader]:
-        """Fills the plan in; its readers. Raises NotMarshalableError."""
+        """Fill in the plan and return its readers. Raises NotMarshalableError."""
         return _complete(self)
 
 
 def message_of(cls: type[msgspec.Struct]) -> Message:
-    """The plan of a class, completed. Raises NotMarshalableError."""
+    """Return the completed plan of a class. Raises NotMarshalableError."""
     message = _message(tables.module_of(cls), cls.__name__, cls)
     if message.readers is None:
         message.completed()
@@ -180,13 +182,16 @@ def _message(module: str, name: str, cls: type[msgspec.Struct]) -> Message:
 
 
 def _struct(type_name: str, outer: type[msgspec.Struct] | None = None) -> Message:
-    """The plan of a struct, e.g. "core.v1.Pod"; that of an embedded one has its members in `outer`."""
+    """Return the plan of a struct, e.g. "core.v1.Pod".
+
+    If the struct is embedded, `outer` is the class that has its members.
+    """
     module, _, name = type_name.rpartition(".")
     return _message(module, name, outer or getattr(import_module(f"steersman.api.{module}"), name))
 
 
 def varint(value: int) -> bytes:
-    """A number (at least 0) as protobuf writes it: seven bits a byte, the lowest first."""
+    """Return a number (at least 0) as a varint: seven bits a byte, the lowest first."""
     out = bytearray()
     while value > 127:
         out.append(value & 127 | 128)
@@ -201,7 +206,7 @@ def _heads(key: bytes) -> tuple[bytes, ...]:
 
 
 def _complete(message: Message) -> dict[int, Reader]:
-    """Fills in a message's plan."""
+    """Fill in a message's plan and return its readers. Raises NotMarshalableError."""
     rows = tables.table(message.module).structs[message.name]
     if rows and not any(row.tag for row in rows):
         raise NotMarshalableError(f"{message.module.replace('.', '/').rpartition('/')[2]}.{message.name}")
@@ -236,7 +241,7 @@ def _complete(message: Message) -> dict[int, Reader]:
 
 
 def _blank(row: tables.Field, key: bytes, kind: int) -> bytes:
-    """What is written for a field that is not set."""
+    """Return the bytes of a field that is not set."""
     if row.pointer or kind in (BYTES, ITEMS):
         return b""
     unset = _ZEROS.get(kind) or _UNSET.get(kind)
@@ -244,12 +249,12 @@ def _blank(row: tables.Field, key: bytes, kind: int) -> bytes:
 
 
 def _is_nil(kind: int, row: tables.Field) -> bool:
-    """Whether an empty value of the class is nil in Go: so are byte strings that have no None."""
+    """Return True if an empty value of the class is nil in Go, as for byte strings that cannot be None."""
     return kind == BYTES and bool(row.omit)
 
 
 def _picker(indexes: list[int], size: int) -> Callable[[tuple[Any, ...]], tuple[Any, ...]] | None:
-    """Gives the values at `indexes`; None if those are all, in order."""
+    """Return a function that returns the values at `indexes`; None if these are all values, in order."""
     if indexes == list(range(size)):
         return None
     if len(indexes) > 1:
@@ -258,7 +263,7 @@ def _picker(indexes: list[int], size: int) -> Callable[[tuple[Any, ...]], tuple[
 
 
 def _value(module: str, type_name: str) -> Value:
-    """How a value of a Go type is read and written."""
+    """Return the kind and element of a Go type."""
     if (kind := _OWN.get(type_name)) is not None:
         is_schema = kind in (SCHEMA_OR_ARRAY, SCHEMA_OR_BOOL, SCHEMA_OR_STRINGS)
         return Value(kind, _struct("apiextensions.v1.JSONSchemaProps") if is_schema else None)

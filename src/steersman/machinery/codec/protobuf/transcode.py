@@ -1,9 +1,9 @@
-"""Protobuf messages straight from stored JSON, without objects between; parts that recur are encoded once.
+"""Protobuf messages encoded directly from stored JSON, with a cache for parts that recur.
 
-The Pods of a ReplicaSet have the same tolerations, probes and ports, and an object that changes keeps most of what it
-had. So a message within a message is first looked up by its JSON. Each class gets a sketch: a class with the same
-members, of which those that are messages stay JSON (`msgspec.Raw`) until they are looked at. What cannot be sketched (a
-map of messages, a JSON schema) is read as what it is.
+The Pods of a ReplicaSet have equal tolerations, probes and ports, and a changed object keeps most of its parts. So the
+message of a nested struct is first looked up by the struct's JSON. For that each class has a sketch: a class with the
+same members, of which nested structs stay JSON (`msgspec.Raw`). A class that cannot have a sketch (it has a map of
+messages, or a JSON schema) is decoded as it is.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ from steersman.machinery.codec.serializer import decoder
 from steersman.work.threads import paced
 
 _LOOKED_UP: Final = 2048
-"""Bytes of the longest JSON that is looked up."""
+"""Bytes of the longest JSON that is looked up in the cache."""
 _REMEMBERED: Final = 2048
-"""Messages, and lists of messages, that are remembered: at most some 8 MB."""
+"""Entries of the cache (messages and lists of messages), which take at most some 8 MB."""
 _TYPES: Final[dict[int, Any]] = {
     STRING: str,
     TIME: str,
@@ -60,22 +60,22 @@ _TYPES: Final[dict[int, Any]] = {
     MESSAGES: msgspec.Raw,
     RAW: msgspec.Raw,
 }
-"""How a sketch has the kinds whose stored JSON is canonical."""
+"""Types of a sketch's members, by the kind of field. The stored JSON of these kinds is canonical."""
 
 _LIST = msgspec.json.Decoder(list[msgspec.Raw] | None)
 
 
 def transcode(cls: type[msgspec.Struct], data: bytes) -> bytes:
-    """The message of an object of `cls` from its JSON as this server stores it.
+    """Return the message of an object of `cls` from JSON that this server has stored.
 
-    The same as encoding the decoded object. Raises NotMarshalableError, and msgspec.DecodeError for JSON that is not
-    what this server writes.
+    The result equals the encoding of the decoded object. Raises NotMarshalableError, and msgspec.DecodeError for JSON
+    that this server would not write.
     """
     return _part(message_of(cls)).encode(data)
 
 
 class Part:
-    """Turns the JSON of one Go struct into its message. `plan` is that of the sketch, made at first use."""
+    """An encoder of one Go struct's JSON into its message. The plan of the sketch is computed at first use."""
 
     __slots__ = ("_decoder", "_message", "_plan")
 
@@ -85,12 +85,12 @@ class Part:
         self._decoder: msgspec.json.Decoder[Any]
 
     def encode(self, data: bytes) -> bytes:
-        """The message of the JSON in `data`."""
+        """Return the message of the JSON in `data`."""
         plan = self._plan or self._prepare()
         return write_message(plan, self._decoder.decode(data))
 
     def known(self, data: msgspec.Raw) -> bytes | None:
-        """The same, looked up first; None for null."""
+        """Return the message of the JSON in `data`, from the cache if it is there; None for null."""
         text = bytes(data)
         if text == b"null":
             return None
@@ -104,7 +104,7 @@ class Part:
 
 
 class Parts:
-    """The same for a list of messages, each with its key before it."""
+    """An encoder of a list of messages, each with its key before it."""
 
     __slots__ = ("_heads", "_key", "_part")
 
@@ -114,7 +114,7 @@ class Parts:
         self._heads = writer.heads
 
     def encode(self, data: bytes) -> bytes:
-        """The messages of the JSON array in `data`."""
+        """Return the messages of the JSON array in `data`."""
         pieces: list[bytes] = []
         for item in paced(_LIST.decode(data) or ()):
             body = self._part.known(item) or b""
@@ -122,7 +122,7 @@ class Parts:
         return b"".join(pieces)
 
     def known(self, data: msgspec.Raw) -> bytes:
-        """The same, looked up first."""
+        """Return the messages of the JSON array in `data`, from the cache if they are there."""
         text = bytes(data)
         return _encoded(self, text) if len(text) <= _LOOKED_UP else self.encode(text)
 
@@ -138,7 +138,7 @@ def _part(message: Message) -> Part:
 
 
 def _sketched(message: Message) -> Message:
-    """The plan of a struct's sketch; the struct's own if it has none."""
+    """Return the plan of a struct's sketch, or the struct's own plan if it cannot have a sketch."""
     if message.readers is None:
         message.completed()
     types: dict[str, Any] = {}
@@ -165,7 +165,7 @@ def _default(types: dict[str, Any], name: str, blank: msgspec.Struct) -> Any:
 
 
 def _type(writer: Writer) -> Any:
-    """How a sketch has a member; None if it cannot have it."""
+    """Return the type of a member in a sketch, None if a sketch cannot have the member."""
     kind, element = writer.kind, writer.element
     if kind != MAP:
         type_ = _TYPES.get(kind)
@@ -177,7 +177,7 @@ def _type(writer: Writer) -> Any:
 
 
 def _written(message: Message) -> Iterator[tuple[str, Writer]]:
-    """The members of a struct that are written, those of embedded structs among them."""
+    """Yield the members of a struct that are written, including members of embedded structs."""
     names = message.cls.__struct_fields__
     picked = names if message.pick is None else message.pick(names)
     yield from zip(picked, message.writers, strict=True)
@@ -188,7 +188,7 @@ def _written(message: Message) -> Iterator[tuple[str, Writer]]:
 
 
 def _plan(message: Message, sketch: type[msgspec.Struct], blank: Any) -> Message:
-    """The plan of a struct with the sketch in the place of its class."""
+    """Return the plan of a struct with the sketch in the place of its class."""
     if message.readers is None:
         message.completed()
     plan = Message(message.module, message.name, sketch)

@@ -1,8 +1,8 @@
-"""Strategic merge patch: a merge patch that knows the Go types (k8s.io/apimachinery `util/strategicpatch`).
+"""Strategic merge patch: a merge patch that uses the Go types (k8s.io/apimachinery `util/strategicpatch`).
 
-Lists are merged item by item where the types say so, told apart by a key; directives (`$patch`, `$retainKeys`,
-`$setElementOrder/...`, `$deleteFromPrimitiveList/...`) say what else is to happen. Pure: plain values in, plain values
-out.
+Lists whose type says so are merged item by item, with items identified by a key. Directives (`$patch`, `$retainKeys`,
+`$setElementOrder/...`, `$deleteFromPrimitiveList/...`) control the merge. The package is pure: plain values in, plain
+values out.
 """
 
 from steersman.machinery.patch.strategic_merge_patch.maps import apply

@@ -1,4 +1,4 @@
-"""How the Go types say that a field is merged: the tags patchStrategy and patchMergeKey."""
+"""The Go tags patchStrategy and patchMergeKey, which tell how a field is merged."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _UINT8: Final = GoType("uint8", "uint8")
 
 
 class Field(Struct, frozen=True):
-    """A field's type, or that of its items if it is asked for as a list, and how it is merged.
+    """A field's type, or the type of its items, and how it is merged.
 
-    `strategy` is "merge", "replace" or empty for what the type of value calls for. `key` tells items apart.
+    `strategy` is "merge", "replace", or empty for the default of the type. `key` identifies items.
     """
 
     type: GoType
@@ -30,13 +30,13 @@ class Field(Struct, frozen=True):
 
 
 def map_field(parent: GoType, name: str) -> Field:
-    """A field of `parent` that holds an object. Raises StatusError 500."""
+    """Return a field of `parent` that holds an object. Raises StatusError 500."""
     member = _member(parent, name)
     return Field(member.type, _strategy(member), member.key)
 
 
 def list_field(parent: GoType, name: str) -> Field:
-    """A field of `parent` that holds a list, with the type of its items. Raises StatusError 500."""
+    """Return a field of `parent` that holds a list, with the type of its items. Raises StatusError 500."""
     member = _member(parent, name)
     type_ = member.type
     if type_.kind == "list":
@@ -55,7 +55,7 @@ def list_field(parent: GoType, name: str) -> Field:
 
 
 def _strategy(member: GoMember) -> str:
-    """The strategy but for retainKeys, which only tells clients to send that directive."""
+    """Return the strategy without retainKeys, which only tells clients to send that directive."""
     return member.strategy.replace("retainKeys", "").strip(",")
 
 
@@ -76,5 +76,5 @@ def _member(parent: GoType, name: str) -> GoMember:
 
 
 def _folded(name: str) -> str:
-    """A name without its case, as Go's JSON decoder folds it: the long s and the Kelvin sign are letters, too."""
+    """Return a name in lower case, as Go's JSON decoder folds it: the long s and the Kelvin sign count as letters."""
     return to_lower(name).replace("\u017f", "s")

@@ -1,4 +1,4 @@
-"""Lists of a strategic merge patch: telling items apart, and putting them in order."""
+"""Lists in a strategic merge patch: identity and order of items."""
 
 from __future__ import annotations
 
@@ -15,44 +15,49 @@ SET_ORDER: Final = "$setElementOrder"
 _MAP: Final = go_type({})
 _NOT_COMPARABLE: Final = object()
 _EXACT_UP_TO: Final = 20
-"""Go sorts lists of so many items by insertion, which shows where the order given says nothing about an item."""
+"""The longest list that Go sorts by insertion. The algorithm shows in the result if the order does not mention an item.
+"""
 
 Places = dict[Hashable, int]
 Items = list[tuple[Hashable, Any]]
-"""Items with their identities."""
+"""Pairs of identity and item."""
 
 
 def wrong_type(wanted: str, value: Any) -> StatusError:
-    """500: a value is of another type than a directive or the list it is in calls for."""
+    """Return a 500 for a value whose type differs from the one that a directive or its list needs."""
     found = go_type(value)
     return errors.plain_internal(f"expected a {wanted}, but received a {'%!s(<nil>)' if value is None else found}")
 
 
 def no_merge_key(item: dict[str, Any], key: str) -> StatusError:
-    """500: an item cannot be told apart from others."""
+    """Return a 500 for an item without the merge key."""
     return errors.plain_internal(f"map: {go_value(item)} does not contain declared merge key: {key}")
 
 
 def identity(value: Any) -> Hashable:
-    """What is equal for values that Go finds equal: numbers with and without a fraction never are.
+    """Return a hashable that is equal for values that Go finds equal: an integer never equals a float.
 
-    Raises StatusError 400 for what Go cannot compare; kube-apiserver breaks off the connection there.
+    Raises StatusError 400 for values that Go cannot compare; kube-apiserver breaks off the connection there.
     """
     kind = value.__class__
     if kind is str:
-        return value  # type: ignore[no-any-return]  # most are, and no text equals a pair
+        return value  # type: ignore[no-any-return]  # most values are text, and text never equals a pair
     if kind is dict or kind is list:
         raise errors.bad_request(f"the patch compares {go_value(value)}, which is neither text nor a number")
     return (kind, value)
 
 
 def identity_in_order(value: Any) -> Hashable:
-    """The same for what an item is only looked for by: what is not comparable stands for nothing."""
+    """Return the identity of an item for lookups; values that Go cannot compare equal no item."""
     return _NOT_COMPARABLE if value.__class__ in (dict, list) else identity(value)
 
 
 def element_type(*lists: list[Any]) -> type:
-    """The type that all items have. Raises StatusError: 422 for lists of lists, 500 for types that differ, or none."""
+    """Return the common type of all items.
+
+    Raises StatusError: 422 for lists of lists, 400 for a list that starts with null, 500 for different types or no
+    items.
+    """
     kind: type | None = None
     for each in lists:
         for item in each:
@@ -70,7 +75,7 @@ def element_type(*lists: list[Any]) -> type:
 
 
 def merge_key_of(item: Any, key: str) -> Hashable:
-    """An item's own identity in a list with a merge key. Raises StatusError 400, 500."""
+    """Return the identity of an item in a list with a merge key. Raises StatusError 400, 500."""
     if item.__class__ is not dict:
         raise wrong_type(_MAP, item)
     if key not in item:
@@ -79,18 +84,18 @@ def merge_key_of(item: Any, key: str) -> Hashable:
 
 
 def without(items: list[Any], unwanted: list[Any]) -> list[Any]:
-    """The scalars that are not among the unwanted ones."""
+    """Return the scalars that are not among the unwanted ones."""
     out = {identity(item) for item in unwanted}
     return [item for item in items if identity(item) not in out]
 
 
 def unique(items: list[Any]) -> list[Any]:
-    """Scalars, each once."""
+    """Return the scalars without repetitions."""
     return list({identity(item): item for item in reversed(items)}.values())[::-1]
 
 
 def check_order(patch: Any, order: list[Any], key: str) -> None:
-    """The items of a patch must be in the order that goes with them. Raises StatusError 400, 500."""
+    """Raise StatusError (400, 500) unless the items of a patch are in the order of its `$setElementOrder`."""
     if not order or not patch:
         return
     if key:
@@ -128,7 +133,7 @@ def _same(left: Any, right: Any, key: str) -> bool:
 
 
 def parted(items: list[Any], by: Sequence[Any], key: str) -> tuple[Items, Items]:
-    """The items that are named in `by`, and those that are not, with their identities. Raises StatusError 400, 500."""
+    """Split items into those that `by` names and the others, each with its identity. Raises StatusError 400, 500."""
     limit = len(by)
     if key:
         limit = next((index for index, item in enumerate(by) if item.__class__ is not dict), limit)
@@ -146,11 +151,12 @@ def parted(items: list[Any], by: Sequence[Any], key: str) -> tuple[Items, Items]
 def in_order(
     named: Items, others: Items, first: Sequence[Any], second: Sequence[Any], key: str, kind: type
 ) -> list[Any]:
-    """The items that `first` names in its order and the others in that of `second`, the two merged by `second`.
+    """Return the items in their final order.
 
-    That is how the items of a patch (or of the order sent with it) and those that only the server has find together:
-    either keeps its own order, and an item of the server's goes before the first that comes after it there.
-    Raises StatusError 500.
+    The `named` items are in the order of `first`, the `others` in that of `second`. Both are merged by `second`: each
+    keeps its own order, and one of the others comes before the first named item that follows it in `second`. So the
+    items of a patch (or of its `$setElementOrder`) are merged with items that only the server has. Raises StatusError
+    500.
     """
     if kind is dict:
         _check_merge_keys(first, key)
@@ -188,7 +194,10 @@ def _places(order: Sequence[Any], key: str, kind: type) -> Places:
 
 
 def _sorted(items: Items, places: Places) -> Items:
-    """The items by their places. One that has no place counts as coming before whatever it is compared with."""
+    """Return the items sorted by their places.
+
+    As in Go's insertion sort, an item without a place counts as smaller than any item with which it is compared.
+    """
     found = [places.get(token, -1) for token, _ in items]
     if len(items) > _EXACT_UP_TO or min(found) >= 0:
         if all(found[at] <= found[at + 1] for at in range(len(found) - 1)):

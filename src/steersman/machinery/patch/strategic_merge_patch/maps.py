@@ -1,4 +1,4 @@
-"""Objects of a strategic merge patch, and how their fields are merged one by one."""
+"""Objects in a strategic merge patch, merged field by field."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ Map = dict[str, Any]
 
 
 def apply(document: Map, patch: Map | None, type_: GoType) -> Map:
-    """The document of a kind after the patch. Both are changed, and parts of either are in the result.
+    """Return the document after the patch. Both arguments are changed and share parts with the result.
 
-    What is left of the patch, without directives that were followed and without nulls, is what upstream shows in later
-    errors. Raises StatusError: 400 for directives of a wrong form, 422 for lists of lists, 500 for the rest, as
-    kube-apiserver does.
+    Afterwards `patch` has neither the directives that were followed nor nulls; upstream shows this rest in later
+    errors. Raises StatusError as kube-apiserver: 400 for malformed directives, 422 for lists of lists, 500 for all
+    other errors.
     """
     expect_offloading()
     try:
@@ -81,7 +81,7 @@ def _unknown_directive(patch: Map) -> StatusError:
 
 
 def _retain_keys(original: Map, patch: Map) -> None:
-    """Drops the fields that `$retainKeys` does not name. It must name what the patch sets."""
+    """Drop the fields that `$retainKeys` does not name. Raises StatusError 400 if the patch sets other fields."""
     names = patch.pop(RETAIN_KEYS)
     malformed = errors.bad_request("invalid patch format of retainKeys")
     if not isinstance(names, list):
@@ -97,7 +97,7 @@ def _retain_keys(original: Map, patch: Map) -> None:
 
 
 def _directive_field(name: str, directive: str) -> str:
-    """The field that a directive such as `$setElementOrder/FIELD` is about."""
+    """Return the field of a directive such as `$setElementOrder/FIELD`. Raises StatusError 400."""
     prefix, slash, field = name.partition("/")
     if not slash or prefix != directive:
         kind = "primitive list" if directive == DELETE_FROM else "setElementOrder list"
@@ -125,7 +125,7 @@ def _merge_field(original: Map, name: str, value: Any, type_: GoType, *, is_remo
 
 
 def _set(original: Map, name: str, value: Any) -> None:
-    """Takes over a value that there is nothing to merge with."""
+    """Set a field that has nothing to be merged with."""
     if isinstance(value, dict) and PATCH in value:
         original.pop(name, None)
     else:
@@ -133,11 +133,11 @@ def _set(original: Map, name: str, value: Any) -> None:
 
 
 _INNER: Final = (dict, list)
-"""What of a value has parts."""
+"""Types of values with parts."""
 
 
 def _without_directives(value: Any) -> Any:
-    """The value without the objects in it that have a `$patch`; other directives stay."""
+    """Return the value without objects in it that have a `$patch`; other directives stay."""
     if isinstance(value, dict):
         for name, member in list(value.items()):
             if isinstance(member, dict) and PATCH in member:
@@ -165,7 +165,7 @@ def _discard_nulls(value: Any) -> None:
 
 
 def _merge_in_order(original: Map, patch: Map, directive: str, type_: GoType) -> None:
-    """Follows a `$setElementOrder/FIELD`, together with the field of the patch that it is about."""
+    """Follow a `$setElementOrder/FIELD` directive together with the patch's value of that field."""
     order = patch.pop(directive)
     if not isinstance(order, list):
         raise wrong_type(_LIST, order)
@@ -179,7 +179,7 @@ def _merge_in_order(original: Map, patch: Map, directive: str, type_: GoType) ->
     server_order = current
     if name in original and name in patch:
         merge = _merge_lists(current, value, field, is_removal=False)
-        # what is named in the order need not be put into that of the patch first
+        # items named in the order need not be put into the patch's order first
         merged = merge.items if order else merge.in_order(field.key)
         server_order = merge.server_order
     elif name in patch:
@@ -194,10 +194,10 @@ def _merge_in_order(original: Map, patch: Map, directive: str, type_: GoType) ->
 
 
 class _Merge(Struct, frozen=True):
-    """A list that was merged, not yet in order.
+    """A merged list that is not in its final order yet.
 
-    `patched` are the items of the patch, `known` those of the server, both in their orders; `kind` is None where the
-    items stay as they are. `server_order` is the order for the server, should the patch have one of its own.
+    `patched` are the items of the patch, `known` those of the server, each in their own order. `kind` is None if the
+    items are in order already. `server_order` is the server's order, in case the patch has an order directive.
     """
 
     items: list[Any]
@@ -207,7 +207,7 @@ class _Merge(Struct, frozen=True):
     known: Sequence[Any] = ()
 
     def in_order(self, key: str) -> list[Any]:
-        """The items as they come to stand. Raises StatusError 400, 500."""
+        """Return the items in their final order. Raises StatusError 400, 500."""
         if self.kind is None:
             return self.items
         named, others = parted(self.items, self.patched, key)
@@ -232,12 +232,12 @@ def _merge_lists(original: list[Any], patch: list[Any], field: Field, *, is_remo
         replaced = [item for item in patch if PATCH not in item]
         return _Merge(replaced, remaining, kind, (), replaced)
     merged = _merge_items(remaining, merging, field)
-    # where items were removed, Go puts new ones into the same memory, so that they have a place in the server's order
+    # Go puts new items into the memory of removed items, so that these have a place in the server's order
     return _Merge(merged, merged[: len(original)], kind, merging, merged[: len(remaining)])
 
 
 def _follow_item_directives(original: list[Map], patch: list[Map], key: str) -> tuple[list[Map], list[Map] | None]:
-    """What is left of the original, and of the patch; no patch if it is to replace the list."""
+    """Return the remaining original items, and the items of the patch, None if the patch replaces the list."""
     removed = set()
     replaces = False
     merging = []

@@ -1,1 +1,1 @@
-"""HTTP/2 (RFC 9113) as a client speaks it: many requests at once over one connection."""
+"""HTTP/2 (RFC 9113) client: many concurrent requests on one connection."""

@@ -1,4 +1,4 @@
-"""One request over HTTP/2 and its answer: a stream of a connection."""
+"""A client's HTTP/2 stream: one request and its answer."""
 
 from __future__ import annotations
 
@@ -18,18 +18,21 @@ from steersman.net.message import BodyAborted
 from steersman.work.yielding import next_slice
 
 WINDOW: Final = 1 << 20
-"""Bytes of a body that the other side may send before somebody reads them."""
+"""Receive window of a stream: bytes of a body that may arrive before they are read."""
 _BODILESS: Final = frozenset({204, 304})
 _OF_ONE_CONNECTION: Final = frozenset({"connection", "proxy-connection", "keep-alive", "transfer-encoding", "upgrade"})
 _STEPS_IN_SLICE: Final = 8
 _SLICES: Final = 4
-"""Slices in a turn of the loop, of all bodies together."""
+"""Time slices of all bodies together in one iteration of the event loop."""
 _STATUS_DIGITS: Final = 3
 
 
 class NotProcessed(BadAnswer):
-    """The other side has done nothing for the request, which may be sent again; `begun` says whether a body that can be
-    read once only has been begun, `reset` is the error code with which it has reset the stream."""
+    """The other side has not processed the request, so that it may be sent again.
+
+    `begun` is True if sending has begun of a body that can be read only once. `reset` is the error code with which the
+    other side has reset the stream.
+    """
 
     begun = False
     reset: int | None = None
@@ -44,17 +47,17 @@ class StreamReset(BadAnswer):
 
 
 class Carrier(Protocol):
-    """A connection, as its streams use it."""
+    """The connection's interface for its streams."""
 
     def consumed(self, stream: ClientStream, size: int) -> None:
-        """So many bytes of its body have been read."""
+        """Return flow control credit for `size` bytes that were read from the stream's body."""
 
     def abandon(self, stream: ClientStream) -> None:
-        """Nobody waits for the rest."""
+        """Reset the stream if it is not over."""
 
 
 class ClientStream(ABC):
-    """A stream as its connection sees it: what is to be sent waits for its window, what comes is taken."""
+    """A stream as its connection sees it: sending waits for the window, received frames are passed in."""
 
     def __init__(self, connection: Carrier, stream_id: int, window: int) -> None:
         self.id = stream_id
@@ -64,22 +67,22 @@ class ClientStream(ABC):
         self.is_sent = False
         """True once END_STREAM has been sent."""
         self.remote_closed = False
-        """True once END_STREAM has come."""
+        """True once END_STREAM has been received."""
         self.is_forgotten = False
-        """True once the connection knows it no more."""
+        """True once the connection has removed the stream."""
         self.interim = 0
-        """Interim heads (1xx) that have come."""
+        """Number of interim heads (1xx) received."""
         self.has_head = False
-        """True if what comes now is of the body, or follows it."""
+        """True once the final head has been received: body or trailers follow."""
         self.status = 0
         self.headers: list[tuple[str, str]] = []
         self.sending: asyncio.Task[None] | None = None
         self.room: asyncio.Future[None] | None = None
-        """Result of the wait for room for what is to be sent."""
+        """Future of a sender that waits for window."""
         self._connection = connection
 
     def take_head(self, fields: Fields, *, ends: bool) -> None:
-        """Take a head, the last one unless it is interim (1xx). Raises StreamFault."""
+        """Process a head, which is the final one unless its status is 1xx. Raises StreamFault."""
         status, headers = _head(self.id, fields)
         if 100 <= status < 200:
             if ends:
@@ -93,18 +96,18 @@ class ClientStream(ABC):
 
     @abstractmethod
     def take_data(self, data: bytes) -> None:
-        """Take a piece of the body, which has come after the head. Raises StreamFault."""
+        """Process a piece of the body, after the head. Raises StreamFault."""
 
     @abstractmethod
     def take_trailers(self, fields: Fields) -> None:
-        """Take the fields that follow a body."""
+        """Process the trailers."""
 
     def take_end(self) -> None:
-        """Nothing more will come."""
+        """Mark the end of the received half of the stream."""
         self.remote_closed = True
 
     def fail(self, error: BadAnswer) -> None:
-        """End the stream, of which nothing more will come as it should."""
+        """End the stream with an error."""
         self._stop_sending()
 
     def _stop_sending(self) -> None:
@@ -112,12 +115,12 @@ class ClientStream(ABC):
             self.sending.cancel()
 
     def may_send(self) -> None:
-        """There is room for what waits to be sent."""
+        """Wake the sender that waits for window."""
         if self.room is not None and not self.room.done():
             self.room.set_result(None)
 
     async def close(self) -> None:
-        """End the stream, for which nobody waits any more."""
+        """End the stream; nobody waits for it any more."""
         self._connection.abandon(self)
         sending, self.sending = self.sending, None
         if sending is not None and not sending.done():
@@ -126,7 +129,7 @@ class ClientStream(ABC):
 
 
 class Http2Answer(ClientStream, Answer):
-    """A stream whose body somebody reads."""
+    """A stream whose body is read by a caller."""
 
     def __init__(self, connection: Carrier, stream_id: int, window: int, *, head_only: bool) -> None:
         Answer.__init__(self)
@@ -156,7 +159,7 @@ class Http2Answer(ClientStream, Answer):
         self._body.feed(data)
 
     def take_trailers(self, fields: Fields) -> None:
-        """Pass over them: nobody asks for the trailers of HTTP."""
+        """Ignore the trailers: no caller uses trailers of HTTP."""
 
     def take_end(self) -> None:
         super().take_end()
@@ -167,7 +170,7 @@ class Http2Answer(ClientStream, Answer):
         self._body.fail(str(error))
         if not self._begun.done():
             self._begun.set_exception(error)
-            self._begun.exception()  # there may be nobody any more who waits for the head
+            self._begun.exception()  # marks the exception as retrieved, as nobody may wait for the head any more
 
     # Reading
 
@@ -192,7 +195,7 @@ class Http2Answer(ClientStream, Answer):
             yield piece
             steps += 1
             if not steps % _STEPS_IN_SLICE:
-                await next_slice(_SLICES)  # pieces that are there already would be taken without a wait
+                await next_slice(_SLICES)  # buffered pieces would otherwise be yielded without a wait
 
     def cut_off(self) -> None:
         self.fail(BadAnswer("http2: response body closed"))
@@ -208,7 +211,7 @@ def _malformed(stream_id: int, why: str) -> StreamFault:
 
 
 def _head(stream_id: int, fields: Fields) -> tuple[int, list[tuple[str, str]]]:
-    """Status and fields of a head. Raises StreamFault."""
+    """Return the status and the fields of a head. Raises StreamFault."""
     status = b""
     headers: list[tuple[str, str]] = []
     for raw, raw_value, _ in fields:

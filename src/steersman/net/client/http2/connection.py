@@ -1,4 +1,4 @@
-"""HTTP/2 connections to other servers: requests, their answers, and whether the other side is still there.
+"""HTTP/2 connections to other servers: requests, their answers, and health checks by PING.
 
 Behaves as golang.org/x/net/http2 (Transport) does with the settings of k8s.io/apimachinery `util/net`.
 """
@@ -25,10 +25,10 @@ from steersman.net.upgrade import UpgradedConnection, hang_up
 
 IDLE_SECONDS: Final = 90.0
 MOST_STREAMS: Final = 1000
-"""Streams that may be open if the other side sets no bound."""
+"""Limit of open streams if the other side sets none."""
 _WRITE_HIGH_WATER: Final = 256 << 10
 _FEW_STREAMS: Final = 100
-"""Streams that may be open before the other side has said how many."""
+"""Limit of open streams before the other side's settings have arrived."""
 _ONLY_HTTP1: Final = frozenset({"host", "connection", "proxy-connection", "keep-alive", "transfer-encoding", "upgrade"})
 _METHODS: Final = {"GET": b"\x82", "POST": b"\x83"}
 _METHOD_NAME: Final = b"\x02"
@@ -38,10 +38,13 @@ _AUTHORITY_NAME: Final = b"\x01"
 _PING: Final = b"still on"
 _RESET_PING: Final = b"was that"
 _BANDWIDTH_PING: Final = bytes((2, 4, 16, 16, 9, 14, 7, 7))
-"""With this a server of grpc-go (etcd) measures how much is under way: again with each request that comes when no such
-question is open..."""
+"""PING payload by which a server of grpc-go (etcd) estimates bandwidth. The server sends another such PING with the
+next request as soon as the last one is answered.
+"""
 BANDWIDTH_SECONDS: Final = 0.1
-"""...so that it waits for its answer: at once, both sides would send and read packets beside those of each request."""
+"""Seconds before such a PING is answered. Without the delay, both sides would send additional packets with each
+request.
+"""
 _MOST_DEBUG_BYTES: Final = 1024
 
 
@@ -49,9 +52,10 @@ _fields: Final = FieldCache(hpack.field)
 
 
 class Http2Connection(Sending):
-    """A connection that is shared by requests, on one that it takes over.
+    """A connection shared by concurrent requests; it takes over an UpgradedConnection.
 
-    `when_gone` is called when it takes no more requests, `when_room` each time it can take one again after `filled`.
+    `when_gone` is called once the connection accepts no more requests. `when_room` is called when the connection
+    accepts a request again after `filled`.
     """
 
     header_too_large = "response header list larger than advertised limit"
@@ -72,20 +76,20 @@ class Http2Connection(Sending):
         self._updates = FrameBudget("updates of windows", MANY, loop.time)
         self._most_streams = _FEW_STREAMS
         self._pending_resets = 0
-        """Streams that this side has reset, of which the other side is not known to have heard."""
+        """Streams that this side has reset and whose reset the other side has not confirmed."""
         self._is_full = False
-        """Somebody is to be told when a request can be taken again."""
+        """True while somebody waits until the connection accepts another request."""
         self._waiting: list[asyncio.Future[None]] = []
         self.is_leaving = False
-        """No request is sent any more."""
+        """True once no more requests are sent."""
         self._goaway: tuple[int, int, bytes] | None = None
         self._pinged: float | None = None
-        """When the other side was asked whether it is still there."""
+        """Time of the unanswered health check PING, None without one."""
         self._measured: asyncio.TimerHandle | None = None
-        """Answers a question for the bandwidth."""
+        """Timer of the delayed answer to a bandwidth PING."""
         self._idle_since = loop.time()
         self.last_read = self._idle_since
-        """When something has come last."""
+        """Time at which bytes last arrived."""
         self._timer: asyncio.TimerHandle | None = None
         self.out.append(
             frames.PREFACE
@@ -119,11 +123,11 @@ class Http2Connection(Sending):
 
     @property
     def takes_none(self) -> bool:
-        """Return True if the other side has said that it takes no requests at all."""
+        """True if the other side allows no streams at all."""
         return not self._most_streams
 
     async def greeted(self) -> None:
-        """Wait for the first settings of the other side. Raises BadAnswer if the connection ends before."""
+        """Wait for the other side's first settings. Raises BadAnswer if the connection ends before."""
         if not self._settings_seen and not self.is_over:
             await self._change()
         if not self._settings_seen:
@@ -138,9 +142,9 @@ class Http2Connection(Sending):
         *,
         whole: bytes = b"",
     ) -> Http2Answer:
-        """Sends a request and waits for the head of its answer.
+        """Send a request, wait for the head of its answer and return the answer.
 
-        Raises BadAnswer, NotProcessed, and ValueError for what cannot stand in a head.
+        Raises BadAnswer, NotProcessed, and ValueError for text that must not stand in a head.
         """
         if not self.can_take:
             raise NotProcessed("http2: client conn not usable")
@@ -161,14 +165,19 @@ class Http2Connection(Sending):
     # Requests of streams
 
     def consumed(self, stream: ClientStream, size: int) -> None:
-        """See Carrier. What nobody reads is bounded by the window of its stream, and so given back on the connection
-        as it comes."""
+        """Return flow control credit for `size` bytes read from a stream's body. See Carrier.
+
+        Credit of the connection is returned as bytes arrive, since unread bytes are bounded by the windows of their
+        streams.
+        """
         if not (self.is_over or stream.remote_closed or stream.is_forgotten):
             self.give_back_on(stream, size)
 
     def abandon(self, stream: ClientStream) -> None:
-        """Ends a stream that nobody waits for any more. As the other side may be gone, the stream counts as open until
-        that is known to be there."""
+        """Reset a stream that nobody waits for any more. See Carrier.
+
+        The other side may be gone. Therefore the stream counts as open until the other side answers a PING.
+        """
         if stream.is_forgotten:
             return
         self.out.append(frames.rst_stream(stream.id, ErrorCode.CANCEL))
@@ -208,11 +217,11 @@ class Http2Connection(Sending):
                 waiter.set_result(None)
 
     def filled(self) -> None:
-        """Has `when_room` called when a request can be taken again."""
+        """Request a call of `when_room` once the connection accepts a request again."""
         self._is_full = True
 
     async def room(self) -> None:
-        """Wait until one more request may be sent, or until none will be taken any more."""
+        """Wait until one more request may be sent, or until the connection accepts no more requests at all."""
         if not (self.can_take or self.is_over or self.is_leaving):
             await self._change()
 
@@ -225,7 +234,7 @@ class Http2Connection(Sending):
     # Events
 
     def take(self, data: bytes) -> None:
-        """Takes frames."""
+        """Process received bytes."""
         if self.is_over:
             return
         self.last_read = self._loop.time()
@@ -235,12 +244,12 @@ class Http2Connection(Sending):
             self.end(BadAnswer(f"http2: connection error: {fault.code.name}: {fault.reason}"), fault.code)
 
     def eof_received(self) -> bool:
-        """The other side sends no more."""
+        """End the connection: the other side sends no more."""
         self._lost()
         return False
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The connection is gone."""
+        """End the connection: it was lost."""
         self._lost()
 
     def _lost(self) -> None:
@@ -255,7 +264,7 @@ class Http2Connection(Sending):
             )
         )
 
-    # Contents of frames
+    # Handlers of frames
 
     def stops(self) -> bool:
         return self.is_over
@@ -341,7 +350,7 @@ class Http2Connection(Sending):
         if payload == _PING and self._timer is not None:
             self._pinged = None
             self._timer.cancel()
-            self._tick()  # the next silence counts from here
+            self._tick()  # restarts the read-idle time
         self._pending_resets = 0
         self._tell_of_room()
 
@@ -350,11 +359,11 @@ class Http2Connection(Sending):
         self._answer_ping(_BANDWIDTH_PING)
 
     def take_goaway(self, payload: bytes) -> None:
-        """Streams after the last one that it names may be sent again elsewhere, the others are waited for."""
+        """Fail streams above the last processed id, which may be retried elsewhere, and wait for the others."""
         last, code = int.from_bytes(payload[:4]) & frames.MAX_WINDOW, int.from_bytes(payload[4:8])
         before = self._goaway
         if before is not None and before[1]:
-            code = before[1]  # what was wrong first
+            code = before[1]  # the first error is the cause
         self._goaway = last, code, payload[8 : 8 + _MOST_DEBUG_BYTES]
         for each in [stream for stream in self.streams.values() if stream.id > last]:
             if each.id == 1 and code:
@@ -378,15 +387,16 @@ class Http2Connection(Sending):
     # The end
 
     def _leave(self) -> None:
-        """Take no more requests: those that the other side has are waited for."""
+        """Accept no more requests; wait for those that the other side is processing."""
         self.is_leaving = True
         self._tell_of_end()
         if not self.streams:
             self.close()
 
     def _tick(self) -> None:
-        """Closes the connection if it has been idle for long, and asks whether the other side is still there if nothing
-        has come for long."""
+        """Close the connection after a long idle time; send a PING if nothing has arrived for long, and end the
+        connection if the PING is not answered.
+        """
         self._timer = None
         if self.is_over:
             return
@@ -410,16 +420,16 @@ class Http2Connection(Sending):
         self._timer = self._loop.call_at(max(min(due), now + 0.001), self._tick)
 
     def shut_down(self) -> None:
-        """Takes no more requests; closes when those under way are answered."""
+        """Accept no more requests; close the connection when the running ones are answered."""
         if not self.is_leaving and not self.is_over:
             self._leave()
 
     def close(self) -> None:
-        """Closes the connection; what is under way fails."""
+        """Close the connection; running requests fail."""
         self.end(BadAnswer("http2: client connection force closed via ClientConn.Close"))
 
     def end(self, error: BadAnswer, code: ErrorCode = ErrorCode.NO_ERROR) -> None:
-        """Close the connection; what is under way fails with this error."""
+        """Close the connection; running requests fail with `error`. With a `code`, GOAWAY is sent first."""
         if self.is_over:
             return
         if code is not ErrorCode.NO_ERROR:
@@ -440,7 +450,7 @@ class Http2Connection(Sending):
 
 
 def _head_block(method: str, target: str, headers: Sequence[tuple[str, str]]) -> bytes:
-    """The encoded head of a request. Raises ValueError."""
+    """Return the encoded head of a request. Raises ValueError for control characters in target or host."""
     authority = ""
     fields = []
     for name, value in headers:

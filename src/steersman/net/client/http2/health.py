@@ -1,4 +1,4 @@
-"""How long a connection is trusted on which nothing comes, as k8s.io/apimachinery `util/net` configures it."""
+"""Health check intervals of HTTP/2 connections, as k8s.io/apimachinery `util/net` configures them."""
 
 from __future__ import annotations
 
@@ -12,18 +12,20 @@ from steersman.net.ascii import is_digits
 
 
 class Health(Struct, frozen=True):
-    """In seconds: without any frame until the other side is asked whether it is there (0: never), and until it has
-    answered."""
+    """Intervals in seconds.
+
+    `read_idle` is the time without any frame before a PING is sent (0: never); `ping_timeout` is the time allowed for
+    its answer.
+    """
 
     read_idle: float = 30.0
     ping_timeout: float = 15.0
     confirms_resets: bool = True
-    """Whether the other side is asked (PING) if it has heard of a stream that this side has given up. Servers of gRPC
-    hang up on who asks them that too often."""
+    """True if resets of streams are confirmed by PING. gRPC servers close connections that send many PINGs."""
 
 
 def health(variables: Mapping[str, str]) -> Health:
-    """As the environment says, or by default."""
+    """Return the configuration from environment variables, with defaults."""
     usual = Health()
     return Health(
         _seconds(variables.get("HTTP2_READ_IDLE_TIMEOUT_SECONDS", ""), usual.read_idle),
@@ -33,7 +35,7 @@ def health(variables: Mapping[str, str]) -> Health:
 
 @cache
 def health_of_environment() -> Health:
-    """As the variables were when this was first asked."""
+    """Return the configuration from the process environment as it was at the first call."""
     return health(os.environ)
 
 

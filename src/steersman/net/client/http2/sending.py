@@ -1,4 +1,4 @@
-"""The sending half of an HTTP/2 connection to another server: requests and their bodies, within the windows."""
+"""The sending half of a client's HTTP/2 connection: requests and their bodies, within the flow control windows."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from steersman.net.http2.receiving import Receiving
 from steersman.net.message import BodyAborted
 
 CONNECTION_WINDOW: Final = 1 << 30
-"""Bytes that may come on all streams: who does not read the body of one answer holds up no other."""
+"""Receive window of the connection: so large that an unread body does not hold up other streams."""
 
 
 class Sending(Received, Receiving[ClientStream]):
-    """Sender of requests; see the module."""
+    """Sender of requests and bodies on a client's connection."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         Receiving.__init__(self, loop.time, ReceiveWindow(CONNECTION_WINDOW, CONNECTION_WINDOW // 2), MAX_HEAD_BYTES)
@@ -34,14 +34,14 @@ class Sending(Received, Receiving[ClientStream]):
         self._scheduled = False
         self._blocked = False
         self._starved: deque[ClientStream] = deque()
-        """Streams that wait for the connection's window, or until it has written what it has."""
+        """Streams that wait for the connection's window, or until the transport accepts more."""
 
     def abandon(self, stream: ClientStream) -> None:
-        """End a stream that nobody waits for any more."""
+        """Reset a stream that nobody waits for any more."""
         raise NotImplementedError
 
     def forget(self, stream: ClientStream) -> None:
-        """Let go of a stream that is over."""
+        """Remove a stream that is over."""
         raise NotImplementedError
 
     def begin(
@@ -53,9 +53,9 @@ class Sending(Received, Receiving[ClientStream]):
         *,
         is_open: bool = False,
     ) -> None:
-        """Send the head of a request whose `stream` is of `next_id`, and its body.
+        """Send the head of a request on `stream`, whose id is `next_id`, and start sending its body.
 
-        That is in pieces or `whole`, or follows by `send_piece` if the stream `is_open`.
+        The body is an iterator `body` or bytes `whole`; if the stream `is_open`, it follows by `send_piece`.
         """
         has_body = body is not None or bool(whole) or is_open
         self.next_id += 2
@@ -70,7 +70,7 @@ class Sending(Received, Receiving[ClientStream]):
         elif not is_open:
             stream.sending = self._loop.create_task(self._send_body(stream, body if body is not None else _once(whole)))
         if len(self.streams) == 1:
-            self._flush()  # there is nobody else whose frames could leave with these
+            self._flush()  # no other stream has frames that could be sent in the same write
         else:
             self.schedule()
 
@@ -80,12 +80,12 @@ class Sending(Received, Receiving[ClientStream]):
                 await self.send_piece(stream, piece)
             self._send_data(stream, b"", ends=True)
             self.schedule()
-        except BodyAborted as error:  # the other side must not take what has come for the whole
+        except BodyAborted as error:  # the other side must not take the incomplete body for a complete one
             stream.fail(BadAnswer(str(error)))
             self.abandon(stream)
 
     async def send_piece(self, stream: ClientStream, piece: bytes) -> None:
-        """Send a piece of a body, once there is room for it. Raises BodyAborted if the stream is over."""
+        """Send a piece of a body as soon as the windows permit. Raises BodyAborted if the stream is over."""
         at = 0
         while at < len(piece):
             while self._blocked or min(stream.window, self.window) <= 0 or stream.is_forgotten:
@@ -115,7 +115,7 @@ class Sending(Received, Receiving[ClientStream]):
                 self.forget(stream)
 
     def _feed_starved(self) -> None:
-        """Let the next stream send that waits for the connection; it lets the one after it."""
+        """Wake the next stream that waits for the connection's window; that stream wakes the one after it."""
         while self._starved and self.window > 0 and not self._blocked:
             stream = self._starved.popleft()
             if not stream.is_forgotten:
@@ -140,11 +140,11 @@ class Sending(Received, Receiving[ClientStream]):
         self.out.clear()
 
     def pause_writing(self) -> None:
-        """The transport has enough."""
+        """Stop sending bodies: the transport's buffer is full."""
         self._blocked = True
 
     def resume_writing(self) -> None:
-        """The transport takes more."""
+        """Resume sending bodies: the transport's buffer has drained."""
         self._blocked = False
         self._feed_starved()
 

@@ -1,1 +1,1 @@
-"""Go's text/template: texts with actions between double braces, evaluated over plain data."""
+"""Go's text/template: text with actions between double braces, evaluated over plain data."""

@@ -1,4 +1,6 @@
-"""The functions of every template (text/template `funcs.go`), but `and` and `or`, which evaluate what they need."""
+"""Predefined functions of templates (text/template `funcs.go`); `and` and `or` are in `evaluation`, as they
+are lazy.
+"""
 
 from __future__ import annotations
 
@@ -12,25 +14,25 @@ from steersman.nodes.stages.go_template.formatting import sprint, sprintf, sprin
 from steersman.nodes.stages.go_template.values import Kind, Number, TemplateError, Value, kind_of, truth, type_name
 
 Function = Callable[..., Value]
-"""Takes values and gives one; raises TemplateError."""
+"""Takes values and returns one. Raises TemplateError."""
 
 
 def text(value: Value, whose: str) -> str:
-    """An argument that is a text. Raises TemplateError."""
+    """Return an argument that must be a string. `whose` is the function for the message. Raises TemplateError."""
     if isinstance(value, str) and not isinstance(value, Number):
         return value
     raise TemplateError(f"{whose}: wrong type for value; expected string; got {type_name(value)}")
 
 
 def integer(value: Value, whose: str) -> int:
-    """An argument that is an int. Raises TemplateError."""
+    """Return an argument that must be an int. `whose` is the function for the message. Raises TemplateError."""
     if isinstance(value, int) and not isinstance(value, bool):
         return value
     raise TemplateError(f"{whose}: wrong type for value; expected integer; got {type_name(value)}")
 
 
 def equal(first: Value, *others: Value) -> bool:
-    """Whether a value is one of the others."""
+    """Return True if a value equals one of the others. Raises TemplateError for values that are not comparable."""
     if not others:
         raise TemplateError("missing argument for comparison")
     return any(_are_equal(first, each) for each in others)
@@ -50,7 +52,10 @@ def _are_equal(one: Value, other: Value) -> bool:
 
 
 def less(one: Value, other: Value) -> bool:
-    """Whether a text or number comes before another."""
+    """Return True if a string or number is less than another.
+
+    Raises TemplateError for values that are not comparable.
+    """
     kinds = kind_of(one), kind_of(other)
     if Kind.INVALID in kinds or (kinds[0] is kinds[1] is Kind.BOOL):
         raise TemplateError("invalid type for comparison")
@@ -66,7 +71,7 @@ def _at_most(one: Value, other: Value) -> bool:
 
 
 def index(item: Value, *keys: Value) -> Value:
-    """What a list or map has at a place, and what that has at the next one."""
+    """Return an element of a list or map by its key; further keys index the result. Raises TemplateError."""
     if item is None:
         raise TemplateError("index of untyped nil")
     for key in keys:
@@ -86,7 +91,7 @@ def index(item: Value, *keys: Value) -> Value:
 
 
 def slice_(item: Value, *bounds: Value) -> Value:
-    """A part of a text or list, between two places."""
+    """Return a part of a string or list between bounds. Raises TemplateError."""
     if not isinstance(item, (list, str)) or isinstance(item, Number):
         raise TemplateError(f"slice of {'untyped nil' if item is None else f'type {type_name(item)}'}")
     if len(bounds) > 3 or (len(bounds) == 3 and isinstance(item, str)):
@@ -105,7 +110,7 @@ def slice_(item: Value, *bounds: Value) -> Value:
 
 
 def length(item: Value) -> int:
-    """How many bytes a text has, or values a list or map."""
+    """Return the number of bytes of a string, or of elements of a list or map. Raises TemplateError."""
     if isinstance(item, str):
         return len(item.encode())
     if isinstance(item, (list, dict)):
@@ -154,4 +159,4 @@ BUILTINS: Final[Mapping[str, Function]] = MappingProxyType(
     }
 )
 LAZY: Final = frozenset({"and", "or"})
-"""Functions that evaluate no argument behind the one that decides."""
+"""Functions that stop evaluating arguments at the one that decides."""

@@ -1,4 +1,4 @@
-"""Evaluates templates (text/template `exec.go`), within bounds."""
+"""Bounded evaluation of templates (text/template `exec.go`)."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from steersman.nodes.stages.go_template.syntax import Nodes, Operand, Pipeline
 from steersman.nodes.stages.go_template.values import MISSING, TemplateError, Value, text_of, truth, type_name
 
 MOST_STEPS: Final = 50_000
-"""Pieces of text, actions and turns of loops of one evaluation."""
+"""Pieces of text, actions and iterations of loops in one evaluation."""
 MOST_TEXT: Final = 1 << 20
 """Characters that an evaluation may write."""
 _MOST_CALLS: Final = 50
-"""Templates that call each other."""
+"""Depth of templates that call each other."""
 
 
 class _Break(Exception):
@@ -25,11 +25,11 @@ class _Break(Exception):
 
 
 class _Continue(Exception):
-    """Ends the turn of the innermost loop."""
+    """Ends the current iteration of the innermost loop."""
 
 
 class Evaluation:
-    """One evaluation: `run`, then `text`."""
+    """One evaluation of a template."""
 
     def __init__(self, templates: Mapping[str, Nodes], functions: Mapping[str, Function]) -> None:
         self._templates = templates
@@ -41,7 +41,7 @@ class Evaluation:
         self._line = 1
 
     def run(self, nodes: Nodes, data: Value) -> str:
-        """The text. Raises TemplateError."""
+        """Evaluate `nodes` over `data` and return the text. Raises TemplateError with the line."""
         try:
             self._walk(nodes, data, [("$", data)])
         except TemplateError as error:
@@ -129,7 +129,7 @@ class Evaluation:
     # Pipelines
 
     def _pipeline(self, pipeline: Pipeline, dot: Value, variables: _Variables) -> Value:
-        """The result of a pipeline, which its variable keeps."""
+        """Return the result of a pipeline, after storing it in the pipeline's variables."""
         value = self._evaluate(pipeline, dot, variables)
         for name in pipeline.variables:
             if pipeline.assigns:
@@ -227,7 +227,7 @@ def _assign(variables: _Variables, name: str, value: Value) -> None:
 
 
 def _given(value: Value) -> Value:
-    """A value as functions take it."""
+    """Return a value as functions receive it: nil for a missing one."""
     return None if value is MISSING else value
 
 
@@ -242,7 +242,9 @@ def _field(value: Value, name: str) -> Value:
 
 
 def _items(value: Value, *, with_index: bool) -> Iterable[tuple[Value, Value]]:
-    """What a loop goes through: places and values of a list, keys and values of a map, numbers up to one."""
+    """Return what a loop iterates over: indexes and elements of a list, keys and values of a map, numbers
+    below an int.
+    """
     if isinstance(value, list):
         return enumerate(value)
     if isinstance(value, dict):
@@ -258,7 +260,7 @@ def _items(value: Value, *, with_index: bool) -> Iterable[tuple[Value, Value]]:
 
 @lru_cache(maxsize=1024)
 def _arity(function: Function) -> tuple[int, float]:
-    """How many arguments a function takes: at least, and at most."""
+    """Return the least and the largest number of arguments of a function."""
     kinds = inspect.Parameter
     parameters = inspect.signature(function).parameters.values()
     places = [each for each in parameters if each.kind in (kinds.POSITIONAL_ONLY, kinds.POSITIONAL_OR_KEYWORD)]

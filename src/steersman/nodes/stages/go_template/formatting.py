@@ -1,4 +1,4 @@
-"""What fmt prints: `Sprint`, `Sprintln`, `Sprintf`."""
+"""Formatting of Go's fmt package: `Sprint`, `Sprintln`, `Sprintf`."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from steersman.nodes.stages.go_template.values import (
 )
 
 MOST_WIDTH: Final = 1000
-"""Of one verb, and of its precision."""
+"""Largest width and precision of a verb."""
 _VERB: Final = re.compile(r"%([-+# 0]*)(\d+|\*)?(?:\.(\d*|\*))?(.|\Z)", re.DOTALL | re.ASCII)
 _BASES: Final = {"b": "b", "o": "o", "x": "x", "X": "X", "d": "d"}
 
 
 def sprint(values: Sequence[Value]) -> str:
-    """fmt.Sprint: a space between two of which neither is a text."""
+    """Format values as fmt.Sprint does, with a space between two values of which neither is a string."""
     parts: list[str] = []
     for number, value in enumerate(values):
         if number and not isinstance(value, str) and not isinstance(values[number - 1], str):
@@ -36,12 +36,15 @@ def sprint(values: Sequence[Value]) -> str:
 
 
 def sprintln(values: Sequence[Value]) -> str:
-    """fmt.Sprintln."""
+    """Format values as fmt.Sprintln does."""
     return " ".join(map(text_of, values)) + "\n"
 
 
 def sprintf(layout: str, values: Sequence[Value]) -> str:
-    """fmt.Sprintf, without explicit argument indexes. Raises TemplateError for widths beyond the bound."""
+    """Format values as fmt.Sprintf does, without explicit argument indexes.
+
+    Raises TemplateError for too large widths.
+    """
     parts: list[str] = []
     left = list(values)
     at = 0
@@ -66,7 +69,7 @@ def sprintf(layout: str, values: Sequence[Value]) -> str:
 
 
 def _size(given: str | None, left: list[Value], flags: str) -> tuple[int | None, str]:
-    """A width or precision, and the flags with what a negative one adds."""
+    """Return a width or precision, and the flags with the `-` that a negative one adds."""
     if given is None:
         return None, flags
     size = int(given[:9]) if given != "*" else left.pop(0) if left else 0
@@ -109,7 +112,7 @@ def _formatted(verb: str, flags: str, precision: int | None, value: Value) -> st
 
 
 def _of_basic(verb: str, flags: str, precision: int | None, value: Value) -> str | None:
-    """A text, number or truth value; None where the verb is not for it."""
+    """Format a string, number or boolean; None if the verb does not apply to it."""
     if isinstance(value, str):
         return _of_text(verb, flags, precision, str(value))
     if isinstance(value, bool):
@@ -147,12 +150,12 @@ def _of_float(verb: str, flags: str, precision: int | None, value: float) -> str
 
 
 def _signed(text: str, flags: str, value: Value) -> str:
-    """A number with the sign that is wanted before positive ones."""
+    """Return a number's text with the sign that the flags ask for."""
     if isinstance(value, (bool, str)) or not isinstance(value, (int, float)) or text[:1] in ("-", "+"):
         return text
     return f"+{text}" if "+" in flags else f" {text}" if " " in flags else text
 
 
 def is_number(value: Value) -> bool:
-    """Whether arithmetic takes a value: an int, a float, or a number as JSON has it."""
+    """Return True if arithmetic accepts a value: an int, a float, or a JSON number."""
     return isinstance(value, (int, float, Number))

@@ -1,4 +1,4 @@
-"""The tokens of a template: text as it stands, and the words of actions (text/template/parse `lex.go`)."""
+"""Lexer of templates: plain text, and the tokens of actions (text/template/parse `lex.go`)."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ from steersman.nodes.stages.go_template.values import TemplateError
 
 
 class Token(Enum):
-    """What a token is."""
+    """Kind of a token."""
 
     TEXT = auto()
     BEGIN = auto()
-    """Of an action."""
+    """Start of an action."""
     END = auto()
+    """End of an action."""
     SPACE = auto()
     STRING = auto()
     CHARACTER = auto()
@@ -30,7 +31,7 @@ class Token(Enum):
 
 
 class Lexeme(NamedTuple):
-    """A token of a template, with its text and the number of its line."""
+    """Token of a template, with its text and the number of its line."""
 
     token: Token
     text: str
@@ -51,12 +52,12 @@ _IN_ACTION: Final = re.compile(
     re.VERBOSE | re.ASCII,
 )
 _ENDS_WORD: Final = frozenset((*" \t\r\n.,|:()=", ""))
-"""What may stand behind a field, a variable or a word, beside the end of the action."""
+"""Characters that may follow a field, a variable or a word, besides the end of the action."""
 _TRIMS: Final = re.compile(r"[ \t\r\n]+-}}")
 
 
 def lexemes(source: str) -> Iterator[Lexeme]:
-    """The tokens in their order, EOF last. Raises TemplateError."""
+    """Yield the tokens in order, EOF last. Raises TemplateError."""
     at, line, trims = 0, 1, False
     while True:
         begin = source.find("{{", at)
@@ -83,7 +84,7 @@ def lexemes(source: str) -> Iterator[Lexeme]:
 
 
 def _comment_end(source: str, at: int, line: int) -> tuple[int, bool]:
-    """Where a comment's action is over, and whether it trims what follows."""
+    """Return the position after a comment's action, and True if the comment trims the text that follows."""
     end = source.find("*/", at + 2)
     if end < 0:
         raise TemplateError(f"line {line}: unclosed comment")
@@ -96,7 +97,10 @@ def _comment_end(source: str, at: int, line: int) -> tuple[int, bool]:
 
 
 def _action(source: str, at: int, line: int) -> Generator[Lexeme, None, tuple[int, int, bool]]:
-    """The tokens of one action; returns where it is over, the line there, and whether it trims what follows."""
+    """Yield the tokens of one action.
+
+    Return the position after it, the line there, and True if it trims what follows.
+    """
     depth = 0
     while True:
         trimming = _TRIMS.match(source, at)

@@ -1,4 +1,4 @@
-"""Reads templates (text/template/parse `parse.go`)."""
+"""Parser of templates (text/template/parse `parse.go`)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from steersman.nodes.stages.go_template.syntax import Nodes, Operand, Pipeline
 from steersman.nodes.stages.go_template.values import TemplateError
 
 _MOST_NESTED: Final = 100
-"""Levels of actions and parentheses."""
+"""Depth of nested actions and parentheses."""
 _BRANCHES: Final = ("if", "with", "range")
 _ESCAPE: Final = re.compile(
     r"""\\(?:([abfnrtv\\'"])|x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|([0-7]{3})|.)"""
@@ -27,7 +27,10 @@ _CONSTANTS: Final[dict[str, Operand]] = {
 
 
 def parse(source: str, functions: Collection[str]) -> tuple[Nodes, dict[str, Nodes]]:
-    """A template, and those that it defines by name. Raises TemplateError, for functions that there are not too."""
+    """Parse a template. Return its nodes, and those of the templates that it defines, by name.
+
+    Raises TemplateError for syntax errors and for unknown functions.
+    """
     parser = _Parser(list(lexemes(source)), functions)
     nodes, end = parser.nodes(("EOF",))
     assert end == "EOF"
@@ -55,7 +58,7 @@ class _Parser:
         return self._tokens[self._at]
 
     def _skip_space(self) -> Lexeme:
-        """The next token that is no space, which stays."""
+        """Skip spaces and return the next token, without consuming it."""
         while self._peek().token is Token.SPACE:
             self._at += 1
         return self._peek()
@@ -64,7 +67,7 @@ class _Parser:
         raise TemplateError(f"line {self._tokens[min(self._at, len(self._tokens) - 1)].line}: {text}")
 
     def _end(self, where: str) -> None:
-        """Takes the end of an action."""
+        """Consume the end of an action."""
         found = self._skip_space()
         if found.token is not Token.END:
             self._fail(f"unexpected {quote(found.text)} in {where}")
@@ -78,7 +81,10 @@ class _Parser:
     # Nodes
 
     def nodes(self, ends: tuple[str, ...]) -> tuple[Nodes, str]:
-        """Everything up to one of these words, or EOF, and which it was. `else` is taken alone, the others whole."""
+        """Parse nodes up to one of the words `ends`, or EOF, and return the nodes and that word.
+
+        Of `else` only the word is consumed, of other ends the whole action.
+        """
         found: list[syntax.Node] = []
         self._deeper()
         while True:
@@ -176,7 +182,10 @@ class _Parser:
         return Pipeline(line, tuple(commands), variables, assigns)
 
     def _declared(self, where: str) -> tuple[tuple[str, ...], bool]:
-        """The variables that a pipeline begins with; `range` may have two."""
+        """Parse the variables that a pipeline assigns to, two at most for `range`.
+
+        Return them, and True for `=`, not `:=`.
+        """
         begin = self._at
         names: list[str] = []
         while self._skip_space().token is Token.VARIABLE:
@@ -280,7 +289,7 @@ class _Parser:
         return int(value) if value.is_integer() and abs(value) < 1 << 63 and "." not in plain else value
 
     def _unquoted(self, text: str) -> str:
-        """What a constant in quotes says."""
+        """Return the value of a quoted constant."""
         body = text[1:-1]
         if text[0] == "`":
             return body.replace("\r", "")

@@ -1,4 +1,4 @@
-"""What a template is made of, read (text/template/parse `node.go`)."""
+"""Syntax tree of templates (text/template/parse `node.go`)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from steersman.nodes.stages.go_template.values import Value
 
 @dataclass(frozen=True, slots=True)
 class Dot:
-    """`.`: what the template, or the innermost `range` and `with`, is about."""
+    """`.`: the data of the template, or the value of the innermost `range` or `with`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,28 +19,28 @@ class Nil:
 
 @dataclass(frozen=True, slots=True)
 class Literal:
-    """A text, number or truth value."""
+    """String, number or boolean constant."""
 
     value: Value
 
 
 @dataclass(frozen=True, slots=True)
 class Variable:
-    """`$name`; `$` is what the template was given."""
+    """`$name`; `$` is the data that the template was called with."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
 class Name:
-    """A function."""
+    """Name of a function."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
 class Fields:
-    """`.a.b` of something."""
+    """Chain of fields, such as `.a.b`, of a value."""
 
     of: Operand
     names: tuple[str, ...]
@@ -48,37 +48,37 @@ class Fields:
 
 @dataclass(frozen=True, slots=True)
 class Pipeline:
-    """Commands, each of which takes what the one before gives as its last argument; `$x := ...` keeps the result."""
+    """Commands, each of which gets the result of the one before as its last argument; `$x := ...` stores the result."""
 
     line: int
     commands: tuple[Command, ...]
     variables: tuple[str, ...] = ()
     assigns: bool = False
-    """Whether the variables are there already."""
+    """True for `=`, which sets existing variables."""
 
 
 Operand = Dot | Nil | Literal | Variable | Name | Fields | Pipeline
 Command = tuple[Operand, ...]
-"""A function and its arguments, or one operand."""
+"""Function with its arguments, or a single operand."""
 
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """What stands as it is."""
+    """Plain text outside of actions."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """A pipeline whose result is printed, unless a variable keeps it."""
+    """Pipeline whose result is printed, unless it is stored in a variable."""
 
     pipeline: Pipeline
 
 
 @dataclass(frozen=True, slots=True)
 class Branch:
-    """`if`, `with` or `range`, and its `else`."""
+    """`if`, `with` or `range`, with its `else`."""
 
     word: str
     pipeline: Pipeline
@@ -88,7 +88,7 @@ class Branch:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """`template`: another template at this place; `block` defines it too."""
+    """`template`: a call of another template; `block` defines that template, too."""
 
     line: int
     name: str

@@ -1,4 +1,4 @@
-"""A template: read once, evaluated over plain data as often as wanted."""
+"""Template that is parsed once and rendered for any number of data."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ MOST_SOURCE: Final = 1 << 18
 
 
 class Template:
-    """A template that may call `functions` beside Go's own; `render` may be given others of the same names."""
+    """Parsed template that may call `functions` beside Go's own. `render` may replace functions of the same names."""
 
     def __init__(self, source: str, functions: Mapping[str, Function]) -> None:
-        """Raises TemplateError."""
+        """Parse a template. Raises TemplateError."""
         if len(source) > MOST_SOURCE:
             raise TemplateError(f"a template of more than {MOST_SOURCE} characters")
         self._functions = {**BUILTINS, **functions}
         self._nodes, self._templates = parse(source, self._functions.keys() | LAZY)
 
     def render(self, data: Value, functions: Mapping[str, Function] | None = None) -> str:
-        """The text for some data, in bounded time and length. Raises TemplateError."""
+        """Return the text for data, in bounded time and length. Raises TemplateError."""
         expect_offloading()
         return Evaluation(self._templates, {**self._functions, **(functions or {})}).run(self._nodes, data)
 
 
 def data_of(text: str | bytes) -> Any:
-    """The data in a JSON text, with numbers as json.Decoder's UseNumber leaves them. Raises ValueError."""
+    """Return the data of a JSON text, with numbers as json.Decoder's UseNumber leaves them. Raises ValueError."""
     return json.loads(text, parse_int=Number, parse_float=Number, parse_constant=Number)

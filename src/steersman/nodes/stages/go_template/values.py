@@ -1,4 +1,4 @@
-"""Values as templates have them: plain data, of which Go says the kind, whether it is true, and how it is printed."""
+"""Values in templates: plain data with Go's kinds, truth and formatting."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from typing import Any, Final
 from steersman.net.ascii import is_digits
 
 Value = Any
-"""None, bool, int, float, str, `Number`, a list or a dict of these; MISSING where there is none at all."""
+"""None, bool, int, float, str, `Number`, or a list or dict of these; MISSING for an absent value."""
 
 
 class TemplateError(ValueError):
-    """A template that cannot be read or evaluated; the text says where and why."""
+    """A template cannot be parsed or evaluated. The text tells the place and the reason."""
 
 
 class Missing(Enum):
-    """What a key that is not there leads to (the zero reflect.Value)."""
+    """Type of the value of an absent key (the zero reflect.Value)."""
 
     MISSING = "<no value>"
 
@@ -26,13 +26,13 @@ MISSING: Final = Missing.MISSING
 
 
 class Number(str):
-    """A number as JSON has it (json.Number): to templates it is a text."""
+    """JSON number (json.Number), which is a string to templates."""
 
     __slots__ = ()
 
 
 class Kind(Enum):
-    """What comparisons distinguish."""
+    """Kinds of values that comparisons distinguish."""
 
     INVALID = "invalid"
     BOOL = "bool"
@@ -42,7 +42,7 @@ class Kind(Enum):
 
 
 def kind_of(value: Value) -> Kind:
-    """The basic kind of a value; INVALID for nil, lists and maps."""
+    """Return the basic kind of a value; INVALID for nil, lists and maps."""
     if isinstance(value, str):
         return Kind.STRING
     if isinstance(value, bool):
@@ -53,7 +53,7 @@ def kind_of(value: Value) -> Kind:
 
 
 def type_name(value: Value) -> str:
-    """The name of a value's Go type, for messages and %T."""
+    """Return the name of a value's Go type, for messages and %T."""
     if value is None or value is MISSING:
         return "<nil>"
     if isinstance(value, Number):
@@ -64,12 +64,12 @@ def type_name(value: Value) -> str:
 
 
 def truth(value: Value) -> bool:
-    """Whether `if` takes a value for true: what is not empty, zero, false or nil."""
+    """Return True if `if` takes a value for true: not empty, zero, false or nil."""
     return value is not MISSING and bool(value)
 
 
 def plain(value: Value) -> Value:
-    """Data for JSON: numbers that are texts to templates become numbers again."""
+    """Return data for JSON, with JSON numbers, which are strings in templates, as numbers again."""
     if isinstance(value, Number):
         return int(value) if is_digits(value.lstrip("-")) else float(value)
     if isinstance(value, list):
@@ -82,7 +82,7 @@ def plain(value: Value) -> Value:
 
 
 def text_of(value: Value) -> str:
-    """A value as fmt prints it with %v."""
+    """Return a value as fmt prints it with %v."""
     if isinstance(value, str):
         return str(value)
     if value is None or value is MISSING:
@@ -99,7 +99,7 @@ def text_of(value: Value) -> str:
 
 
 def float_text(value: float) -> str:
-    """The shortest text of a float64, with an exponent below 1e-4 and from a million on, as %v has it."""
+    """Return the shortest text of a float64 as %v prints it, with an exponent below 1e-4 and from a million on."""
     if value != value or value in (float("inf"), float("-inf")):
         return "NaN" if value != value else "+Inf" if value > 0 else "-Inf"
     sign, digits, exponent = Decimal(repr(value)).normalize().as_tuple()
@@ -119,6 +119,6 @@ def float_text(value: float) -> str:
 
 
 _LONGEST_WHOLE: Final = 6
-"""Digits before the point of floats that are written without an exponent."""
+"""Digits before the point of floats that are printed without an exponent."""
 _WHOLE_IN_JSON: Final = 1e21
-"""From where on numbers in JSON have an exponent."""
+"""Size from which on numbers in JSON have an exponent."""

@@ -1,1 +1,1 @@
-"""Template functions of sprig (Masterminds/sprig v3), which kwok adds to those of Go itself."""
+"""Template functions of sprig (Masterminds/sprig v3), which kwok adds to Go's own."""

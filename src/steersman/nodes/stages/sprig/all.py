@@ -1,4 +1,4 @@
-"""The functions of sprig that there are, by name."""
+"""Supported functions of sprig, by name."""
 
 from __future__ import annotations
 
@@ -13,4 +13,4 @@ from steersman.nodes.stages.sprig.numbers import NUMBERS
 from steersman.nodes.stages.sprig.texts import TEXTS
 
 SPRIG: Final[Mapping[str, Function]] = MappingProxyType({**TEXTS, **NUMBERS, **COLLECTIONS, **CHECKS})
-"""Those without chance, which come from `checks.by_chance`."""
+"""Functions without randomness; the random ones come from `checks.by_chance`."""

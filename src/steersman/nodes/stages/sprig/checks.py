@@ -1,4 +1,6 @@
-"""Defaults, types, encodings, sums, regular expressions (sprig `defaults.go`, `reflect.go`, `crypto.go`...)."""
+"""Functions for defaults, types, encodings, sums, regular expressions (sprig `defaults.go`, `reflect.go`,
+`crypto.go`...).
+"""
 
 from __future__ import annotations
 
@@ -47,7 +49,7 @@ def _raw_json(value: Value) -> str:
 
 
 def _sorted(value: Any) -> Any:
-    """Plain data with its maps sorted, which msgspec takes quadratic time for."""
+    """Return plain data with sorted maps; msgspec's own sorting takes quadratic time."""
     if isinstance(value, dict):
         return {key: _sorted(value[key]) for key in sorted(value)}
     return [_sorted(item) for item in value] if isinstance(value, list) else value
@@ -62,7 +64,7 @@ def _pretty_json(value: Value) -> str:
 
 
 def _from_json(value: Value) -> Value:
-    """What a JSON text says, with floats for numbers; nil for what is none."""
+    """Return the value of a JSON text, with floats for numbers; nil for invalid text."""
     try:
         return json.loads(text(value, "fromJson"), parse_int=float)
     except (ValueError, RecursionError):
@@ -186,7 +188,7 @@ CHECKS: Final[Mapping[str, Function]] = MappingProxyType(
 
 
 def by_chance(random: Random) -> Mapping[str, Function]:
-    """Functions that give something else each time."""
+    """Return the functions with random results."""
 
     def some(letters: str) -> Function:
         def made(count: Value) -> str:

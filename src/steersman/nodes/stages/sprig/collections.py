@@ -12,7 +12,7 @@ from steersman.nodes.stages.sprig.numbers import MOST_NUMBERS
 
 
 def same(one: Value, other: Value) -> bool:
-    """reflect.DeepEqual."""
+    """Return True if two values are equal as by reflect.DeepEqual."""
     if isinstance(one, list) and isinstance(other, list):
         return len(one) == len(other) and all(map(same, one, other))
     if isinstance(one, dict) and isinstance(other, dict):
@@ -199,7 +199,7 @@ COLLECTIONS: Final[Mapping[str, Function]] = MappingProxyType(
 
 
 def kind_name(value: Value) -> str:
-    """The name of a value's reflect.Kind."""
+    """Return the name of a value's reflect.Kind."""
     if isinstance(value, Number):
         return "string"
     if isinstance(value, list):

@@ -1,4 +1,4 @@
-"""Functions of numbers (sprig `numeric.go`): what is no number counts as 0."""
+"""Functions of numbers (sprig `numeric.go`). Anything that is no number counts as 0."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from steersman.nodes.stages.go_template.builtins import Function, integer, text
 from steersman.nodes.stages.go_template.values import TemplateError, Value
 
 MOST_NUMBERS: Final = 10_000
-"""Of a list that is made."""
+"""Elements of a list that a function creates."""
 _WHOLE: Final = re.compile("[+-]?(?:0[xX][0-9a-fA-F]+|0[bB][01]+|0[oO][0-7]+|[0-9]+)", re.ASCII)
 _DECIMAL: Final = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,4})?", re.ASCII)
 _LONGEST: Final = 400
 
 
 def whole(value: Value) -> int:
-    """An int64 of anything (cast.ToInt64)."""
+    """Return any value as an int64 (cast.ToInt64)."""
     if isinstance(value, str):
         shown = value[:_LONGEST]
         found = 0
@@ -38,7 +38,7 @@ def _base(shown: str) -> int:
 
 
 def real(value: Value) -> float:
-    """A float64 of anything (cast.ToFloat64)."""
+    """Return any value as a float64 (cast.ToFloat64)."""
     if isinstance(value, str):
         return float(value) if len(value) < _LONGEST and _DECIMAL.fullmatch(value) else 0.0
     return float(value) if isinstance(value, (int, float)) else 0.0
@@ -59,7 +59,7 @@ def _product(*values: Value) -> int:
 
 
 def _wrapped(value: int) -> int:
-    """A whole number as int64 has it."""
+    """Return a whole number wrapped around as int64 does."""
     return (value + (1 << 63)) % (1 << 64) - (1 << 63)
 
 

@@ -1,4 +1,4 @@
-"""Functions of texts (sprig `strings.go`). What Go counts in bytes is counted in bytes."""
+"""Functions of strings (sprig `strings.go`). Lengths that Go counts in bytes are counted in bytes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def _bounded(length: int, whose: str) -> None:
 
 
 def strings_of(value: Value) -> list[str]:
-    """The texts of a list's values, without nil; anything else is one of its own."""
+    """Return the texts of a list's elements without nil; for any other value, a list of its text."""
     if value is None:
         return []
     return [text_of(each) for each in value if each is not None] if isinstance(value, list) else [text_of(value)]
@@ -98,7 +98,7 @@ def _title(value: Value) -> str:
 
 
 def _separates(char: str) -> bool:
-    """Whether a word begins behind a character (strings.Title)."""
+    """Return True if a word may begin after a character (strings.Title)."""
     return char not in _OF_WORDS if char.isascii() else not split_space(char)
 
 

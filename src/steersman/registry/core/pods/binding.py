@@ -1,4 +1,4 @@
-"""Binding: the scheduler's word on which node a pod runs on (`pods/NAME/binding` and `bindings`)."""
+"""Binding: assigns a pod to a node on behalf of a scheduler (`pods/NAME/binding` and `bindings`)."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from steersman.rest.strategy import Strategy
 _PODS: Final = GroupResource("", "pods")
 _BINDING: Final = GroupResource("", "pods/binding")
 _DIRECT: Final[Strategy[core.Pod]] = Strategy()
-"""Upstream writes the pod past its strategy: nothing is validated, the generation stays."""
+"""Upstream writes the pod without its strategy: nothing is validated and the generation stays."""
 
 
 async def bind_pod(services: Services, ctx: Context, name: str, binding: core.Binding) -> Status:
-    """Assigns the pod to the node. Raises StatusError: 400, 404, 409, and 500 for a target that is no node."""
+    """Assign the pod to the node. Raises StatusError: 400, 404, 409, and 500 for a target that is no node."""
     metadata = binding.metadata
     if name != metadata.name:
         raise bad_request("name in URL does not match name in Binding object")
@@ -46,7 +46,7 @@ async def bind_pod(services: Services, ctx: Context, name: str, binding: core.Bi
 
 
 async def create_binding(services: Services, ctx: Context, binding: core.Binding) -> Status:
-    """The same for a binding that is posted by itself. Raises StatusError."""
+    """Create a Binding posted to `/bindings` instead of `/pods/NAME/binding`. Raises StatusError."""
     if not binding.metadata.name:
         raise bad_request("Name parameter required.")
     return await bind_pod(services, ctx, binding.metadata.name, binding)
@@ -63,7 +63,7 @@ def _check_target(target: core.ObjectReference) -> None:
 
 
 def _check_preconditions(pod: core.Pod, binding: core.Binding) -> None:
-    """A binding may say which pod it means, and in which version. Raises StatusError 409."""
+    """Raise StatusError 409 if the binding gives the pod's UID or resourceVersion and it differs."""
     wanted, found = binding.metadata, pod.metadata
     if wanted.uid and wanted.uid != found.uid:
         raise _wrong(pod, f"UID in precondition: {wanted.uid}, UID in object meta: {found.uid}")

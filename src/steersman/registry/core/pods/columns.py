@@ -1,4 +1,4 @@
-"""The cells of pods and pod templates in Tables: what `kubectl get pods` shows."""
+"""Cells of pods and pod templates in Tables, as `kubectl get pods` shows them."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ NONE: Final = "<none>"
 
 _SCHEDULING_GATED: Final = "SchedulingGated"
 _NODE_LOST: Final = "NodeLost"
-"""The status reason the node lifecycle controller leaves on pods of an unreachable node."""
+"""The status reason that the node lifecycle controller sets on pods of an unreachable node."""
 
 
 @dataclass(slots=True)
 class PodSummary:
-    """What the Ready, Status and Restarts cells are made of. `last_restart` is a time or ""."""
+    """The data of the Ready, Status and Restarts cells. `last_restart` is a time or ""."""
 
     reason: str
     ready: int
@@ -35,13 +35,13 @@ class _Restarts:
     def add(self, status: core.ContainerStatus) -> None:
         self.count += status.restart_count
         last = status.last_state.terminated
-        # Times are text in UTC of one width: the later one is the greater one.
+        # All times are UTC in text of one width, so the later time is the greater text.
         if last is not None and last.finished_at is not None and last.finished_at > self.last:
             self.last = last.finished_at
 
 
 def summarize(pod: core.Pod) -> PodSummary:
-    """One pod in three cells, in the order of precedence that kubectl's users know."""
+    """Return the data of a pod's cells, with kubectl's order of precedence for the Status cell."""
     spec, status = pod.spec, pod.status
     sidecars = {c.name for c in spec.init_containers if c.restart_policy == "Always"}
     summary = PodSummary(
@@ -65,7 +65,10 @@ def _sidecar_count(spec: core.PodSpec) -> int:
 
 
 def _summarize_init_containers(pod: core.Pod, sidecars: set[str], summary: PodSummary) -> tuple[_Restarts, bool]:
-    """Fills in how far initialization has come; returns the restarts of sidecars, and whether it is still going on."""
+    """Add the state of the init containers to `summary`.
+
+    Returns the restarts of the sidecars, and True if initialization is still going on.
+    """
     everything, of_sidecars = _Restarts(), _Restarts()
     initializing = False
     for index, status in enumerate(pod.status.init_container_statuses):
@@ -127,26 +130,26 @@ def _condition(status: core.PodStatus, type_: str) -> bool:
 
 
 def ready(pod: core.Pod) -> str:
-    """Ready containers of all that run, e.g. "1/2"."""
+    """Return the number of ready containers and of all containers, e.g. "1/2"."""
     summary = summarize(pod)
     return f"{summary.ready}/{summary.containers}"
 
 
 def restarts(pod: core.Pod) -> str:
-    """How often containers were restarted, and how long ago the last time was: "3 (5m ago)"."""
+    """Return the number of container restarts and the age of the last restart: "3 (5m ago)"."""
     summary = summarize(pod)
     if summary.restarts and summary.last_restart:
-        return f"{summary.restarts} ({times.age(summary.last_restart, times.moment())} ago)"
+        return f"{summary.restarts} ({times.age(summary.last_restart, times.unix_now())} ago)"
     return str(summary.restarts)
 
 
 def pod_ip(pod: core.Pod) -> str:
-    """The pod's first address."""
+    """Return the pod's first address, or `<none>`."""
     return (pod.status.pod_ips[0].ip if pod.status.pod_ips else "") or NONE
 
 
 def readiness_gates(pod: core.Pod) -> str:
-    """Readiness gates whose condition holds of all of them."""
+    """Return the number of readiness gates whose condition is true, and of all readiness gates: "1/2"."""
     gates = pod.spec.readiness_gates
     if not gates:
         return NONE
@@ -161,7 +164,7 @@ _ENDED: Final = {"Succeeded": "The pod has completed successfully.", "Failed": "
 
 
 def row_conditions(pod: core.Pod) -> list[dict[str, Any]]:
-    """Marks the row of a pod that has run to its end, so that clients can leave it out."""
+    """Return a condition that marks the row of a finished pod, so that clients can hide the row."""
     phase = pod.status.phase
     if phase not in _ENDED:
         return []

@@ -1,10 +1,9 @@
-"""Eviction: deleting a pod where the disruption budgets allow it (`pods/NAME/eviction`)."""
+"""Eviction: deletes a pod if the disruption budgets allow it (`pods/NAME/eviction`)."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import replace as with_fields
 from typing import Any, Final
 
 from msgspec.structs import replace
@@ -34,7 +33,7 @@ from steersman.rest.context import Context, loopback
 from steersman.rest.objects import Reading
 
 MAX_DISRUPTED_PODS: Final = 2000
-"""Evictions that the disruption controller may be behind with."""
+"""The most evictions that the disruption controller may not have processed yet."""
 
 _ATTEMPTS: Final = 20
 _PAUSE: Final = 0.5
@@ -46,12 +45,15 @@ _VIOLATION: Final = "Cannot evict pod as it would violate the pod's disruption b
 
 
 async def evict_pod(services: Services, ctx: Context, name: str, eviction: Eviction) -> Status:
-    """Deletes the pod, counted against its budget if it has one. Raises StatusError: 400, 404, 409, 422, 429, 500."""
+    """Delete the pod, and count that against its budget if it has one.
+
+    Raises StatusError: 400, 404, 409, 422, 429, 500.
+    """
     if name != eviction.metadata.name:
         raise bad_request("name in URL does not match name in Eviction object")
     options = _delete_options(eviction, name)
     if ctx.dry_run or options.dry_run:
-        ctx = with_fields(ctx, dry_run=True)
+        ctx = replace(ctx, dry_run=True)
         options = replace(options, dry_run=options.dry_run or ["All"])
     evictor = _Evictor(services, ctx, name, options)
     await evictor.evict()
@@ -68,7 +70,7 @@ def _delete_options(eviction: Eviction, name: str) -> DeleteOptions:
 
 
 class _Evictor:
-    """One eviction. `pins` tells whether the client said which version of the pod it means."""
+    """One eviction. `pins` is True if the client gave the resourceVersion of the pod that it means."""
 
     def __init__(self, services: Services, ctx: Context, name: str, options: DeleteOptions) -> None:
         self.pods = services.objects("", "pods")
@@ -92,22 +94,22 @@ class _Evictor:
             await self._delete(self.options)
 
     async def _delete_unguarded(self) -> core.Pod | None:
-        """Deletes a pod that no budget counts (finished, pending, or being deleted) and returns None; or the pod."""
+        """Delete a pod that no budget counts (finished, pending, or terminating) and return None; return any other pod."""
         pod: core.Pod = await self.pods.get(self.ctx, self.name)
         deleting = pod.metadata.deletion_timestamp is not None
         if not deleting and not is_terminal(pod) and pod.status.phase != "Pending":
             return pod
         options = self.options
         if not self.pins and not deleting and not is_terminal(pod):
-            # A pending pod may have become one that counts.
+            # The pending pod may have started meanwhile, so that a budget counts it.
             options = _pinned(options, pod)
         await self._delete(options)
         return None
 
     async def _budget_of(self, pod: core.Pod) -> PodDisruptionBudget | None:
-        """The budget whose selector takes the pod. Raises StatusError 500 if there are several."""
+        """Return the budget whose selector matches the pod, None if there is none. Raises StatusError 500 for several."""
         found, labels = "", pod.metadata.labels
-        async for name, takes in self.budgets.each_now(self.ctx.action.namespace, _TAKES):
+        async for name, takes in self.budgets.iterate_current(self.ctx.action.namespace, _TAKES):
             if not takes(labels):
                 continue
             if found:
@@ -126,7 +128,7 @@ class _Evictor:
         return budget
 
     async def _delete_unhealthy(self, pod: core.Pod, budget: PodDisruptionBudget) -> None:
-        """Deletes the pod if it is still as unhealthy as it was."""
+        """Delete the pod if it has not changed since it was found to be unhealthy."""
         try:
             await self._delete(_pinned(self.options, pod))
         except StatusError as error:
@@ -135,7 +137,7 @@ class _Evictor:
             raise
 
     async def _spend(self, pod: core.Pod, budget: PodDisruptionBudget) -> None:
-        """Takes one disruption out of the budget. Raises StatusError 429 or 403 if there is none."""
+        """Take one disruption from the budget. Raises StatusError 429 or 403 if it allows none."""
         if self.ctx.dry_run:
             _take_disruption(budget, pod.metadata.name)
             return
@@ -159,7 +161,7 @@ class _Evictor:
             raise
 
     async def _delete(self, options: DeleteOptions) -> None:
-        """Marks the pod as disrupted and deletes it. Raises StatusError."""
+        """Add the DisruptionTarget condition to the pod and delete it. Raises StatusError."""
         if not self.ctx.dry_run:
             marked: core.Pod = await self.pods.update(
                 self.ctx, self.name, lambda pod: _mark(pod, options), subresource="status", owned=False
@@ -170,7 +172,7 @@ class _Evictor:
 
 
 def _takes(budget: PodDisruptionBudget) -> Predicate:
-    """Which labels a budget's selector takes; none if it cannot be read."""
+    """Return the predicate of a budget's selector over labels; a selector that cannot be parsed matches nothing."""
     try:
         return from_label_selector(budget.spec.selector).matches
     except SelectorError:
@@ -181,7 +183,7 @@ _TAKES: Final = Reading(_takes, "spec.selector")
 
 
 def _mark(pod: core.Pod, options: DeleteOptions) -> core.Pod:
-    """Adds the condition that says why the pod goes. Raises StatusError 409 if it is not the pod that was meant."""
+    """Add the condition with the reason of the deletion. Raises StatusError 409 if the preconditions do not match."""
     wanted, metadata = options.preconditions or Preconditions(), pod.metadata
     if wanted.uid and wanted.uid != metadata.uid:
         text = (
@@ -203,14 +205,14 @@ def _mark(pod: core.Pod, options: DeleteOptions) -> core.Pod:
 
 
 def _pinned(options: DeleteOptions, pod: core.Pod) -> DeleteOptions:
-    """The options with this version of the pod as a precondition."""
+    """Return the options with the pod's resourceVersion as a precondition."""
     preconditions = options.preconditions or Preconditions()
     version = pod.metadata.resource_version
     return replace(options, preconditions=replace(preconditions, resource_version=version))
 
 
 def _is_surplus(pod: core.Pod, budget: PodDisruptionBudget) -> bool:
-    """Whether the pod is not ready and may go without a disruption being counted."""
+    """Return True if the pod is not ready and its deletion need not count as a disruption."""
     if is_condition_true(pod.status.conditions, "Ready"):
         return False
     if budget.spec.unhealthy_pod_eviction_policy == "AlwaysAllow":
@@ -230,7 +232,7 @@ def _with_cause(error: StatusError, cause: Cause) -> StatusError:
 
 
 def _take_disruption(budget: PodDisruptionBudget, pod: str) -> None:
-    """Counts one eviction in the budget's status. Raises StatusError 429 or 403 if it has none to give."""
+    """Count one eviction in the budget's status. Raises StatusError 429 or 403 if it allows none."""
     status, name = budget.status, budget.metadata.name
     if status.observed_generation < budget.metadata.generation:
         raise _in_progress(name)
@@ -262,7 +264,7 @@ def _why_none(budget: PodDisruptionBudget) -> str:
 
 
 def _set_insufficient(budget: PodDisruptionBudget) -> None:
-    """Say in the conditions that no more pods may go."""
+    """Set the condition that no more pods may be disrupted."""
     new = Condition(
         type="DisruptionAllowed",
         status="False",
@@ -273,7 +275,7 @@ def _set_insufficient(budget: PodDisruptionBudget) -> None:
 
 
 async def _retry(attempt: Callable[[], Awaitable[Any]], *, again: bool = True) -> Any:
-    """`attempt` until no other write comes in between. Raises StatusError."""
+    """Repeat `attempt` until no other write interferes, up to `_ATTEMPTS` times if `again`. Raises StatusError."""
     for remaining in reversed(range(_ATTEMPTS)):
         try:
             return await attempt()

@@ -1,4 +1,4 @@
-"""Logs, exec, attach, port forwarding and proxying: the requests about a pod that its node or the pod itself answers.
+"""Requests about a pod that its kubelet or the pod itself answers: logs, exec, attach, port forwarding and proxying.
 
 Follows pkg/registry/core/pod (LogLocation, AttachLocation, ExecLocation, PortForwardLocation, ResourceLocation).
 """
@@ -37,7 +37,7 @@ _LOG_OPTIONS: Final = GroupKind("", "PodLogOptions")
 
 
 async def pod_logs(services: Services, ctx: Context, name: str, request: Request) -> Response:
-    """What a container has printed; 204 while the pod has no node. Raises StatusError."""
+    """Return the output of a container; 204 while the pod has no node. Raises StatusError."""
     options = decode_parameters(core.PodLogOptions, request.query)
     if errors := list(_validate_log_options(options)):
         raise invalid_object(_LOG_OPTIONS, name, errors)
@@ -56,7 +56,7 @@ async def pod_logs(services: Services, ctx: Context, name: str, request: Request
 
 
 def _log_parameters(options: core.PodLogOptions) -> list[tuple[str, str]]:
-    """The options as a kubelet is told of them."""
+    """Return the options as query parameters of a kubelet."""
     flags = (("follow", options.follow), ("previous", options.previous), ("timestamps", options.timestamps))
     values = (
         ("sinceSeconds", options.since_seconds),
@@ -64,8 +64,8 @@ def _log_parameters(options: core.PodLogOptions) -> list[tuple[str, str]]:
         ("tailLines", options.tail_lines),
         ("limitBytes", options.limit_bytes),
     )
-    told = [(name, "true") for name, flag in flags if flag]
-    return told + [(name, str(value)) for name, value in values if value is not None]
+    set_flags = [(name, "true") for name, flag in flags if flag]
+    return set_flags + [(name, str(value)) for name, value in values if value is not None]
 
 
 def _validate_log_options(options: core.PodLogOptions) -> Iterator[FieldError]:
@@ -83,7 +83,7 @@ def _validate_log_options(options: core.PodLogOptions) -> Iterator[FieldError]:
 
 
 def choose_container(pod: core.Pod, name: str) -> str:
-    """The container a request is about: the one it names, or the only one. Raises StatusError 400."""
+    """Return the container that the request names, or the only container of the pod. Raises StatusError 400."""
     names = [container.name for container in all_containers(pod.spec)]
     if name:
         if name not in names:
@@ -97,12 +97,12 @@ def choose_container(pod: core.Pod, name: str) -> str:
 
 
 async def pod_exec(services: Services, ctx: Context, name: str, request: Request) -> Response:
-    """Runs a command in a container. Raises StatusError."""
+    """Run a command in a container. Raises StatusError."""
     return await _command_streams(services, ctx, name, request, decode_parameters(core.PodExecOptions, request.query))
 
 
 async def pod_attach(services: Services, ctx: Context, name: str, request: Request) -> Response:
-    """Attaches to what runs in a container. Raises StatusError."""
+    """Attach to the process of a container. Raises StatusError."""
     return await _command_streams(services, ctx, name, request, decode_parameters(core.PodAttachOptions, request.query))
 
 
@@ -126,7 +126,7 @@ async def _command_streams(
 
 
 async def pod_port_forward(services: Services, ctx: Context, name: str, request: Request) -> Response:
-    """Connects to ports of a pod through its node. Raises StatusError."""
+    """Connect to ports of a pod through its node. Raises StatusError."""
     query = await offload_if(request.has_long_query, _ports_query, request)
     await _check_may_create(services, ctx, name)
     pod: core.Pod = await services.objects("", "pods").get(ctx, name)
@@ -138,18 +138,21 @@ async def pod_port_forward(services: Services, ctx: Context, name: str, request:
 
 
 def _ports_query(request: Request) -> str:
-    """Return the ports that a request names, as a kubelet is told of them. Raises StatusError 400."""
+    """Return the requested ports as a query string for a kubelet. Raises StatusError 400."""
     ports = decode_parameters(core.PodPortForwardOptions, request.query).ports
     return encoded_query([("port", ",".join(map(str, ports)))]) if ports else ""
 
 
 def _speaks_websockets(node: core.Node) -> bool:
-    """Whether the kubelet says that it takes all WebSockets itself (ExtendWebSocketsToKubelet)."""
+    """Return True if the kubelet declares that it accepts all WebSockets itself (ExtendWebSocketsToKubelet)."""
     return "ExtendWebSocketsToKubelet" in node.status.declared_features
 
 
 async def _check_may_create(services: Services, ctx: Context, name: str) -> None:
-    """A WebSocket starts with GET, SPDY with POST: whoever may only get may not stream. Raises StatusError 403."""
+    """Raise StatusError 403 unless the request user may create the subresource.
+
+    A WebSocket starts with GET and SPDY with POST, so a user who may only get must not stream.
+    """
     if ctx.action.verb == "create":
         return
     create = Action("create", "", "v1", "pods", ctx.action.subresource, ctx.action.namespace, name)
@@ -170,7 +173,9 @@ async def _with_node(
 
 
 async def _node_of(services: Services, ctx: Context, pod: core.Pod) -> core.Node:
-    """The node of a pod. Raises StatusError, which names a pod where upstream's does (pkg/registry/core/pod)."""
+    """Return the node of a pod. Raises StatusError; a missing node is reported as a pod, as in upstream's
+    pkg/registry/core/pod.
+    """
     try:
         node: core.Node = await services.objects("", "nodes").get(ctx, pod.spec.node_name)
     except StatusError as error:
@@ -181,7 +186,7 @@ async def _node_of(services: Services, ctx: Context, pod: core.Pod) -> core.Node
 
 
 def _at_kubelet(services: Services, node: core.Node, path: str, query: str, *, verify: bool = True) -> Location:
-    """A path of the node's kubelet. Raises StatusError if there is no way to it."""
+    """Return the location of a path on the node's kubelet. Raises StatusError if the node has no usable address."""
     kubelet = services.kubelet
     return Location(
         scheme="https",
@@ -194,7 +199,7 @@ def _at_kubelet(services: Services, node: core.Node, path: str, query: str, *, v
 
 
 async def proxy_to_pod(services: Services, ctx: Context, name: str, request: Request) -> Response:
-    """What the pod itself answers to the request. Raises StatusError."""
+    """Forward the request to the pod itself and return its answer. Raises StatusError."""
     parts = split_scheme_name_port(name)
     if parts is None:
         raise bad_request(f"invalid pod request {quote(name)}")
@@ -214,14 +219,15 @@ async def proxy_to_pod(services: Services, ctx: Context, name: str, request: Req
 
 
 def _first_port(pod: core.Pod) -> int | None:
-    """The first that a container tells of; None for the scheme's own."""
+    """Return the first port that a container declares; None for the default port of the scheme."""
     return next((c.ports[0].container_port for c in pod.spec.containers or [] if c.ports), None)
 
 
 def is_global_unicast(address: str) -> bool:
-    """What Go calls so: private addresses too, but not loopback, link-local, multicast or broadcast ones.
+    """Return True for a global unicast address as Go defines it.
 
-    IPv4 in IPv6 form is judged as the IPv4 address that it leads to.
+    Private addresses are included; loopback, link-local, multicast and broadcast addresses are not. IPv4 in IPv6 form
+    counts as the IPv4 address that it leads to.
     """
     ip = parse_ip_sloppy(address)
     if ip is None:

@@ -30,7 +30,7 @@ from steersman.rest.resource import Resource, Subresource
 from steersman.work.first_use import on_first_use
 
 _KUBELET: Final = "steersman.registry.core.pods.kubelet"
-"""Module of the subresources that lead to kubelets."""
+"""The module of the subresources that connect to kubelets."""
 
 PODS: Final = Resource(
     kind=built_in(Pod, default=set_pod_defaults),

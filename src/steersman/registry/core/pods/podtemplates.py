@@ -1,4 +1,4 @@
-"""PodTemplates: templates of pods by themselves, for controllers of one's own."""
+"""PodTemplates: stored templates of pods, for use by custom controllers."""
 
 from __future__ import annotations
 

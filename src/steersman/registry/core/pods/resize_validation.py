@@ -1,4 +1,4 @@
-"""Resizing a pod in place: cpu and memory of its containers, or of itself, and nothing else."""
+"""Validation of in-place resizing of a pod: only cpu and memory of its containers, or of the pod, may change."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _ONLY_CPU_AND_MEMORY: Final = "only cpu and memory resources are mutable"
 
 
 def validate_pod_resize(new: core.Pod, old: core.Pod, options: PodValidationOptions) -> Iterator[FieldError]:
-    """An update through `/resize`; metadata is the store's to validate."""
+    """Validate an update through `/resize`. The store validates the metadata."""
     if MIRROR_POD in old.metadata.annotations:
         yield FieldError(FORBIDDEN, "[]", detail="static pods cannot be resized")
         return
@@ -73,7 +73,7 @@ def _validate_pod_level(
 def _masked(
     new: core.ResourceRequirements | None, old: core.ResourceRequirements | None
 ) -> core.ResourceRequirements | None:
-    """`new` with the cpu and memory of `old`; None if that leaves nothing and there was nothing."""
+    """Return `new` with the cpu and memory of `old`; None if the result is empty and `old` was None."""
     if new is None:
         return None
     before = old or core.ResourceRequirements()
@@ -91,7 +91,7 @@ def _with_resizable_of(new: dict[str, str], old: dict[str, str]) -> dict[str, st
 
 
 def _same(new: core.ResourceRequirements | None, old: core.ResourceRequirements | None) -> bool:
-    """Whether both ask for the same, in whatever units."""
+    """Return True if both request equal amounts, in whatever units."""
     if new is None or old is None:
         return new is old
     return (
@@ -145,14 +145,16 @@ def _validate_containers(new: core.PodSpec, old: core.PodSpec) -> Iterator[Field
 
 
 def _same_container(new: core.Container, old: core.Container) -> bool:
-    """Whether nothing but cpu and memory changed. Upstream takes claims out of the new container before it compares:
-    a container with claims cannot be resized."""
+    """Return True if only cpu and memory changed.
+
+    Upstream removes claims from the new container before it compares, so a container with claims cannot be resized.
+    """
     masked = _masked(replace(new.resources, claims=[]), old.resources)
     return _same(masked, old.resources) and replace(new, resources=old.resources) == old
 
 
 def _same_but_for_resources(new: core.PodSpec, old: core.PodSpec) -> bool:
-    """Whether the rest of the spec is as it was; resources that ask for nothing are not the same as none."""
+    """Return True if the rest of the spec is unchanged; empty resources differ from no resources."""
     masked = _masked(new.resources, old.resources) if _has_resources(new) or _has_resources(old) else new.resources
     rest = replace(new, containers=old.containers, init_containers=old.init_containers, resources=old.resources)
     return _same(masked, old.resources) and rest == old

@@ -1,4 +1,7 @@
-"""What the status of a pod may become: containers that ended stay so unless they restart, addresses are addresses."""
+"""Validation of updates of a pod's status.
+
+Terminated containers stay terminated unless they restart, and addresses must be valid.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +43,7 @@ _NOT_NEGATIVE: Final = "must be a non-negative integer"
 
 
 def validate_pod_status_update(new: core.Pod, old: core.Pod, options: PodValidationOptions) -> Iterator[FieldError]:
-    """An update through `/status`; metadata is the store's to validate."""
+    """Validate an update through `/status`. The store validates the metadata."""
     yield from validate_annotation_update(new, old, options)
     status, before, spec = new.status, old.status, old.spec
     yield from _validate_conditions(status.conditions)
@@ -101,7 +104,10 @@ def _validate_transitions(
     pod_policy: str,
     path: Path,
 ) -> Iterator[FieldError]:
-    """A container that ended runs again only where it restarts; `containers` is None for those that never do."""
+    """Forbid a terminated container to run again unless its policy restarts it.
+
+    `containers` is None for ephemeral containers, which never restart.
+    """
     going_on = {status.name for status in new if status.state.terminated is None}
     by_name: dict[str, core.Container] = {}
     for each in containers or ():
@@ -161,12 +167,12 @@ def _validate_extended_claim(status: core.PodExtendedResourceClaimStatus, spec: 
     for index, mapping in enumerate(status.request_mappings or ()):
         here = (path / "requestMappings")[index]
         container = containers.get(mapping.container_name)
-        places = "spec.initContainers.{0} or spec.containers.{0}"
+        entry = "spec.initContainers.{0} or spec.containers.{0}"
         if container is None:
-            text = f"must match the name of an entry in {places.format('name')}"
+            text = f"must match the name of an entry in {entry.format('name')}"
             yield invalid(here / "containerName", mapping.container_name, text)
         elif mapping.resource_name not in container.resources.requests:
-            text = f"must match the extended resource name of an entry in {places.format('resources.requests')}"
+            text = f"must match the extended resource name of an entry in {entry.format('resources.requests')}"
             yield invalid(here / "resourceName", mapping.resource_name, text)
         yield from validate_dns1123_label(mapping.request_name, path / "requestName")
         key = (mapping.container_name, mapping.resource_name, mapping.request_name)
@@ -180,7 +186,7 @@ def _validate_extended_claim(status: core.PodExtendedResourceClaimStatus, spec: 
 def _validate_allocatable_claim(
     allocated: core.NodeAllocatableResourceClaimStatus, names: Container[str | None], path: Path
 ) -> Iterator[FieldError]:
-    """`names` are those of the claims of the pod."""
+    """Validate a claim status; `names` has the names of all claims of the pod."""
     name = allocated.resource_claim_name
     if not name:
         yield required(path / "resourceClaimName", "must not be empty")
@@ -218,14 +224,14 @@ def _validate_addresses(status: core.PodStatus, before: core.PodStatus) -> Itera
 def _validate_pair(
     addresses: list[str], shown: list[core.PodIP] | list[core.HostIP], path: Path
 ) -> Iterator[FieldError]:
-    """At most one address of each family."""
+    """Allow at most one address of each family."""
     if len(addresses) < 2:
         return
     versions = set()
     for address in addresses:
         parsed = parse_ip_sloppy(address)
         if parsed is None:
-            # Upstream says that the check failed and goes on.
+            # Upstream reports that the check failed, and goes on.
             text = f"failed to check for dual stack with error:invalid IP[{addresses.index(address)}]: {address}"
             yield FieldError("InternalError", str(path), detail=text)
             break
@@ -292,7 +298,7 @@ def _validate_allocated(
 
 
 def _not_asked_for(name: str, container: core.Container) -> str:
-    """Why the health of a resource cannot be this container's, "" if it can."""
+    """Return an error text if the container does not request the resource, "" if it does."""
     if not name.startswith("claim:"):
         asked = name in container.resources.requests
         return "" if asked else "must match one of the container's resource requests"

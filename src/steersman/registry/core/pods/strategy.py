@@ -1,4 +1,4 @@
-"""What is special about pods when they are created, updated and deleted (pkg/registry/core/pod/strategy.go)."""
+"""The strategies of pods (pkg/registry/core/pod/strategy.go)."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _ALL_BUT_SPEC = ("status", "metadata")
 
 
 class PodStrategy(Strategy[core.Pod, Services]):
-    """Pods as users create and update them."""
+    """The strategy of pods without a subresource."""
 
     resets: tuple[str, ...] = ("status",)
     bumps_generation_on = ("spec",)
@@ -45,7 +45,7 @@ class PodStrategy(Strategy[core.Pod, Services]):
         return bound
 
     def prepare_for_create(self, ctx: Context, pod: core.Pod) -> None:
-        # A class that the client gives is kept.
+        # The QoS class of the client, if there is one, is kept.
         qos_class = pod.status.qos_class or compute_qos_class(pod.spec)
         super().prepare_for_create(ctx, pod)
         pod.status.phase, pod.status.qos_class = "Pending", qos_class
@@ -99,7 +99,7 @@ class PodStrategy(Strategy[core.Pod, Services]):
 
 
 class PodStatusStrategy(PodStrategy):
-    """What kubelets and schedulers may change through `/status`."""
+    """The strategy of `/status`, which kubelets and schedulers write."""
 
     resets = ("spec", "metadata/deletionTimestamp", "metadata/ownerReferences")
 
@@ -121,7 +121,7 @@ class PodStatusStrategy(PodStrategy):
 
 
 class PodEphemeralContainersStrategy(PodStrategy):
-    """Adds ephemeral containers to a pod; everything else stays as it was."""
+    """The strategy of `/ephemeralcontainers`: only ephemeral containers may be added."""
 
     resets = ()
 
@@ -136,7 +136,7 @@ class PodEphemeralContainersStrategy(PodStrategy):
 
 
 class PodResizeStrategy(PodStrategy):
-    """Changes the resources of running containers; everything else stays as it was."""
+    """The strategy of `/resize`: only the resources of running containers may change."""
 
     resets = ()
 
@@ -150,7 +150,10 @@ class PodResizeStrategy(PodStrategy):
 
 
 def _keep_what_resize_may_not_change(new: core.Pod, old: core.Pod) -> None:
-    """A pod whose containers were added or removed stays as it is, for validation to refuse."""
+    """Restore every field that a resize may not change.
+
+    A pod with added or removed containers is left as it is, and validation refuses it.
+    """
     containers, before = new.spec.containers or [], old.spec.containers or []
     if len(containers) != len(before) or len(new.spec.init_containers) != len(old.spec.init_containers):
         return
@@ -173,7 +176,7 @@ def _with_old_fields(containers: list[core.Container], before: list[core.Contain
 
 
 def _keep_observed_generations(new: core.PodStatus, old: core.PodStatus) -> None:
-    """A client that does not know `observedGeneration` does not clear it."""
+    """Keep `observedGeneration`s that the client omits, as older clients do not know the field."""
     if new.observed_generation == 0:
         new.observed_generation = old.observed_generation
     before: dict[str, list[int]] = {}
@@ -187,7 +190,7 @@ def _keep_observed_generations(new: core.PodStatus, old: core.PodStatus) -> None
 
 
 def _merge_label_keys(pod: core.Pod) -> None:
-    """Turns `matchLabelKeys` and `mismatchLabelKeys` into requirements with this pod's label values."""
+    """Convert `matchLabelKeys` and `mismatchLabelKeys` to requirements with this pod's label values."""
     labels = pod.metadata.labels
     affinity = pod.spec.affinity
     if affinity is not None:

@@ -1,4 +1,7 @@
-"""What may change in a pod that is there: images, the deadline, more tolerations, fewer gates."""
+"""Validation of updates of a pod.
+
+Images, the deadline, additional tolerations and the removal of gates are allowed.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +34,7 @@ _NO_PADDING: Final = "must not have leading or trailing whitespace"
 
 
 def validate_pod_update(new: core.Pod, old: core.Pod, options: PodValidationOptions) -> Iterator[FieldError]:
-    """An update by a user; metadata is the store's to validate."""
+    """Validate an update by a user. The store validates the metadata."""
     yield from validate_pod(new, options)
     if new.metadata.annotations or old.metadata.annotations:
         yield from validate_annotation_update(new, old, options)
@@ -58,7 +61,7 @@ def validate_pod_update(new: core.Pod, old: core.Pod, options: PodValidationOpti
 
 
 def validate_annotation_update(new: core.Pod, old: core.Pod, options: PodValidationOptions) -> Iterator[FieldError]:
-    """AppArmor and mirror pod annotations stay as they are."""
+    """Forbid changes of AppArmor and mirror pod annotations."""
     now, then = new.metadata.annotations, old.metadata.annotations
     for key, value in then.items():
         if now.get(key) == value:
@@ -86,7 +89,10 @@ def _validate_images(containers: list[core.Container], path: Path) -> Iterator[F
 
 
 def _validate_deadline(new: int | None, old: int | None) -> tuple[list[FieldError], bool]:
-    """A deadline may be set, and come nearer. The flag says that upstream looks no further."""
+    """Return errors of a change of the deadline, which may only be set or come nearer.
+
+    The flag is True if upstream stops validating here.
+    """
     path = _SPEC / "activeDeadlineSeconds"
     if new is None:
         if old is None:
@@ -102,7 +108,7 @@ def _validate_deadline(new: int | None, old: int | None) -> tuple[list[FieldErro
 def _validate_tolerations(
     new: list[core.Toleration], old: list[core.Toleration], options: PodValidationOptions
 ) -> Iterator[FieldError]:
-    """The old ones stay, but for their seconds."""
+    """Forbid changes of existing tolerations except their `tolerationSeconds`."""
     path = _SPEC / "tolerations"
     if new != old:
         kept = {_toleration_key(toleration) for toleration in new}
@@ -125,7 +131,7 @@ def _validate_gates(new: list[core.PodSchedulingGate], old: list[core.PodSchedul
 
 
 def _validate_unchanged(new: core.PodSpec, old: core.PodSpec) -> Iterator[FieldError]:
-    """Puts the old values where changes are allowed; what then still differs is refused, and shown."""
+    """Undo the allowed changes, and refuse and show all others."""
     munged = replace(
         new,
         containers=_with_images_of(new.containers or [], old.containers or []),
@@ -149,7 +155,7 @@ def _with_images_of(containers: list[core.Container], old: list[core.Container])
 
 
 def _validate_gated_changes(munged: core.PodSpec, old: core.PodSpec) -> Iterator[FieldError]:
-    """A pod that is not to be scheduled yet may be narrowed down to fewer nodes. Undoes those changes in `munged`."""
+    """Allow a gated pod to be narrowed down to fewer nodes, and undo these changes in `munged`."""
     if munged.node_selector != old.node_selector:
         if any(munged.node_selector.get(key) != value for key, value in old.node_selector.items()):
             text = "only additions to spec.nodeSelector are allowed (no mutations or deletions)"
@@ -194,7 +200,7 @@ def _required_terms(affinity: core.NodeAffinity | None) -> list[core.NodeSelecto
 
 
 def _only_adds(new: core.NodeSelectorTerm, old: core.NodeSelectorTerm) -> bool:
-    """Whether the requirements of `old` stand at the front of those of `new`; an empty term matches no node."""
+    """Return True if the requirements of `new` begin with those of `old`. An empty term matches no node."""
     if not old.match_expressions and not old.match_fields:
         return not new.match_expressions and not new.match_fields
     return (
@@ -206,7 +212,7 @@ def _only_adds(new: core.NodeSelectorTerm, old: core.NodeSelectorTerm) -> bool:
 def validate_ephemeral_containers_update(
     new: core.Pod, old: core.Pod, options: PodValidationOptions
 ) -> Iterator[FieldError]:
-    """Ephemeral containers come but do not change or go; static pods have none."""
+    """Allow ephemeral containers to be added, but not changed or removed; static pods have none."""
     if MIRROR_POD in old.metadata.annotations:
         yield FieldError(FORBIDDEN, "[]", detail="static pods do not support ephemeral containers")
         return

@@ -1,6 +1,7 @@
-"""Gives a Service its addresses and ports, and takes back those it no longer has.
+"""Allocation of a Service's addresses and ports.
 
-All is taken before the service is validated, and given back if it is not stored (pkg/registry/core/service/storage).
+All are allocated before the service is validated, and released if it is not stored, or no longer needed after it is
+stored (pkg/registry/core/service/storage).
 """
 
 from __future__ import annotations
@@ -42,13 +43,13 @@ Finish = Callable[[bool], Awaitable[None]]
 
 
 def _ports_of(service: Service) -> tuple[int, ...]:
-    """Every port on nodes that a service has."""
+    """Return every node port of a service, with that of its health check."""
     health_check = service.spec.health_check_node_port
     return (*node_ports_of(service), *((health_check,) if health_check else ()))
 
 
 class _Change:
-    """What a write of a service takes before it is stored, and gives back once it is."""
+    """The addresses and ports that one write of a service has allocated, and those to release once it is stored."""
 
     __slots__ = ("ports", "released", "taken")
 
@@ -59,7 +60,7 @@ class _Change:
 
 
 class ServiceAllocation:
-    """The addresses and ports of all services."""
+    """The allocators of the addresses and ports of all services."""
 
     def __init__(self, services: Services) -> None:
         self.cluster_ips = ClusterIPs(services)
@@ -68,16 +69,16 @@ class ServiceAllocation:
         self._repair = NodePortRepair(services, self.node_ports)
 
     async def repair(self) -> None:
-        """Brings the ports that count as taken in line with the stored services. Raises StatusError, ValueError."""
+        """Bring the allocated ports in line with the stored services. Raises StatusError, ValueError."""
         await self._repair.run()
 
     async def _ports(self, service: Service, work: Callable[[PortOperation], None], *, dry_run: bool) -> PortOperation:
-        """Gives a service what `work` takes of the ports for it. Raises StatusError."""
+        """Run `work`, which allocates ports for a service, and return its operation. Raises StatusError."""
         ports, before = service.spec.ports, [each.node_port for each in service.spec.ports]
         health_check = service.spec.health_check_node_port
 
         def take(taken: TakenPorts) -> PortOperation:
-            for port, node_port in zip(ports, before, strict=True):  # which an attempt before may have set
+            for port, node_port in zip(ports, before, strict=True):  # undo an earlier attempt
                 port.node_port = node_port
             service.spec.health_check_node_port = health_check
             operation = PortOperation(taken, dry_run=dry_run)
@@ -88,7 +89,7 @@ class ServiceAllocation:
         try:
             try:
                 return await decide(take)
-            except NoRange:  # of a server that has just begun
+            except NoRange:  # the first server of this store has just started
                 await self.repair()
                 return await decide(take)
         except (PortError, NoRange) as error:
@@ -97,7 +98,7 @@ class ServiceAllocation:
             raise internal_error(error) from error
 
     async def _give_back(self, ports: Collection[int]) -> None:
-        """Best effort: what is not given back is found by a repair."""
+        """Release ports on a best-effort basis: a repair finds the ports that stay allocated."""
         if not ports:
             return
 
@@ -108,12 +109,15 @@ class ServiceAllocation:
         try:
             await self.node_ports.change(release)
         except NoRange:
-            pass  # nobody has taken any
+            pass  # no port has been allocated yet
         except (PortError, StorageUnavailable, Unreadable, Unwritable) as error:
             logger.error("error releasing the node ports %s: %s", sorted(ports), error)
 
     async def for_create(self, service: Service, namespace: str, *, dry_run: bool) -> Finish:
-        """Fills in addresses and ports of a new service. Raises StatusError."""
+        """Fill in the addresses and ports of a new service. Raises StatusError.
+
+        The caller must call the returned function with the outcome of the write.
+        """
         init_ip_families(service, None, self.cluster_ips.families)
         change = _Change()
         finish = self._finish(change, dry_run=dry_run)
@@ -127,7 +131,10 @@ class ServiceAllocation:
         return finish
 
     async def for_update(self, new: Service, old: Service, namespace: str, *, dry_run: bool) -> Finish:
-        """Fills in what an updated service lacks, and notes what it gives back. Raises StatusError."""
+        """Fill in the missing addresses and ports of an updated service, and note which are to be released.
+
+        The caller must call the returned function with the outcome of the write. Raises StatusError.
+        """
         init_ip_families(new, old, self.cluster_ips.families)
         change = _Change()
         finish = self._finish(change, dry_run=dry_run)
@@ -141,7 +148,7 @@ class ServiceAllocation:
         return finish
 
     async def release(self, service: Service) -> None:
-        """Takes back all that a deleted service had."""
+        """Release all addresses and ports of a deleted service."""
         spec = service.spec
         if spec.type != EXTERNAL_NAME and spec.cluster_ips[:1] != [NONE]:
             for address in spec.cluster_ips:
@@ -160,7 +167,7 @@ class ServiceAllocation:
         return finish
 
     async def _fill_cluster_ips(self, service: Service, namespace: str, taken: list[str], *, dry_run: bool) -> None:
-        """One address for each family; those that were asked for are taken, the others found."""
+        """Allocate an address for each family: the requested address, or any free one."""
         spec = service.spec
         if spec.type == EXTERNAL_NAME or spec.cluster_ips[:1] == [NONE]:
             return
@@ -170,19 +177,19 @@ class ServiceAllocation:
         spec.cluster_ip = spec.cluster_ips[0]
 
     async def _take(self, service: Service, namespace: str, index: int, taken: list[str], *, dry_run: bool) -> None:
-        """Takes the address at `index`. Raises StatusError."""
+        """Allocate the address at `index`. Raises StatusError."""
         spec, name = service.spec, service.metadata.name
-        asked = spec.cluster_ips[index]
+        requested = spec.cluster_ips[index]
         try:
-            if asked:
-                await self.cluster_ips.allocate(namespace, name, asked, dry_run=dry_run)
-                taken.append(asked)
+            if requested:
+                await self.cluster_ips.allocate(namespace, name, requested, dry_run=dry_run)
+                taken.append(requested)
                 return
             found = await self.cluster_ips.allocate_next(namespace, name, spec.ip_families[index], dry_run=dry_run)
         except RangeFull as error:
             raise internal_error(f'failed to allocate a serviceIP for Service "{name}": {error}') from error
         except AddressError as error:
-            what = f"IP {asked}" if asked else "IP"
+            what = f"IP {requested}" if requested else "IP"
             fault = invalid(_ADDRESSES, list(spec.cluster_ips), f"failed to allocate {what}: {error}")
             raise invalid_object(_KIND, name, [fault]) from error
         taken.append(found)
@@ -223,7 +230,7 @@ def _next_port(operation: PortOperation) -> int:
 
 
 def _fill_ports(service: Service, operation: PortOperation) -> None:
-    """What a new service needs. Raises StatusError."""
+    """Allocate the ports of a new service. Raises StatusError."""
     if has_node_ports(service):
         _fill_node_ports(service, operation)
     if needs_health_check(service):
@@ -231,25 +238,25 @@ def _fill_ports(service: Service, operation: PortOperation) -> None:
 
 
 def _update_ports(new: Service, old: Service, operation: PortOperation) -> None:
-    """What an updated service lacks. Raises StatusError."""
+    """Allocate the missing ports of an updated service, and release those it no longer needs. Raises StatusError."""
     _update_node_ports(new, old, operation)
     _update_health_check_port(new, old, operation)
 
 
 def _fill_node_ports(service: Service, operation: PortOperation) -> None:
-    """A port on nodes for each port; the same number with another protocol shares it. Raises StatusError."""
+    """Allocate a node port for each port; equal ports with different protocols share it. Raises StatusError."""
     ports = service.spec.ports
-    given: dict[int, int] = {}
-    first_asked = {each.port: each.node_port for each in reversed(ports) if each.node_port}
+    allocated: dict[int, int] = {}
+    first_requested = {each.port: each.node_port for each in reversed(ports) if each.node_port}
     for index, port in enumerate(ports):
         if not port.node_port and not needs_node_port(service):
             continue
-        shared = given.get(port.port, 0)
+        shared = allocated.get(port.port, 0)
         if not shared:
-            asked = first_asked.get(port.port, 0)
-            if asked:
-                _allocate(service, index, asked, operation)
-            given[port.port] = port.node_port = asked or _next_port(operation)
+            requested = first_requested.get(port.port, 0)
+            if requested:
+                _allocate(service, index, requested, operation)
+            allocated[port.port] = port.node_port = requested or _next_port(operation)
         elif not port.node_port:
             port.node_port = shared
         elif port.node_port != shared:

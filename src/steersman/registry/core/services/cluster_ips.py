@@ -1,7 +1,7 @@
-"""Addresses of Services: each is an IPAddress object, so that servers on one store cannot give it away twice.
+"""Cluster IPs of Services. Each is an IPAddress object, so that servers on one store cannot allocate it twice.
 
-The lower part of a range is kept for addresses that are asked for (KEP-3070); others come from the rest at random,
-and from the lower part only once that is full. Follows pkg/registry/core/service/ipallocator.
+The lower part of a range is reserved for requested addresses (KEP-3070). Other addresses are chosen at random from the
+rest, and from the lower part only once the rest is full. Follows pkg/registry/core/service/ipallocator.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from steersman.machinery.validation.ip import parse_ip_sloppy
 from steersman.registry.services import Services
 from steersman.rest.context import loopback
 from steersman.rest.objects import Reading
-from steersman.work.yielding import Turn
+from steersman.work.yielding import TimeSlice
 
 FAMILY_LABEL: Final = "ipaddress.kubernetes.io/ip-family"
 MANAGED_BY_LABEL: Final = "ipaddress.kubernetes.io/managed-by"
 ALLOCATOR: Final = "ipallocator.k8s.io"
-"""Labels of the addresses made here."""
+"""Labels of the IPAddress objects that this allocator creates."""
 GROUP: Final = "networking.k8s.io"
 
 ALLOCATED: Final = "provided IP is already allocated"
@@ -36,24 +36,24 @@ Address = IPv4Address | IPv6Address
 
 
 class AddressError(Exception):
-    """An address cannot be had; the text says why."""
+    """A failed allocation of an address; the text gives the reason."""
 
 
 class RangeFull(AddressError):
-    """No address is left."""
+    """An exhausted address range."""
 
     def __init__(self) -> None:
         super().__init__(FULL)
 
 
 def static_band(network: Network) -> int:
-    """How many addresses of a range are left for those that are asked for."""
+    """Return the number of addresses of a range that are reserved for requests by address."""
     size = min(network.num_addresses, 1 << 16) if network.version == 6 else network.num_addresses
     return 0 if size <= 16 else min(max(16, size // 16), 256)
 
 
 def usable(network: Network) -> tuple[int, int]:
-    """The first and the last address that services can have, as numbers; the last is less where there is none."""
+    """Return the first and the last address for services as numbers; last < first if there is none."""
     first = int(network.network_address) + 1
     last = int(network.broadcast_address)
     return first, last - 1 if network.version == 4 else last
@@ -65,7 +65,7 @@ def _contains(network: Network, address: Address) -> bool:
 
 
 def _candidates(network: Network) -> Iterator[int]:
-    """Every address once: the upper part from a random place on, then the lower one."""
+    """Yield every address once: the upper part beginning at a random address, then the lower part."""
     first, last = usable(network)
     middle = first + static_band(network)
     for low, high in ((middle, last), (first, min(middle - 1, last))):
@@ -77,17 +77,17 @@ def _candidates(network: Network) -> Iterator[int]:
 
 
 class ClusterIPs:
-    """Gives addresses to services and takes them back."""
+    """The allocator of service addresses."""
 
     def __init__(self, services: Services) -> None:
         self._services = services
         self.families: tuple[str, ...] = tuple(
             dict.fromkeys(f"IPv{network.version}" for network in services.service_cluster_ip_ranges)
         )
-        """The families of the cluster, the primary one first."""
+        """The families of the cluster, the primary family first."""
 
     async def ranges(self, *, ready: bool = True) -> list[Network]:
-        """The server's own ranges and those of ServiceCIDR objects, all or only those to be used now."""
+        """Return the server's own ranges and those of ServiceCIDR objects; with `ready` only the ready ServiceCIDRs."""
         networks: list[Network] = list(self._services.service_cluster_ip_ranges)
         for is_ready, cidrs in await self._services.objects(GROUP, "servicecidrs").read_all("", _CIDRS):
             if is_ready or not ready:
@@ -95,7 +95,7 @@ class ClusterIPs:
         return list(dict.fromkeys(networks))
 
     async def allocate(self, namespace: str, name: str, text: str, *, dry_run: bool) -> None:
-        """Takes the address that a service asks for. Raises AddressError."""
+        """Allocate the address that a service requests. Raises AddressError."""
         address = parse_ip_sloppy(text)
         if address is None:
             raise AddressError(f"failed to parse service IP {text}")
@@ -112,23 +112,23 @@ class ClusterIPs:
             raise AddressError(ALLOCATED)
 
     async def allocate_next(self, namespace: str, name: str, family: str, *, dry_run: bool) -> str:
-        """Takes any free address of a family; a dry run answers with that of the network. Raises AddressError."""
+        """Allocate any free address of a family; a dry run returns the network address. Raises AddressError."""
         networks = [network for network in await self.ranges() if f"IPv{network.version}" == family]
         if dry_run and networks:
             return str(networks[0].network_address)
         addresses = self._services.objects(GROUP, "ipaddresses")
-        turn = Turn()
+        time_slice = TimeSlice()
         for network in networks:
             make = IPv4Address if network.version == 4 else IPv6Address
             for number in _candidates(network):
                 address = make(number)
-                if not addresses.has("", str(address)) and await self.hold(namespace, name, address):
+                if not addresses.is_cached("", str(address)) and await self.hold(namespace, name, address):
                     return str(address)
-                await turn.give()
+                await time_slice.pause_if_over()
         raise RangeFull
 
     async def release(self, text: str) -> None:
-        """Gives an address back; one that nobody has is fine."""
+        """Release an address; does nothing if it is not allocated."""
         address = parse_ip_sloppy(text)
         if address is None:
             return
@@ -139,7 +139,9 @@ class ClusterIPs:
                 raise
 
     async def hold(self, namespace: str, name: str, address: Address) -> bool:
-        """Makes the object of an address of a service; False if there is one already. Raises AddressError."""
+        """Create the IPAddress object of a service's address; return False if the address is allocated. Raises
+        AddressError.
+        """
         obj = IPAddress(
             metadata=ObjectMeta(
                 name=str(address), labels={FAMILY_LABEL: f"IPv{address.version}", MANAGED_BY_LABEL: ALLOCATOR}
@@ -156,7 +158,7 @@ class ClusterIPs:
 
 
 def _is_ready(cidr: ServiceCIDR) -> bool:
-    """Whether addresses may be taken from it; one that nobody has judged yet counts as ready."""
+    """Return True if addresses may be allocated from `cidr`; without a Ready condition it counts as ready."""
     if cidr.metadata.deletion_timestamp is not None:
         return False
     return all(condition.status == "True" for condition in cidr.status.conditions if condition.type == "Ready")

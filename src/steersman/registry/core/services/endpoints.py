@@ -1,4 +1,4 @@
-"""Endpoints: the addresses behind a Service, as one object. Deprecated in favour of EndpointSlices."""
+"""Endpoints: the addresses behind a Service in one object. Deprecated in favour of EndpointSlices."""
 
 from __future__ import annotations
 
@@ -90,14 +90,14 @@ class EndpointsStrategy(Strategy[Endpoints]):
 
 
 def default_endpoints(endpoints: Endpoints) -> None:
-    """SetDefaults_Endpoints: ports are TCP."""
+    """Set the defaults of SetDefaults_Endpoints: ports are TCP."""
     for subset in endpoints.subsets:
         for port in subset.ports:
             port.protocol = port.protocol or "TCP"
 
 
 def _shown(endpoints: Endpoints) -> Iterator[str]:
-    """The ready addresses, each with every port of its subset."""
+    """Yield the ready addresses, each combined with every port of its subset."""
     for subset in endpoints.subsets:
         if not subset.ports:
             yield from (address.ip for address in subset.addresses)
@@ -106,7 +106,7 @@ def _shown(endpoints: Endpoints) -> Iterator[str]:
 
 
 def format_endpoints(endpoints: Endpoints) -> str:
-    """The first three addresses, and how many more there are."""
+    """Return the first three addresses and the number of further ones."""
     if not endpoints.subsets:
         return "<none>"
     text = ",".join(islice(_shown(endpoints), _SHOWN))

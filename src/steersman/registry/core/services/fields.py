@@ -1,8 +1,8 @@
-"""Which fields of a Service make sense together, and how an update is brought in line with what was meant.
+"""The fields of a Service that belong together, and the completion of updates.
 
-Services are a union with `type` as the discriminator. Clients read one, change the type and write it back with the
-fields of the old type still in it, so these are wiped where the client did not touch them
-(pkg/registry/core/service, `dropTypeDependentFields`, `patchAllocatedValues`, `normalizeClusterIPs`).
+Services are a union with `type` as the discriminator. Clients read a service, change its type and write it back with
+the fields of the old type. So such fields are cleared if the client did not change them (pkg/registry/core/service,
+`dropTypeDependentFields`, `patchAllocatedValues`, `normalizeClusterIPs`).
 """
 
 from __future__ import annotations
@@ -25,55 +25,57 @@ REQUIRE_DUAL_STACK: Final = "RequireDualStack"
 
 
 def is_headless(service: Service) -> bool:
-    """Whether it has no address of its own, by choice."""
+    """Return True if the service has no address on purpose."""
     return service.spec.cluster_ips == [NONE]
 
 
 def needs_cluster_ip(service: Service) -> bool:
-    """Whether the type has addresses (None counts as one)."""
+    """Return True if the type has addresses ("None" counts as an address)."""
     return service.spec.type != EXTERNAL_NAME
 
 
 def has_node_ports(service: Service) -> bool:
-    """Whether the type may have ports on nodes."""
+    """Return True if the type may have node ports."""
     return service.spec.type in (NODE_PORT, LOAD_BALANCER)
 
 
 def needs_node_port(service: Service) -> bool:
-    """Whether ports on nodes are to be allocated."""
+    """Return True if node ports must be allocated for the service."""
     return service.spec.type == NODE_PORT or (
         service.spec.type == LOAD_BALANCER and service.spec.allocate_load_balancer_node_ports is not False
     )
 
 
 def needs_health_check(service: Service) -> bool:
-    """Whether it has a port on which nodes tell a load balancer that they have endpoints."""
+    """Return True if the service needs a port on which nodes report local endpoints to a load balancer."""
     return service.spec.type == LOAD_BALANCER and service.spec.external_traffic_policy == "Local"
 
 
 def is_externally_accessible(service: Service) -> bool:
-    """Whether traffic from outside the cluster reaches it."""
+    """Return True if traffic from outside the cluster reaches the service."""
     return has_node_ports(service) or (service.spec.type == CLUSTER_IP and bool(service.spec.external_ips))
 
 
 def family_of(address: str) -> str:
-    """IPv4 or IPv6."""
+    """Return IPv4 or IPv6."""
     return IPV6 if ":" in address else IPV4
 
 
 def other_family(family: str) -> str:
-    """The other one."""
+    """Return the opposite of `family`, which is IPv4 or IPv6."""
     return IPV4 if family == IPV6 else IPV6
 
 
 def node_ports_of(service: Service) -> list[int]:
-    """The ports on nodes that are set."""
+    """Return the node ports that are set, in order and with repetitions."""
     return [port.node_port for port in service.spec.ports if port.node_port]
 
 
 def distinct_ports_of(service: Service) -> list[int]:
-    """The ports on nodes that are set, the health check's too: once where several protocols share one, and twice where
-    one protocol has it twice."""
+    """Return the node ports that are set, with that of the health check.
+
+    A port that several protocols share is listed once; a port that one protocol has twice is listed twice.
+    """
     found: list[int] = []
     protocols: dict[int, set[str]] = {}
     for port in service.spec.ports:
@@ -88,12 +90,12 @@ def distinct_ports_of(service: Service) -> list[int]:
 
 
 def same_cluster_ips(old: Service, new: Service) -> bool:
-    """Whether the list of addresses did not change."""
+    """Return True if the list of addresses is unchanged."""
     return old.spec.cluster_ips == new.spec.cluster_ips
 
 
 def drop_type_dependent_fields(new: Service, old: Service) -> None:
-    """Wipes what the new type has no use for, where the client left it as it was."""
+    """Clear fields that the new type does not have, if the client left them unchanged."""
     before, after = old.spec, new.spec
     if needs_cluster_ip(old) and not needs_cluster_ip(new):
         if before.cluster_ip == after.cluster_ip and same_cluster_ips(old, new):
@@ -127,7 +129,7 @@ def drop_type_dependent_fields(new: Service, old: Service) -> None:
 
 
 def patch_allocated_values(new: Service, old: Service) -> None:
-    """Puts back what was allocated where an update leaves it out, as one that was not read before does."""
+    """Restore allocated values that an update omits, as an update by a client that has not read the service does."""
     before, after = old.spec, new.spec
     if needs_cluster_ip(old) and needs_cluster_ip(new):
         after.cluster_ip = after.cluster_ip or before.cluster_ip
@@ -144,7 +146,7 @@ def patch_allocated_values(new: Service, old: Service) -> None:
 
 
 def normalize_cluster_ips(new: Service, old: Service | None) -> None:
-    """Brings `clusterIP` and `clusterIPs` together where the client set only one of them."""
+    """Make `clusterIP` and `clusterIPs` agree if the client set only one of them."""
     after = new.spec
     if old is None:
         if after.cluster_ip and not after.cluster_ips:
@@ -158,7 +160,7 @@ def normalize_cluster_ips(new: Service, old: Service | None) -> None:
 
 
 def default_on_read(service: Service, primary_family: str) -> None:
-    """Fills in what services stored by older servers lack."""
+    """Fill in fields that services stored by older servers lack."""
     normalize_cluster_ips(service, None)
     spec = service.spec
     if needs_cluster_ip(service) and not spec.ip_families:

@@ -1,4 +1,4 @@
-"""The address families of a Service: what follows from policy, addresses and the families of the cluster.
+"""The address families of a Service, derived from its policy, its addresses and the families of the cluster.
 
 Follows pkg/registry/core/service/storage/alloc.go (`initIPFamilyFields`).
 """
@@ -31,7 +31,7 @@ _ADDRESSES: Final = Path("spec", "clusterIPs")
 
 
 def prefers_dual_stack_unchanged(new: Service, old: Service | None) -> bool:
-    """Whether an update leaves a service that takes what it gets as it is."""
+    """Return True if a service that prefers dual-stack keeps its type, policy, families and addresses in an update."""
     return (
         old is not None
         and new.spec.type == old.spec.type != EXTERNAL_NAME
@@ -43,9 +43,10 @@ def prefers_dual_stack_unchanged(new: Service, old: Service | None) -> bool:
 
 
 def init_ip_families(new: Service, old: Service | None, configured: Sequence[str]) -> None:
-    """Fills in `ipFamilyPolicy` and `ipFamilies`; `configured` are the families of the cluster, the primary one first.
+    """Fill in `ipFamilyPolicy` and `ipFamilies`.
 
-    Raises StatusError 422 where they do not fit.
+    `configured` has the families of the cluster, the primary family first. Raises StatusError 422 if the fields
+    contradict each other or the cluster.
     """
     spec = new.spec
     if spec.type == EXTERNAL_NAME or prefers_dual_stack_unchanged(new, old):
@@ -78,7 +79,7 @@ def _refuse(service: Service, faults: Sequence[FieldError]) -> None:
 
 
 def _check_release(new: Service, old: Service) -> list[FieldError]:
-    """Going back to one family releases the second; doing so by other fields alone is refused."""
+    """Drop the second family and address on an update to SingleStack; refuse dropping them by other fields alone."""
     before, after = old.spec, new.spec
     policy = after.ip_family_policy
     if policy == SINGLE_STACK:
@@ -107,7 +108,7 @@ def _check_single_stack(service: Service) -> list[FieldError]:
 
 
 def _add_families_of_addresses(service: Service, configured: Sequence[str]) -> list[FieldError]:
-    """Addresses that were asked for name their families."""
+    """Append the families of requested addresses."""
     spec, faults = service.spec, []
     for index, address in enumerate(spec.cluster_ips):
         if address == NONE:

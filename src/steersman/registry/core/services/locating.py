@@ -1,8 +1,8 @@
-"""Where requests of this server to a Service go: an endpoint if one is ready, else the cluster's address for it.
+"""Resolution of a Service for requests of this server: a ready endpoint, or else the cluster IP.
 
-Follows k8s.io/apiserver `pkg/util/proxy` (ResolveEndpoint, ResolveCluster). kube-apiserver does either, by
-`--enable-aggregator-routing`, which leaves endpoints only here too. Without the flag these are tried all the same, as
-they can be reached where nothing passes on what is sent to cluster addresses.
+Follows k8s.io/apiserver `pkg/util/proxy` (ResolveEndpoint, ResolveCluster). kube-apiserver uses endpoints only with
+`--enable-aggregator-routing`, and never falls back to the cluster IP then; so does this server. Without the flag this
+server still prefers endpoints, which are reachable where nothing forwards traffic for cluster IPs.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ _LABEL = "kubernetes.io/service-name"
 
 
 async def locate_service(services: Services, namespace: str, name: str, port: int) -> Address:
-    """Where a connection is made to. Raises StatusError with upstream's texts."""
+    """Return the address to connect to for a service port. Raises StatusError with upstream's messages."""
     known = services.objects("", "services")
-    service: Service | None = await known.find(namespace, name)
+    service: Service | None = await known.get_cached(namespace, name)
     if service is None:
-        await known.look_up(namespace, name)
-        service = await known.find(namespace, name)
+        await known.refresh(namespace, name)
+        service = await known.get_cached(namespace, name)
     if service is None:
         raise not_found(GroupResource("", "service"), name)
     spec, endpoints_only = service.spec, services.enable_aggregator_routing
@@ -50,16 +50,16 @@ async def locate_service(services: Services, namespace: str, name: str, port: in
         raise service_unavailable(f"no endpoints available for service {quote(name)}")
     if spec.cluster_ip == "None":
         raise plain_internal('cannot route to service with ClusterIP "None"')
-    return Address(spec.cluster_ip, port)
+    return Address(spec.cluster_ip, port, way=services.proxied.way(spec.cluster_ip, port))
 
 
 async def _slices(services: Services, namespace: str, name: str) -> list[EndpointSlice]:
-    every = services.objects("discovery.k8s.io", "endpointslices").every(namespace)
+    every = services.objects("discovery.k8s.io", "endpointslices").iterate_cached(namespace)
     return [each async for each, _ in every if each.metadata.labels.get(_LABEL) == name]
 
 
 def _endpoint(slices: Sequence[EndpointSlice], port_name: str) -> tuple[str, int] | None:
-    """A ready endpoint, from a random one on."""
+    """Return address and port of a ready endpoint; the search begins at a random endpoint of each slice."""
     for each in slices:
         number = next((port.port for port in each.ports or () if port.name == port_name and port.port), None)
         endpoints = each.endpoints or []

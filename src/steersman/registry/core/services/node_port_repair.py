@@ -1,6 +1,6 @@
-"""Brings the node ports that count as taken and the Services that have them together again.
+"""Repair of the node port allocation.
 
-A port may have lost its Service, or a Service may have a port that nobody took for it: after a crash between the two
+A port may have lost its Service, or a Service may have a port that is not allocated: after a crash between the two
 writes, or because somebody changed one of them. Follows pkg/registry/core/service/portallocator/controller.
 """
 
@@ -28,8 +28,8 @@ from steersman.store.storage_errors import available, committed
 
 logger = logging.getLogger(__name__)
 
-LOOKS: Final = 3
-"""How often a port is found to be nobody's before it is given back: its Service may be on the way."""
+RUNS_BEFORE_RELEASE: Final = 3
+"""Consecutive runs in which a port must have no Service before it is released, as its Service may not be stored yet."""
 
 _CONTROLLER: Final = "portallocator-repair-controller"
 _ACTION: Final = "PortAllocation"
@@ -37,7 +37,7 @@ _ATTEMPTS: Final = 10
 
 
 class PortsOfService(NamedTuple):
-    """A Service and its ports on nodes: one twice that it has twice with one protocol."""
+    """A Service and its node ports; a port that one protocol has twice is listed twice."""
 
     service: ObjectReference
     ports: tuple[int, ...]
@@ -59,7 +59,7 @@ _PORTS: Final = Reading(
 
 
 class Finding(NamedTuple):
-    """What is wrong with a port of a Service."""
+    """An inconsistency of a port of a Service."""
 
     service: ObjectReference
     reason: str
@@ -67,16 +67,16 @@ class Finding(NamedTuple):
 
 
 class Rebuilt(NamedTuple):
-    """The ports that Services have, what is wrong with them, and those that were taken and no Service has."""
+    """The result of a rebuild: the ports of all Services, the inconsistencies, and allocated ports without a Service."""
 
     taken: TakenPorts
     findings: list[Finding]
-    left: TakenPorts
+    without_service: TakenPorts
 
 
 def rebuild(ports: range, stored: TakenPorts, services: Iterable[PortsOfService]) -> Rebuilt:
-    """What the Services come to, of `ports`, beside what is stored."""
-    taken, left = TakenPorts(ports), TakenPorts(stored.ports, stored.bits)
+    """Allocate the ports of all Services anew in `ports`, and compare the result with the stored allocation."""
+    taken, without_service = TakenPorts(ports), TakenPorts(stored.ports, stored.bits)
     findings: list[Finding] = []
     for service, own in services:
         for port in own:
@@ -90,58 +90,60 @@ def rebuild(ports: range, stored: TakenPorts, services: Iterable[PortsOfService]
                     note = f"is not within the port range {text_of(ports)}; please recreate service"
                 findings.append(Finding(service, reason, f"Port {port} {note}"))
                 continue
-            if port in left:
-                left.release(port)
+            if port in without_service:
+                without_service.release(port)
             else:
                 findings.append(Finding(service, "PortNotAllocated", f"Port {port} is not allocated; repairing"))
-    return Rebuilt(taken, findings, left)
+    return Rebuilt(taken, findings, without_service)
 
 
 class NodePortRepair:
-    """Looks at all Services; to be run every few minutes by each server."""
+    """The repair controller of node ports; every server runs it every few minutes."""
 
     def __init__(self, services: Services, node_ports: NodePorts) -> None:
         self._objects = services.objects
         self._range = services.service_node_ports
         self._node_ports = node_ports
         self._events = RepairEvents(services, _CONTROLLER)
-        self._looks_left: dict[int, int] = {}
-        """How often a port is still to be found to be nobody's."""
+        self._runs_left: dict[int, int] = {}
+        """Remaining runs until a port without a Service is released, by port."""
 
     async def run(self) -> None:
-        """Stores which ports Services have, and tells what was wrong. Raises StatusError, ValueError for what is stored
-        and cannot be read."""
+        """Store the ports of all Services as the allocation, and report the inconsistencies.
+
+        Raises StatusError, and ValueError if the stored allocation cannot be decoded.
+        """
         for _ in range(_ATTEMPTS):
-            # The Services have to be at least as new as the ports, or one that was just taken looked like nobody's.
+            # Services are read after the allocation, or a port that was just allocated would seem to have no Service.
             before = await available(self._node_ports.stored())
             services = self._objects("", "services")
-            await services.catch_up()
+            await services.wait_until_current()
             stored = TakenPorts(self._range) if before is None else read_taken(before.value)
             rebuilt = rebuild(self._range, stored, await services.read_all("", _PORTS))
-            looks_left = dict(self._keep(rebuilt))
+            runs_left = dict(self._keep(rebuilt))
             if await committed(self._stored(rebuilt.taken, before)):
-                self._looks_left = looks_left
-                if before is not None:  # otherwise nothing is wrong: nobody has taken any yet
-                    await self._tell(rebuilt.findings)
+                self._runs_left = runs_left
+                if before is not None:  # without an allocation there is nothing to be inconsistent with
+                    await self._report(rebuilt.findings)
                 return
-        logger.warning("the ports of services are changed too often to be looked at now")
+        logger.warning("the node port allocation changes too often to be checked now")
 
     async def _stored(self, taken: TakenPorts, before: KeyValue | None) -> bool:
         return await self._node_ports.replace(taken, before)
 
     def _keep(self, rebuilt: Rebuilt) -> Iterator[tuple[int, int]]:
-        """Lets ports that are nobody's count as taken for some looks, and gives how many these are from now on."""
-        for port in rebuilt.left:
-            looks = self._looks_left.get(port, LOOKS - 1)
-            if not looks:
+        """Keep ports without a Service allocated for some runs; yield each with the number of runs that are left."""
+        for port in rebuilt.without_service:
+            runs = self._runs_left.get(port, RUNS_BEFORE_RELEASE - 1)
+            if not runs:
                 logger.warning("the node port %d appears to have leaked: cleaning up", port)
                 continue
-            if port not in self._looks_left:
+            if port not in self._runs_left:
                 logger.warning("the node port %d may have leaked: flagging for later clean up", port)
             if port in rebuilt.taken.ports:
                 rebuilt.taken.allocate(port)
-            yield port, looks - 1
+            yield port, runs - 1
 
-    async def _tell(self, findings: Iterable[Finding]) -> None:
+    async def _report(self, findings: Iterable[Finding]) -> None:
         for service, reason, note in findings:
-            await self._events.tell(service, reason, _ACTION, note)
+            await self._events.report(service, reason, _ACTION, note)

@@ -1,8 +1,8 @@
-"""Ports on nodes, given to Services out of one range that all servers on one store share.
+"""Node ports of Services, allocated from one range that all servers on one store share.
 
-Which are taken is a bitmap in a RangeAllocation (`/registry/ranges/servicenodeports`), written by compare and swap; it
-is the same that kube-apiserver keeps there. The lower part of the range is kept for ports that are asked for by number
-(KEP-3668); other ports come from the rest at random, and from the lower part only once that is full. Follows
+The allocation is a bitmap in a RangeAllocation (`/registry/ranges/servicenodeports`), written by compare-and-swap, and
+has kube-apiserver's key and form. The lower part of the range is reserved for ports requested by number (KEP-3668).
+Other ports are chosen at random from the rest, and from the lower part only once the rest is full. Follows
 pkg/registry/core/service/portallocator and allocator/storage.
 """
 
@@ -32,26 +32,26 @@ FULL: Final = "range is full"
 OTHER_RANGE: Final = "the provided range does not match the current range"
 
 _DRY_RUN_FIRST: Final = 32_769
-"""What a dry run answers for a port that it would allocate."""
+"""The first number that a dry run returns for a port that it would allocate."""
 _ATTEMPTS: Final = 100
-"""Of a change that others are quicker than."""
+"""The most attempts of a change that conflicts with writes of others."""
 
 
 class PortError(Exception):
-    """A port cannot be had; the text says why."""
+    """A failed allocation of a port; the text gives the reason."""
 
 
 class NoRange(Exception):
-    """Nobody has written yet which ports are taken."""
+    """A missing allocation: no server has stored it yet."""
 
 
 def static_band(size: int) -> int:
-    """How many ports of a range of `size` are left for those that are asked for by number."""
+    """Return the number of ports of a range of `size` that are reserved for requests by number."""
     return 0 if size <= 16 else min(max(16, size // 32), 128)
 
 
 class TakenPorts:
-    """Which ports of a range are taken: bit n of `bits` stands for the nth of them."""
+    """The allocated ports of a range: bit n of `bits` stands for its nth port."""
 
     def __init__(self, ports: range, bits: int = 0) -> None:
         self.ports = ports
@@ -67,7 +67,7 @@ class TakenPorts:
             bits &= bits - 1
 
     def allocate(self, port: int) -> None:
-        """Takes this port. Raises PortError."""
+        """Allocate a port. Raises PortError."""
         if port not in self.ports:
             raise PortError(
                 f"provided port is not in the valid range. The range of valid ports is {text_of(self.ports)}"
@@ -77,7 +77,7 @@ class TakenPorts:
         self.bits |= 1 << port - self.ports.start
 
     def allocate_next(self) -> int:
-        """Takes any free port. Raises PortError."""
+        """Allocate any free port and return it. Raises PortError."""
         size = len(self.ports)
         band = static_band(size)
         for low, high in ((band, size), (0, band)):
@@ -88,13 +88,13 @@ class TakenPorts:
         raise PortError(FULL)
 
     def release(self, port: int) -> None:
-        """Gives a port back; one that is not taken, or of another range, is fine."""
+        """Release a port; does nothing if it is not allocated or of another range."""
         if port in self:
             self.bits ^= 1 << port - self.ports.start
 
 
 def _free_bit(bits: int, low: int, high: int) -> int | None:
-    """The first bit that is not set from a random one on, of those from `low` until `high`, around the end."""
+    """Return the first unset bit of `low` to `high` after a random bit, wrapping around; None if all are set."""
     size = high - low
     free = ~(bits >> low) & (1 << size) - 1
     if not free:
@@ -109,18 +109,18 @@ def _lowest(bits: int) -> int:
 
 
 def text_of(ports: range) -> str:
-    """A range as its flag says it: both ends, with a dash between."""
+    """Return a range in the form of its flag: both ends, with a dash between."""
     return f"{ports.start}-{ports.stop - 1}"
 
 
 def value_of(taken: TakenPorts) -> bytes:
-    """What is stored of them: the bits as one number, its most significant byte first."""
+    """Return the stored value: the bits as one big-endian number in a RangeAllocation."""
     data = taken.bits.to_bytes((taken.bits.bit_length() + 7) // 8)
     return to_value(RangeAllocation(range=text_of(taken.ports), data=data or None))
 
 
 def read_taken(value: bytes) -> TakenPorts:
-    """The ports of a stored value. Raises ValueError for what cannot be read."""
+    """Decode a stored value. Raises ValueError if that fails."""
     try:
         found = from_value(RangeAllocation, value)
     except (DecodeError, msgspec.DecodeError) as error:
@@ -132,20 +132,20 @@ def read_taken(value: bytes) -> TakenPorts:
 
 
 class NodePorts:
-    """The ports that are taken, as they are stored, which are read anew only where that can make a difference."""
+    """The stored allocation. It is read again only where a stale copy could lead to a wrong result."""
 
     def __init__(self, ports: range, storage: Storage) -> None:
         self._ports = ports
         self._storage = storage
         self._lock = asyncio.Lock()
         self._known: KeyValue | None = None
-        """What is stored, as far as this server knows: others may have written since."""
+        """The last known stored value; other servers may have written since."""
 
     async def change(self, work: Callable[[TakenPorts], T]) -> T:
-        """Has `work` take and release ports and stores what comes of it; gives what that returns.
+        """Run `work`, which allocates and releases ports, store the outcome, and return its result.
 
-        `work` is called again if others have written meanwhile, and if it raises, or changes nothing, for what may be
-        old. Raises what it raises then, NoRange, PortError, and what storage raises.
+        `work` runs again after a conflict with another write, and also, if the copy may be stale, after it raised or
+        changed nothing. Raises what the last run raises, NoRange, PortError, and what storage raises.
         """
         async with self._lock:
             known, is_new = self._known, False
@@ -164,7 +164,7 @@ class NodePorts:
                 if taken.bits == before:
                     if is_new:
                         return result
-                    known = None  # what is to be released may have been taken by another server
+                    known = None  # another server may have allocated the port that is to be released
                     continue
                 try:
                     self._known = await self._storage.update(KEY, value_of(taken), expected_revision=known.mod_revision)
@@ -175,17 +175,19 @@ class NodePorts:
             raise PortError("the ports that are taken change too often")
 
     async def look(self, work: Callable[[TakenPorts], T]) -> T:
-        """Gives what `work` returns of the ports that are taken, and stores nothing of what it does. Raises what it
-        raises, NoRange, PortError, and what storage raises."""
+        """Run `work` on the stored allocation, discard its changes, and return its result.
+
+        Raises what `work` raises, NoRange, PortError, and what storage raises.
+        """
         return work(self._taken(await self._read()))
 
     async def stored(self) -> KeyValue | None:
-        """What is stored now, None if that is nothing. Raises what storage raises."""
+        """Return the stored value, None if there is none. Raises what storage raises."""
         self._known = await self._storage.get(KEY)
         return self._known
 
     async def replace(self, taken: TakenPorts, before: KeyValue | None) -> bool:
-        """Stores these in place of `before`; False if others were quicker. Raises what storage raises."""
+        """Store `taken` in place of `before`; return False after a conflict. Raises what storage raises."""
         value = value_of(taken)
         if before is not None and before.value == value:
             return True
@@ -215,7 +217,7 @@ class NodePorts:
 
 
 class PortOperation:
-    """What one request does to the ports: taken before it is committed, given back after."""
+    """The ports of one request: allocated before it is stored, released after."""
 
     def __init__(self, taken: TakenPorts, *, dry_run: bool) -> None:
         self._ports = taken
@@ -224,7 +226,7 @@ class PortOperation:
         self.released: list[int] = []
 
     def allocate(self, port: int) -> None:
-        """Takes this port. Raises PortError."""
+        """Allocate a port. Raises PortError."""
         if not self._dry_run:
             self._ports.allocate(port)
         elif port in self._ports or port in self.taken:
@@ -232,11 +234,11 @@ class PortOperation:
         self.taken.append(port)
 
     def allocate_next(self) -> int:
-        """Takes any free port; a dry run answers with numbers beyond the usual range. Raises PortError."""
+        """Allocate any free port and return it; a dry run returns numbers beyond the default range. Raises PortError."""
         port = max(self.taken, default=_DRY_RUN_FIRST - 1) + 1 if self._dry_run else self._ports.allocate_next()
         self.taken.append(port)
         return port
 
     def release_later(self, port: int) -> None:
-        """Gives a port back if the request is committed."""
+        """Note a port that is to be released once the request is stored."""
         self.released.append(port)

@@ -1,4 +1,4 @@
-"""`services/NAME/proxy`: finds where a request through the API server to a Service goes.
+"""`services/NAME/proxy`: forwards requests through the API server to an endpoint of a Service.
 
 Follows pkg/registry/core/service/storage (`ResourceLocation`).
 """
@@ -32,7 +32,7 @@ _SERVICES: Final = GroupResource("", "services")
 
 
 async def locate(services: Services, ctx: Context, text: str) -> Location:
-    """An endpoint of the service in `text` (`NAME`, `NAME:PORT`, `SCHEME:NAME:PORT`).
+    """Return the location of an endpoint of the service in `text` (`NAME`, `NAME:PORT`, `SCHEME:NAME:PORT`).
 
     Raises StatusError: BadRequest, NotFound, ServiceUnavailable.
     """
@@ -69,24 +69,24 @@ async def _endpoints(services: Services, ctx: Context, name: str) -> Endpoints:
     try:
         found: Endpoints = await services.objects("", "endpoints").get(ctx, name)
     except StatusError as error:
-        if error.code == 404:  # clients are told of the service they asked for
+        if error.code == 404:  # the message names the service that the client requested
             raise not_found(_SERVICES, name) from error
         raise
     return found
 
 
 def _from_anywhere(items: Sequence[T]) -> list[T]:
-    """All items, beginning at a random one."""
+    """Return all items, rotated to begin at a random item."""
     start = random.randrange(len(items)) if items else 0
     return [*items[start:], *items[:start]]
 
 
 def _is_pod(services: Services, ctx: Context, address: EndpointAddress) -> bool:
-    """Whether a pod of the namespace has the address: nothing else may be reached through the server."""
+    """Return True if a pod of the namespace has the address; the server proxies to nothing else."""
     target = address.target_ref
     if target is None or target.namespace != ctx.action.namespace:
         return False
-    return address.ip in (services.objects("", "pods").known(ctx.action.namespace, target.name, _POD_IPS) or ())
+    return address.ip in (services.objects("", "pods").read_cached(ctx.action.namespace, target.name, _POD_IPS) or ())
 
 
 def _pod_ips(pod: Pod) -> tuple[str, ...]:
@@ -97,7 +97,7 @@ _POD_IPS: Final = Reading(_pod_ips, "status.podIPs")
 
 
 async def proxy_to_service(services: Services, ctx: Context, name: str, request: Request) -> Response:
-    """What an endpoint of the service answers to the request. Raises StatusError."""
+    """Forward the request to an endpoint of the service and return its answer. Raises StatusError."""
     location = await locate(services, ctx, name)
     path = join_preserving_trailing_slash("", proxied_path(request.subpath))
     return await proxy(request, replace(location, path=path))

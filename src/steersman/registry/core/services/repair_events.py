@@ -1,4 +1,4 @@
-"""Tells of what is wrong with the addresses and ports of Services: Events, and lines in the log."""
+"""Reports of the repair controllers of Services: Events and log lines."""
 
 from __future__ import annotations
 
@@ -17,28 +17,28 @@ from steersman.work.bounded_cache import BoundedCache
 
 logger = logging.getLogger(__name__)
 
-_QUIET: Final = 360.0
-"""Seconds in which the same thing is told once."""
-_TOLD: Final = 4096
-"""Things that were told and are kept in mind."""
+_SUPPRESSED_SECONDS: Final = 360.0
+"""Seconds within which an identical report is suppressed."""
+_MAX_REMEMBERED: Final = 4096
+"""The most reports that are remembered."""
 
 
 class RepairEvents:
-    """Those of one controller. `clock` tells seconds that only grow."""
+    """The reports of one controller. `clock` returns monotonic seconds."""
 
     def __init__(self, services: Services, controller: str, clock: Callable[[], float] = times.monotonic) -> None:
         self._objects = services.objects
         self._controller = controller
         self._clock = clock
-        self._told: BoundedCache[tuple[str, str], float] = BoundedCache(_TOLD)
+        self._reported: BoundedCache[tuple[str, str], float] = BoundedCache(_MAX_REMEMBERED)
 
-    async def tell(self, regarding: ObjectReference, reason: str, action: str, note: str) -> None:
-        """Makes a Warning about an object, and a line in the log. Raises StatusError."""
+    async def report(self, regarding: ObjectReference, reason: str, action: str, note: str) -> None:
+        """Create a Warning event about an object, and write a log line. Raises StatusError."""
         now = self._clock()
-        told = self._told[(regarding.uid, note)]
-        if told is not None and now - told < _QUIET:
+        last = self._reported[(regarding.uid, note)]
+        if last is not None and now - last < _SUPPRESSED_SECONDS:
             return
-        self._told.keep((regarding.uid, note), now)
+        self._reported.keep((regarding.uid, note), now)
         logger.warning("%s", note)
         namespace = regarding.namespace or "default"
         event = Event(
@@ -56,7 +56,7 @@ class RepairEvents:
 
 
 def reference_to(kind: str, api_version: str, metadata: ObjectMeta) -> ObjectReference:
-    """A reference to an object of this kind."""
+    """Return a reference to an object of this kind."""
     return ObjectReference(
         kind=kind,
         namespace=metadata.namespace,

@@ -33,30 +33,30 @@ from steersman.registry.core.services.validation import (
 )
 from steersman.registry.scale import selector_text
 from steersman.registry.services import Services
-from steersman.rest.allocator import Allocator, Settle
+from steersman.rest.allocator import Allocator, FinishFunc
 from steersman.rest.context import Context, loopback
 from steersman.rest.resource import AGE, Column, Resource, Subresource
 from steersman.rest.strategy import StatusStrategy, Strategy
 from steersman.work.first_use import on_first_use
 
 AFFINITY_SECONDS: Final = 10_800
-"""How long a client stays with a pod, unless the service says otherwise."""
+"""Default session affinity timeout in seconds."""
 
 _SPEC: Final = Path("spec")
 
 
 class ServiceAllocator(Allocator[Service]):
-    """Addresses and ports of services."""
+    """The Allocator of services: their addresses and ports."""
 
     def __init__(self, services: Services) -> None:
         self._services = services
         self._allocation = ServiceAllocation(services)
 
     async def repair(self) -> None:
-        """Brings the ports in use in line with the stored services; upstream does so every three minutes."""
+        """Bring the allocated ports in line with the stored services; upstream does so every three minutes."""
         await self._allocation.repair()
 
-    async def take(self, ctx: Context, new: Service, old: Service | None) -> Settle | None:
+    async def allocate(self, ctx: Context, new: Service, old: Service | None) -> FinishFunc | None:
         if old is None:
             normalize_cluster_ips(new, None)
             return await self._allocation.for_create(new, ctx.action.namespace, dry_run=ctx.dry_run)
@@ -65,8 +65,8 @@ class ServiceAllocator(Allocator[Service]):
         normalize_cluster_ips(new, old)
         return await self._allocation.for_update(new, old, ctx.action.namespace, dry_run=ctx.dry_run)
 
-    async def give_back(self, ctx: Context, obj: Service) -> None:
-        """The Endpoints of the same name go with a service; so do its addresses and ports."""
+    async def release(self, ctx: Context, obj: Service) -> None:
+        """Delete the Endpoints of the same name, and release the addresses and ports of a deleted service."""
         default_on_read(obj, self._allocation.cluster_ips.families[0])
         namespace, name = obj.metadata.namespace, obj.metadata.name
         try:
@@ -158,7 +158,7 @@ def _default_affinity(service: Service) -> None:
 
 
 def default_service(service: Service) -> None:
-    """SetDefaults_Service."""
+    """Set the defaults of SetDefaults_Service."""
     spec = service.spec
     _default_affinity(service)
     spec.type = spec.type or CLUSTER_IP

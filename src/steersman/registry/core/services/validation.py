@@ -1,4 +1,4 @@
-"""What a Service must hold to be stored, and what an update may change (pkg/apis/core/validation)."""
+"""Validation of Services and of their updates (pkg/apis/core/validation)."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ from steersman.registry.validation.endpoint_addresses import PROTOCOLS, validate
 TOPOLOGY_HINTS: Final = "service.kubernetes.io/topology-aware-hints"
 TOPOLOGY_MODE: Final = "service.kubernetes.io/topology-mode"
 SOURCE_RANGES: Final = "service.beta.kubernetes.io/load-balancer-source-ranges"
-"""Annotations."""
+"""The annotation that preceded `spec.loadBalancerSourceRanges`."""
 TYPES: Final = (CLUSTER_IP, EXTERNAL_NAME, LOAD_BALANCER, NODE_PORT)
 TRAFFIC_POLICIES: Final = ("Cluster", "Local")
 TRAFFIC_DISTRIBUTIONS: Final = ("PreferClose", "PreferSameZone", "PreferSameNode")
@@ -61,7 +61,7 @@ _SET_ONCE: Final = "may not change once set"
 
 
 def validate_service(service: Service, old: Service | None) -> Iterator[FieldError]:
-    """All but metadata; `old` is what an update replaces: addresses in old forms may stay."""
+    """Validate everything but metadata; addresses in legacy forms that `old` has may stay in an update."""
     spec = service.spec
     yield from _validate_topology_annotations(service)
     if not spec.ports and not is_headless(service) and spec.type != EXTERNAL_NAME:
@@ -128,7 +128,7 @@ def _validate_port_list(service: Service) -> Iterator[FieldError]:
 
 
 def _validate_port(port: ServicePort, path: Path, names: set[str], *, name_required: bool) -> Iterator[FieldError]:
-    """One port; `names` are those of the ports before it, to which its own is added."""
+    """Validate one port; `names` has the names of the ports before it, and its own name is added."""
     if port.name:
         yield from validate_dns1123_label(port.name, path / "name")
         if port.name in names:
@@ -167,7 +167,7 @@ def _validate_affinity_config(config: SessionAffinityConfig | None, path: Path) 
 
 
 def validate_cluster_ips(service: Service, old: Service | None) -> Iterator[FieldError]:
-    """Addresses and families, as far as they can be judged without the cluster's own."""
+    """Validate addresses and families as far as possible without the families of the cluster."""
     spec = service.spec
     if spec.type == EXTERNAL_NAME:
         return
@@ -223,7 +223,7 @@ def _validate_address_forms(addresses: Sequence[str], known: Collection[str]) ->
 
 
 def _validate_port_numbers(service: Service) -> Iterator[FieldError]:
-    """That no port is used twice, inside and on nodes."""
+    """Validate that no port and no node port is used twice with one protocol."""
     spec = service.spec
     if spec.type == CLUSTER_IP:
         for index, port in enumerate(spec.ports):
@@ -243,7 +243,7 @@ def _validate_port_numbers(service: Service) -> Iterator[FieldError]:
 
 
 def _port_value(port: ServicePort) -> object:
-    """A port's protocol and number in an otherwise empty port of upstream's internal type."""
+    """Return a port with only protocol and number, in the form of upstream's internal type."""
     return go_struct(Name="", Protocol=port.protocol, AppProtocol=None, Port=port.port, TargetPort=0, NodePort=0)
 
 
@@ -312,7 +312,7 @@ def _validate_internal_traffic(service: Service) -> Iterator[FieldError]:
 
 
 def validate_service_update(new: Service, old: Service) -> Iterator[FieldError]:
-    """What may not change, and then all the rest."""
+    """Validate an update: immutable fields first, then the new service."""
     yield from _validate_address_change(new, old)
     yield from _validate_family_change(new, old)
     yield from _validate_load_balancer_class(new, old)
@@ -365,7 +365,7 @@ def _validate_family_change(new: Service, old: Service) -> Iterator[FieldError]:
 def validate_load_balancer_status(
     status: LoadBalancerStatus, old: LoadBalancerStatus, service_type: str
 ) -> Iterator[FieldError]:
-    """Where a load balancer says that it takes traffic."""
+    """Validate the ingress points that a load balancer reports."""
     path = Path("status", "loadBalancer", "ingress")
     if service_type != LOAD_BALANCER and status.ingress:
         yield forbidden(path, "may only be used when `spec.type` is 'LoadBalancer'")

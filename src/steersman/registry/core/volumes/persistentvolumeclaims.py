@@ -1,4 +1,4 @@
-"""PersistentVolumeClaims: what pods ask of storage, and the volume that was found for it."""
+"""PersistentVolumeClaims: requests of pods for storage, each bound to a volume once one is found."""
 
 from __future__ import annotations
 
@@ -55,7 +55,10 @@ _ZERO: Final = "0"
 
 
 def _normalize_sources(spec: PersistentVolumeClaimSpec) -> None:
-    """`dataSource` and `dataSourceRef` say the same, unless the reference goes to another namespace."""
+    """Fill in whichever of `dataSource` and `dataSourceRef` is missing from the other.
+
+    A reference to another namespace has no equivalent `dataSource`.
+    """
     source, ref = spec.data_source, spec.data_source_ref
     if source is not None and ref is None:
         spec.data_source_ref = TypedObjectReference(api_group=source.api_group, kind=source.kind, name=source.name)
@@ -64,8 +67,11 @@ def _normalize_sources(spec: PersistentVolumeClaimSpec) -> None:
 
 
 def _drop_unknown_source(spec: PersistentVolumeClaimSpec, old: PersistentVolumeClaimSpec | None) -> None:
-    """Drops what is ignored: references to other namespaces (a feature that is off), and by the old member anything
-    but claims and snapshots."""
+    """Drop data sources that are ignored.
+
+    These are references to other namespaces (a feature that is off), and in `dataSource` anything but claims and
+    snapshots.
+    """
     ref = spec.data_source_ref
     if ref is not None and ref.namespace and (old is None or old.data_source_ref is None):
         spec.data_source_ref = ref = None
@@ -80,7 +86,7 @@ def _drop_unknown_source(spec: PersistentVolumeClaimSpec, old: PersistentVolumeC
 
 
 def _has_api_group(spec: PersistentVolumeClaimSpec) -> bool:
-    """Whether a stored claim names a group, be it one that would be refused today: then any is taken."""
+    """Return True if a stored claim names an API group, even one that would be refused today; updates then accept any."""
     return any(each.api_group for each in (spec.data_source, spec.data_source_ref) if each is not None)
 
 
@@ -95,7 +101,7 @@ def _validate_spec(new: PersistentVolumeClaim, old: PersistentVolumeClaim | None
 
 
 def _comparable(new: PersistentVolumeClaim, old: PersistentVolumeClaim) -> tuple[PersistentVolumeClaimSpec, ...]:
-    """The new and the old spec, with what may change made the same in both."""
+    """Return the new and the old spec with all mutable fields made equal."""
     after = msgspec.structs.replace(new.spec)
     before = msgspec.structs.replace(old.spec)
     if not before.volume_name:
@@ -113,7 +119,7 @@ def _comparable(new: PersistentVolumeClaim, old: PersistentVolumeClaim) -> tuple
 
 
 def _moves_class_from_annotation(new: PersistentVolumeClaim, old: PersistentVolumeClaim) -> bool:
-    """Whether the update writes into the spec the class that an annotation held so far."""
+    """Return True if the update copies the storage class from the annotation into the spec."""
     before = old.metadata.annotations.get(STORAGE_CLASS)
     return (
         before is not None
@@ -124,7 +130,7 @@ def _moves_class_from_annotation(new: PersistentVolumeClaim, old: PersistentVolu
 
 
 def _validate_size_update(new: PersistentVolumeClaim, old: PersistentVolumeClaim) -> Iterator[FieldError]:
-    """A claim may ask for less again only down to what it has."""
+    """Allow a smaller request only down to the claim's present capacity."""
     size = parse(new.spec.resources.requests.get("storage", _ZERO))
     if size < parse(old.spec.resources.requests.get("storage", _ZERO)) and size <= parse(
         old.status.capacity.get("storage", _ZERO)
@@ -232,7 +238,7 @@ def _warnings(claim: PersistentVolumeClaim) -> Iterator[str]:
 
 
 def default_persistent_volume_claim(claim: PersistentVolumeClaim) -> None:
-    """SetDefaults_PersistentVolumeClaim, SetDefaults_PersistentVolumeClaimSpec."""
+    """Set the defaults of SetDefaults_PersistentVolumeClaim and SetDefaults_PersistentVolumeClaimSpec."""
     claim.status.phase = claim.status.phase or "Pending"
     set_claim_spec_defaults(claim.spec)
     round_up_to_milli(claim.status.capacity)

@@ -33,7 +33,7 @@ from steersman.rest.resource import AGE, Column, Resource, Subresource
 from steersman.rest.strategy import MetadataChecks, Strategy
 
 MOUNT_OPTIONS: Final = "volume.beta.kubernetes.io/mount-options"
-"""What `spec.mountOptions` was before there was such a field."""
+"""The annotation that preceded `spec.mountOptions`."""
 
 _SPEC: Final = Path("spec")
 _MOUNTABLE: Final = (
@@ -51,7 +51,7 @@ _MOUNTABLE: Final = (
     "azure_disk",
     "photon_persistent_disk",
 )
-"""Sources that take mount options by the annotation."""
+"""Sources that accept mount options by annotation."""
 
 _GA_LABELS: Final = {
     "beta.kubernetes.io/arch": "kubernetes.io/arch",
@@ -60,7 +60,7 @@ _GA_LABELS: Final = {
     "failure-domain.beta.kubernetes.io/zone": "topology.kubernetes.io/zone",
     "beta.kubernetes.io/instance-type": "node.kubernetes.io/instance-type",
 }
-"""Labels of nodes under which others took their place."""
+"""Deprecated labels of nodes and their successors."""
 _SOURCE_WARNINGS: Final = (
     ("cephfs", "cephfs", "deprecated in v1.28, non-functional in v1.31+"),
     ("photon_persistent_disk", "photonPersistentDisk", "deprecated in v1.11, non-functional in v1.16+"),
@@ -84,7 +84,7 @@ _Sources: Final = msgspec.defstruct(
     "_Sources",
     [(name, Any, msgspec.field(default=None, name=_JSON_NAMES[name])) for name in SOURCE_ATTRIBUTES],
 )
-"""The sources alone, as upstream's messages print them."""
+"""The sources of a spec alone, in the form that upstream's messages print."""
 
 
 def _sources(spec: PersistentVolumeSpec) -> msgspec.Struct:
@@ -92,7 +92,7 @@ def _sources(spec: PersistentVolumeSpec) -> msgspec.Struct:
 
 
 def _validate_source_update(new: PersistentVolumeSpec, old: PersistentVolumeSpec) -> Iterator[FieldError]:
-    """A source does not change, but a secret for growing may be added to one of CSI."""
+    """Forbid changes of the source, except adding an expansion secret to a CSI source."""
     changed = new
     if (
         old.csi is not None
@@ -113,7 +113,10 @@ def _terms(affinity: VolumeNodeAffinity) -> Sequence[NodeSelectorTerm]:
 
 
 def _same_terms(new: VolumeNodeAffinity, old: VolumeNodeAffinity) -> bool:
-    """Whether nothing but keys changed, each from a beta label to its successor. No key at all succeeds any other."""
+    """Return True if only keys changed, each from a beta label to its successor.
+
+    An empty key counts as the successor of any key.
+    """
     terms = list(zip_longest(_terms(new), _terms(old)))
     return all(a and b and _same_requirements(a, b) for a, b in terms)
 
@@ -139,7 +142,7 @@ def _validate_affinity_update(new: VolumeNodeAffinity | None, old: VolumeNodeAff
 
 
 def _has_invalid_value(spec: PersistentVolumeSpec) -> bool:
-    """Whether a stored affinity holds a value that would be refused today."""
+    """Return True if a stored affinity has a value that would be refused today."""
     selector = spec.node_affinity.required if spec.node_affinity is not None else None
     if selector is None:
         return False
@@ -167,7 +170,7 @@ class PersistentVolumeStrategy(Strategy[PersistentVolume]):
 
     def validate_update(self, ctx: Context, new: PersistentVolume, old: PersistentVolume) -> Iterator[FieldError]:
         check_values = not _has_invalid_value(old.spec)
-        # upstream validates all of it twice, and clients see both causes
+        # Upstream validates all of the volume twice, and clients see every cause twice.
         faults = [
             *validate_new_metadata(new.metadata, namespaced=False, name_validator=name_is_dns_subdomain),
             *validate_volume_spec(new.spec, new.metadata.name, check_values=check_values),
@@ -228,7 +231,7 @@ def _warnings(volume: PersistentVolume) -> Iterator[str]:
 
 
 def default_persistent_volume(volume: PersistentVolume) -> None:
-    """SetDefaults_PersistentVolume, and those of its source."""
+    """Set the defaults of SetDefaults_PersistentVolume and of its source."""
     spec = volume.spec
     volume.status.phase = volume.status.phase or "Pending"
     spec.persistent_volume_reclaim_policy = spec.persistent_volume_reclaim_policy or "Retain"
@@ -246,17 +249,17 @@ _SHORT_MODES: Final = {
 
 
 def access_modes_text(modes: Sequence[str]) -> str:
-    """Access modes as Tables show them."""
+    """Return access modes in the short form of Tables, e.g. "RWO,ROX"."""
     return ",".join(short for mode, short in _SHORT_MODES.items() if mode in modes)
 
 
 def phase_text(obj: Any) -> str:
-    """The phase of a volume or claim as Tables show it."""
+    """Return the phase of a volume or claim for Tables."""
     return "Terminating" if obj.metadata.deletion_timestamp else str(obj.status.phase)
 
 
 def unset(text: str | None) -> str:
-    """A cell for what may not be there."""
+    """Return the cell of an optional text."""
     return "<unset>" if text is None else text
 
 

@@ -1,4 +1,4 @@
-"""The spec of a PersistentVolumeClaim, as it stands in claims and in the templates of ephemeral volumes."""
+"""Validation of the spec of a PersistentVolumeClaim, in claims and in templates of ephemeral volumes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def validate_claim_spec(
     *,
     allow_invalid_api_group: bool = False,
 ) -> Iterator[FieldError]:
-    """What a claim asks for. `allow_invalid_api_group` is for claims stored before data sources were checked."""
+    """Validate a claim spec. `allow_invalid_api_group` is for claims stored before data sources were validated."""
     if not spec.access_modes:
         yield required(path / "accessModes", "at least 1 access mode is required")
     yield from validate_label_selector(spec.selector, path / "selector", selector_options)
@@ -65,7 +65,7 @@ def _validate_sources(spec: core.PersistentVolumeClaimSpec, path: Path, *, check
             yield from validate_name(validate_namespace_name, ref.namespace, path.child("dataSourceRef", "namespace"))
     if source is None or ref is None:
         return
-    # Upstream prints a Path as the value, which has no exported fields.
+    # Upstream passes a Path as the value, which prints as {} as it has no exported fields.
     if ref.namespace:
         yield invalid(path, {}, "may not be specified when dataSourceRef.namespace is specified")
     elif (source.api_group, source.kind, source.name) != (ref.api_group, ref.kind, ref.name):

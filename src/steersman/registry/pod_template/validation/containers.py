@@ -1,4 +1,4 @@
-"""Containers of a pod: regular, init and ephemeral ones."""
+"""Validation of the containers of a pod: regular, init and ephemeral containers."""
 
 from __future__ import annotations
 
@@ -52,12 +52,12 @@ _FORBIDDEN_IN_EPHEMERAL: Final = (
     ("lifecycle", "lifecycle"),
 )
 is_usual_image: Final = re.compile("[!-~]*").fullmatch
-"""Matches an image without any white space."""
+"""Matches an image without white space."""
 _NO_RESOURCES: Final = core.ResourceRequirements()
 
 
 class PodScope(NamedTuple):
-    """What the rules for a container need to know of its pod. `claims` are names of resource claims."""
+    """The pod of a container, as far as validation needs it. `claims` are the names of its resource claims."""
 
     spec: core.PodSpec
     volumes: Volumes
@@ -66,12 +66,12 @@ class PodScope(NamedTuple):
 
     @property
     def host_users(self) -> bool:
-        """Whether the pod is in the host's user namespace."""
+        """True if the pod is in the host's user namespace."""
         return self.spec.host_users is not False
 
 
 def _validate_common(container: AnyContainer, scope: PodScope, path: Path) -> Iterator[FieldError]:
-    """What goes for containers of all sorts."""
+    """Validate the fields of all types of containers."""
     if not container.name:
         yield required(path / "name")
     else:
@@ -84,7 +84,7 @@ def _validate_common(container: AnyContainer, scope: PodScope, path: Path) -> It
         yield required(path / "terminationMessagePolicy")
     elif policy not in _MESSAGE_POLICIES:
         yield not_supported(path / "terminationMessagePolicy", policy, _MESSAGE_POLICIES)
-    # Most of it is absent from most containers: what is not there costs neither a path nor a generator.
+    # Most containers lack most fields, and a missing field should cost neither a path nor a generator.
     if container.ports:
         yield from _validate_ports(container.ports, path / "ports")
     if container.env:
@@ -137,7 +137,7 @@ def _validate_ports(ports: list[core.ContainerPort], path: Path) -> Iterator[Fie
 
 
 def validate_containers(scope: PodScope, path: Path) -> Iterator[FieldError]:
-    """The regular containers: at least one, names and host ports once each."""
+    """Validate the regular containers: at least one, with unique names and host ports."""
     containers = scope.spec.containers
     if not containers:
         yield required(path)
@@ -198,7 +198,7 @@ def _validate_host_ports(containers: Iterable[tuple[int, AnyContainer]], path: P
 
 
 def validate_init_containers(scope: PodScope, path: Path) -> Iterator[FieldError]:
-    """Init containers, which run one by one, and sidecars, which have what regular containers have."""
+    """Validate init containers; sidecars among them may have the fields of regular containers."""
     names = {container.name for container in scope.spec.containers or ()}
     grace_period = scope.spec.termination_grace_period_seconds
     for index, container in enumerate(scope.spec.init_containers):
@@ -214,7 +214,7 @@ def validate_init_containers(scope: PodScope, path: Path) -> Iterator[FieldError
             yield duplicate(here / "name", container.name)
         elif container.name:
             names.add(container.name)
-        # Upstream checks each by itself, as a list of one: its errors are about item 0.
+        # Upstream validates each container as a list of one, so its errors are about item 0.
         yield from _validate_host_ports(((0, container),), path)
         if is_sidecar(container):
             if container.lifecycle is not None:
@@ -244,7 +244,7 @@ def _validate_plain_init_container(
 
 
 def validate_ephemeral_containers(scope: PodScope, path: Path) -> Iterator[FieldError]:
-    """Ephemeral containers: for looking into a pod only, without what makes a service."""
+    """Validate ephemeral containers, which may not have the fields of long-running containers."""
     if not scope.spec.ephemeral_containers:
         return
     others = {container.name for container in (*(scope.spec.containers or ()), *scope.spec.init_containers)}
@@ -272,7 +272,7 @@ def validate_ephemeral_containers(scope: PodScope, path: Path) -> Iterator[Field
 
 
 def validate_images_of_pod(containers: Iterable[AnyContainer], path: Path) -> Iterator[FieldError]:
-    """Templates may pad the image with spaces, pods may not."""
+    """Forbid white space around images, which only templates may have."""
     for index, container in enumerate(containers):
         if not is_usual_image(container.image) and trim_space(container.image) != container.image:
             yield invalid(path[index] / "image", container.image, _NO_PADDING)

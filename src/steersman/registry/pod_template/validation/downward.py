@@ -1,4 +1,4 @@
-"""The downward API: which fields and resources of a pod its containers can be told."""
+"""Validation of the downward API: fields and resources of a pod that its containers may read."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ _DIVISORS: Final = {
 def validate_object_field_selector(
     selector: core.ObjectFieldSelector, fields: tuple[str, ...], path: Path
 ) -> Iterator[FieldError]:
-    """A field of the pod; `fields` are those that can be asked for without a subscript."""
+    """Validate a reference to a field of the pod; `fields` are the fields allowed without a subscript."""
     if not selector.api_version:
         yield required(path / "apiVersion")
         return
@@ -93,7 +93,7 @@ def validate_object_field_selector(
 
 
 def split_subscript(field_path: str) -> tuple[str, str | None]:
-    """`metadata.labels['x']` as ("metadata.labels", "x"); None where there is no subscript."""
+    """Split `metadata.labels['x']` into ("metadata.labels", "x"); the second part is None without a subscript."""
     if field_path.endswith("']"):
         name, bracket, subscript = field_path[:-2].partition("['")
         if bracket and name:
@@ -115,7 +115,7 @@ def _conversion_error(version: str, label: str, name: str, subscript: str | None
 def validate_resource_field_selector(
     selector: core.ResourceFieldSelector, path: Path, *, container_needed: bool
 ) -> Iterator[FieldError]:
-    """A request or limit of a container; in a volume it must be said of which."""
+    """Validate a reference to a request or limit of a container; in a volume it must name the container."""
     resource = selector.resource
     if container_needed and not selector.container_name:
         yield required(path / "containerName")

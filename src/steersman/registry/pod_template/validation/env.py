@@ -1,4 +1,4 @@
-"""Environment variables of containers, and where their values come from."""
+"""Validation of environment variables and of their sources."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _SOURCES: Final = (
 
 
 def validate_env(variables: list[core.EnvVar], path: Path) -> Iterator[FieldError]:
-    """The variables a container sets one by one."""
+    """Validate the variables of a container's `env`."""
     for index, variable in enumerate(variables):
         if not is_usual_env_var_name(variable.name):
             yield from validate_required(is_relaxed_env_var_name, variable.name, path[index] / "name")
@@ -46,7 +46,7 @@ def validate_env(variables: list[core.EnvVar], path: Path) -> Iterator[FieldErro
 
 
 def _is_usual(source: core.EnvVarSource) -> bool:
-    """Whether it is one of the three that are often used, by itself, with nothing wrong in it."""
+    """Return True for a valid source of one of the three common types, alone."""
     if (field := source.field_ref) is not None:
         return field.api_version == "v1" and field.field_path in ENV_FIELDS and source == core.EnvVarSource(field)
     if (secret := source.secret_key_ref) is not None:
@@ -107,7 +107,7 @@ def _validate_file_key(selector: core.FileKeySelector, path: Path) -> Iterator[F
 
 
 def validate_env_from(sources: list[core.EnvFromSource], path: Path) -> Iterator[FieldError]:
-    """Whole config maps and secrets as variables."""
+    """Validate references to whole ConfigMaps and Secrets."""
     for index, source in enumerate(sources):
         here = path[index]
         if source.prefix:
@@ -131,7 +131,7 @@ def _validate_env_source(source: core.ConfigMapEnvSource | core.SecretEnvSource,
 
 
 def reads_files(containers: Iterable[AnyContainer]) -> bool:
-    """Return True if variables come from files, as few do."""
+    """Return True if any variable comes from a file, which is rare."""
     for container in containers:
         for variable in container.env:
             if variable.value_from is not None and variable.value_from.file_key_ref is not None:
@@ -140,7 +140,7 @@ def reads_files(containers: Iterable[AnyContainer]) -> bool:
 
 
 def validate_file_key_volumes(spec: core.PodSpec, path: Path) -> Iterator[FieldError]:
-    """Files with variables are in emptyDir volumes of the pod."""
+    """Validate that files with variables are in emptyDir volumes of the pod."""
     volumes = {volume.name: volume for volume in spec.volumes}
     for container, here in containers_with_paths(spec, path):
         for index, variable in enumerate(container.env):

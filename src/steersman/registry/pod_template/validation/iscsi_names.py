@@ -1,4 +1,4 @@
-"""Names of iSCSI nodes (RFC 3720 section 3.2.6), as Kubernetes checks them."""
+"""Names of iSCSI nodes (RFC 3720 section 3.2.6), as Kubernetes validates them."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ _is_eui: Final = re.compile(r"eui.[a-zA-Z0-9]{16}").fullmatch
 _is_naa: Final = re.compile(r"naa.[a-zA-Z0-9]{32}").fullmatch
 
 FORMATS: Final = ("iqn", "eui", "naa")
-"""What a name starts with."""
+"""The prefixes of names."""
 
 
 def is_iscsi_name(name: str) -> bool:
-    """Whether `name` is one of the three formats."""
+    """Return True if `name` has one of the three formats."""
     match name[:3]:
         case "iqn":
             return _is_qualified(name)
@@ -28,7 +28,7 @@ def is_iscsi_name(name: str) -> bool:
 
 
 def _is_qualified(name: str) -> bool:
-    """Whether `iqn.YEAR-MONTH.AUTHORITY:REST` ends the name; what comes before it is not looked at, as upstream."""
+    """Return True if `name` ends with `iqn.YEAR-MONTH.AUTHORITY:REST`; like upstream, ignore the text before it."""
     last = max((found.start() for found in _NOT_IN_REST.finditer(name)), default=-1)
     for run in _RUN.finditer(name):
         colon = run.end()

@@ -1,4 +1,4 @@
-"""What an update of a pod or template may keep: whatever the object already had that is refused today."""
+"""Options for updates: invalid values of an old pod or template that its update may keep."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _for_new(is_pod: bool, allow_privileged: bool) -> PodValidationOptions:
 
 
 def pod_template_options(old: core.PodTemplateSpec | None, *, allow_privileged: bool = True) -> PodValidationOptions:
-    """For a template; `old` is the one it replaces, None on create."""
+    """Return the options for a template that replaces `old` (None on create)."""
     if old is None:
         return _for_new(False, allow_privileged)
     return pod_options(old.spec, old.metadata.annotations, is_pod=False, allow_privileged=allow_privileged)
@@ -49,7 +49,7 @@ def pod_options(
     is_pod: bool,
     allow_privileged: bool = True,
 ) -> PodValidationOptions:
-    """For a spec; `old` and `old_annotations` are what it replaces, None on create."""
+    """Return the options for a spec that replaces `old`, with its annotations (None on create)."""
     strict = _for_new(is_pod, allow_privileged)
     if old is None:
         return strict
@@ -81,7 +81,7 @@ def pod_options(
 
 
 def is_deletion_cost(annotations: Mapping[str, str]) -> bool:
-    """Whether the pod-deletion-cost annotation is absent, or a 32-bit number without plus sign or leading zeros."""
+    """Return True if the pod-deletion-cost annotation is absent, or a 32-bit number without plus sign or leading zeros."""
     cost = annotations.get(DELETION_COST)
     if cost is None:
         return True

@@ -1,4 +1,4 @@
-"""Volumes as containers see them: mounted as directories, or as block devices."""
+"""Validation of volume mounts and block devices of containers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ RECURSIVE_READ_ONLY: Final = ("Disabled", "Enabled", "IfPossible")
 
 
 def validate_volume_mounts(container: AnyContainer, volumes: Volumes, path: Path) -> Iterator[FieldError]:
-    """Mounts of a container; some errors are upstream's about the list rather than the item."""
+    """Validate the mounts of a container; upstream reports some errors at the path of the list instead of the item."""
     devices = {device.name: device.device_path for device in container.volume_devices}
     device_paths = set(devices.values())
     mounted: set[str] = set()
@@ -54,7 +54,7 @@ def validate_volume_mounts(container: AnyContainer, volumes: Volumes, path: Path
 
 
 def _is_plain(mount: core.VolumeMount, volumes: Volumes) -> bool:
-    """Whether there is nothing about a mount that could be wrong by itself."""
+    """Return True if a mount cannot be invalid on its own."""
     return (
         mount.name in volumes
         and mount.mount_path != ""
@@ -85,7 +85,7 @@ def _validate_recursive_read_only(mount: core.VolumeMount, path: Path) -> Iterat
 
 
 def validate_volume_devices(container: AnyContainer, volumes: Volumes, path: Path) -> Iterator[FieldError]:
-    """Block devices of a container."""
+    """Validate the block devices of a container."""
     mounts = {mount.name: mount.mount_path for mount in container.volume_mounts}
     mount_paths = set(mounts.values())
     names: set[str] = set()

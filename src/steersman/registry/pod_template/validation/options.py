@@ -1,4 +1,4 @@
-"""How strictly a pod spec is validated: an update may keep what an older server let in (see leniency)."""
+"""Options of pod validation; an update may keep values that older servers accepted (see `leniency`)."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from msgspec import Struct
 
 
 class PodValidationOptions(Struct, frozen=True, kw_only=True):
-    """What is let through beside what is valid (core/validation PodValidationOptions)."""
+    """Invalid values that are accepted (core/validation PodValidationOptions)."""
 
     is_pod: bool = False
-    """A Pod, not a template of some other kind."""
+    """True for a Pod, False for a template of another kind."""
     allow_privileged: bool = True
     """The server's --allow-privileged."""
     allow_invalid_deletion_cost: bool = False

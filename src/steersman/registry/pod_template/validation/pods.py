@@ -1,4 +1,4 @@
-"""Pods and pod templates as a whole: the rules upstream applies, in its order and wording (core/validation)."""
+"""Validation of whole pods and pod templates, in upstream's order and wording (core/validation)."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ from steersman.registry.pod_template.validation.volumes import Volumes, validate
 from steersman.registry.pod_template.validation.windows import mentions_windows, validate_host_process, validate_os
 
 TOLERATIONS: Final = "scheduler.alpha.kubernetes.io/tolerations"
-"""An annotation of old, still validated."""
+"""A legacy annotation that is still validated."""
 RESTART_POLICIES: Final = ("Always", "OnFailure", "Never")
 DNS_POLICIES: Final = ("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None")
 PREEMPTION_POLICIES: Final = ("PreemptLowerPriority", "Never")
@@ -85,7 +85,7 @@ _ANNOTATIONS: Final = Path("metadata", "annotations")
 def validate_pod_template_spec(
     template: core.PodTemplateSpec, path: Path, options: PodValidationOptions | None = None
 ) -> Iterator[FieldError]:
-    """A template; `options` are leniency.pod_template_options(the template it replaces)."""
+    """Validate a template. `options` come from `leniency.pod_template_options`; the default is for a new template."""
     options = options or pod_template_options(None)
     metadata = template.metadata
     yield from validate_labels(metadata.labels, path / "labels")
@@ -99,7 +99,7 @@ def validate_pod_template_spec(
 
 
 def validate_pod_create(pod: core.Pod, options: PodValidationOptions) -> Iterator[FieldError]:
-    """A new pod; its metadata is the store's to validate."""
+    """Validate a new pod. The store validates the metadata."""
     yield from validate_pod(pod, options)
     if pod.spec.ephemeral_containers:
         yield forbidden(_SPEC / "ephemeralContainers", "cannot be set on create")
@@ -110,7 +110,7 @@ def validate_pod_create(pod: core.Pod, options: PodValidationOptions) -> Iterato
 
 
 def validate_pod(pod: core.Pod, options: PodValidationOptions) -> Iterator[FieldError]:
-    """What goes for new pods and updated ones."""
+    """Validate the parts that new and updated pods share."""
     spec = pod.spec
     if pod.metadata.annotations:
         yield from validate_pod_annotations(pod.metadata.annotations, spec, _ANNOTATIONS, options)
@@ -141,7 +141,7 @@ def _tolerations() -> GoType:
 def validate_pod_annotations(
     annotations: Mapping[str, str], spec: core.PodSpec, path: Path, options: PodValidationOptions
 ) -> Iterator[FieldError]:
-    """Annotations that mean something to the API server."""
+    """Validate annotations with a meaning for the API server."""
     if MIRROR_POD in annotations and not spec.node_name:
         text = "must set spec.nodeName if mirror pod annotation is set"
         yield invalid(path[MIRROR_POD], annotations[MIRROR_POD], text)
@@ -165,7 +165,7 @@ def _validate_annotated_tolerations(text: str, path: Path, options: PodValidatio
 def validate_pod_spec(
     spec: core.PodSpec, metadata: ObjectMeta | None, path: Path, options: PodValidationOptions
 ) -> Iterator[FieldError]:
-    """A pod spec; `metadata` is the pod's, None in a template."""
+    """Validate a pod spec; `metadata` is the pod's, None for a template."""
     if spec.termination_grace_period_seconds is None:
         yield required(path / "terminationGracePeriodSeconds")
     volumes: Volumes = {}

@@ -1,4 +1,4 @@
-"""Probes and lifecycle hooks of containers, and the actions both take."""
+"""Validation of the probes and lifecycle hooks of containers, and of the actions of both."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ _numbers: Final = attrgetter(*_NUMBERS)
 
 
 def validate_probes(container: core.Container, grace_period: int | None, path: Path) -> Iterator[FieldError]:
-    """Liveness, readiness and startup probes."""
+    """Validate liveness, readiness and startup probes."""
     if (probe := container.liveness_probe) is not None:
         yield from _validate_probe(probe, grace_period, path / "livenessProbe")
         if probe.success_threshold != 1:
@@ -105,7 +105,7 @@ def _validate_probe(probe: core.Probe, grace_period: int | None, path: Path) -> 
 def validate_lifecycle(
     lifecycle: core.Lifecycle, grace_period: int | None, path: Path, os: core.PodOS | None
 ) -> Iterator[FieldError]:
-    """What happens after a container starts and before it stops."""
+    """Validate the hooks after the start and before the stop of a container, and its stop signal."""
     if lifecycle.post_start is not None:
         yield from _validate_handler(lifecycle.post_start, _HOOK_ACTIONS, grace_period, path / "postStart")
     if lifecycle.pre_stop is not None:
@@ -126,7 +126,7 @@ def _validate_stop_signal(signal: str, path: Path, os: core.PodOS | None) -> Ite
 def _validate_handler(
     handler: core.Probe | core.LifecycleHandler, actions: _Actions, grace_period: int | None, path: Path
 ) -> Iterator[FieldError]:
-    """Exactly one action."""
+    """Validate that there is exactly one action, and the first action."""
     found = False
     for attribute, name, validate in actions:
         if (action := getattr(handler, attribute)) is None:
@@ -170,7 +170,7 @@ def _validate_sleep(action: core.SleepAction, grace_period: int | None, path: Pa
 
 
 _Actions = tuple[tuple[str, str, Callable[[Any, int | None, Path], Iterable[FieldError]]], ...]
-"""Attributes, names in paths, rules."""
+"""Attribute, name in paths, and rule of each action."""
 
 _BOTH_HAVE: Final[_Actions] = (
     ("exec", "exec", _validate_exec),

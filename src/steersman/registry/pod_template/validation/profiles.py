@@ -1,4 +1,4 @@
-"""Seccomp and AppArmor profiles: the fields, the annotations that came before them, and that both say the same."""
+"""Validation of seccomp and AppArmor profiles: fields, legacy annotations, and their agreement."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from steersman.registry.printing.internal_form import internal_text
 SECCOMP_POD: Final = "seccomp.security.alpha.kubernetes.io/pod"
 SECCOMP_CONTAINER: Final = "container.seccomp.security.alpha.kubernetes.io/"
 APP_ARMOR_CONTAINER: Final = "container.apparmor.security.beta.kubernetes.io/"
-"""Annotations; the containers' end with the name of one."""
+"""Annotations; those of containers end with the container's name."""
 RUNTIME_DEFAULT: Final = "runtime/default"
 UNCONFINED: Final = "unconfined"
 LOCALHOST: Final = "localhost/"
-"""Their values; the last is followed by a profile's name."""
+"""Values of the annotations; a profile's name follows the last prefix."""
 
 _TYPES: Final = ("Localhost", "RuntimeDefault", "Unconfined")
 _DOCKER_DEFAULT: Final = "docker/default"
@@ -37,12 +37,12 @@ _LONGEST_PROFILE: Final = 4095
 
 
 def has_profiles(annotations: Mapping[str, str]) -> bool:
-    """Whether an annotation may be about profiles, found out fast: few pods have one today."""
+    """Return False if no annotation is about profiles. The check is cheap, as few pods have such an annotation today."""
     return ".security." in "\n".join(annotations)
 
 
 def validate_seccomp_profile(profile: core.SeccompProfile, path: Path) -> Iterator[FieldError]:
-    """A seccompProfile field."""
+    """Validate a seccompProfile field."""
     if not profile.type:
         yield required(path / "type", "type is required when seccompProfile is set")
     elif profile.type not in _TYPES:
@@ -58,7 +58,7 @@ def validate_seccomp_profile(profile: core.SeccompProfile, path: Path) -> Iterat
 
 
 def validate_app_armor_profile(profile: core.AppArmorProfile | None, path: Path) -> Iterator[FieldError]:
-    """An appArmorProfile field."""
+    """Validate an appArmorProfile field."""
     if profile is None:
         return
     here = path / "localhostProfile"
@@ -85,7 +85,7 @@ def validate_app_armor_profile(profile: core.AppArmorProfile | None, path: Path)
 def validate_profile_annotations(
     annotations: Mapping[str, str], spec: core.PodSpec, path: Path
 ) -> Iterator[FieldError]:
-    """The annotations by themselves."""
+    """Validate the annotations by themselves."""
     if not has_profiles(annotations):
         return
     if SECCOMP_POD in annotations:
@@ -113,7 +113,7 @@ def _validate_seccomp_annotation(profile: str, path: Path) -> Iterator[FieldErro
 
 
 def validate_profiles_match(annotations: Mapping[str, str], spec: core.PodSpec, path: Path) -> Iterator[FieldError]:
-    """Where annotation and field are both there they say the same; `path` is that of the spec."""
+    """Validate that annotations and fields agree where both are set; `path` is that of the spec."""
     if not has_profiles(annotations):
         return
     context = spec.security_context or core.PodSecurityContext()

@@ -1,4 +1,4 @@
-"""Requests and limits of containers and pods, the claims they use, and how they may be resized."""
+"""Validation of requests, limits, claims and resize policies of containers and pods."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def validate_container_resources(
     requests, limits = resources.requests, resources.limits
     has_others = False
     for name, limit in limits.items():
-        # What nearly all containers ask for is right in all but the sign.
+        # The names that nearly all containers use need no check but that of the sign.
         if name not in RESIZABLE or limit.startswith("-"):
             has_others = True
             yield from _validate_amount(name, limit, validate_name, (path / "limits")[name], options)
@@ -101,10 +101,10 @@ def _validate_request(name: str, request: str, limit: str | None, path: Path) ->
         if not is_overcommit_allowed(name):
             yield required(path / "limits", "Limit must be set for non overcommitable resources")
     elif request != limit:
-        asked, most = nanos(request), nanos(limit)
-        if asked != most and not is_overcommit_allowed(name):
+        requested, most = nanos(request), nanos(limit)
+        if requested != most and not is_overcommit_allowed(name):
             yield invalid(path / "requests", request, f"must be equal to {name} limit of {limit}")
-        elif asked > most:
+        elif requested > most:
             yield invalid(path / "requests", request, f"must be less than or equal to {name} limit of {limit}")
 
 
@@ -151,7 +151,7 @@ def _validate_pod_resource_name(name: str, path: Path) -> Iterator[FieldError]:
 def validate_pod_resources(
     spec: core.PodSpec, claims: Collection[str], path: Path, options: PodValidationOptions
 ) -> Iterator[FieldError]:
-    """What the pod as a whole asks for (KEP-2837)."""
+    """Validate pod-level resources (KEP-2837)."""
     resources = spec.resources
     if resources is None:
         return
@@ -166,7 +166,7 @@ def validate_pod_resources(
 
 
 def _validate_totals(spec: core.PodSpec, resources: core.ResourceRequirements, path: Path) -> Iterator[FieldError]:
-    """The containers together within the pod's requests, each of them within its limits."""
+    """Validate that the containers' total requests, and each container's limits, fit into those of the pod."""
     for name, total in aggregate_requests(spec).items():
         request = resources.requests.get(name)
         if request is not None and parse(total) > parse(request):
@@ -186,7 +186,7 @@ def _validate_totals(spec: core.PodSpec, resources: core.ResourceRequirements, p
 
 
 def validate_overhead(overhead: dict[str, str], path: Path, options: PodValidationOptions) -> Iterator[FieldError]:
-    """What the runtime needs beside the containers."""
+    """Validate the overhead of the runtime."""
     limits = core.ResourceRequirements(limits=overhead)
     yield from validate_container_resources(limits, (), path, options)
 
@@ -194,7 +194,7 @@ def validate_overhead(overhead: dict[str, str], path: Path, options: PodValidati
 def validate_resize_policies(
     policies: list[core.ContainerResizePolicy], path: Path, pod_restart_policy: str
 ) -> Iterator[FieldError]:
-    """Whether a container must restart for a resource of it to change."""
+    """Validate the policies that say which resource changes restart a container."""
     seen: set[str] = set()
     for index, policy in enumerate(policies):
         if policy.resource_name in seen:
@@ -210,7 +210,7 @@ def validate_resize_policies(
 def validate_resource_claims(
     metadata: ObjectMeta | None, claims: list[core.PodResourceClaim], path: Path
 ) -> Iterator[FieldError]:
-    """The claims a pod brings for its containers."""
+    """Validate the resource claims of a pod."""
     is_static = metadata is not None and MIRROR_POD in metadata.annotations
     seen: set[str] = set()
     for index, claim in enumerate(claims):

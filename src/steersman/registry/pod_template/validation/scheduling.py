@@ -1,4 +1,4 @@
-"""Where a pod may run: affinity, tolerations, topology spread, scheduling gates and groups."""
+"""Validation of scheduling fields: affinity, tolerations, topology spread, scheduling gates and groups."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SCHEDULE_ACTIONS: Final = ("DoNotSchedule", "ScheduleAnyway")
 INCLUSION_POLICIES: Final = ("Honor", "Ignore")
 
 _USUAL_TAINTS: Final = frozenset(("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"))
-"""Keys of the tolerations that nearly all pods are given."""
+"""Keys of the tolerations that admission gives to nearly all pods."""
 _REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 _PREFERRED: Final = "preferredDuringSchedulingIgnoredDuringExecution"
 _WEIGHT_RANGE: Final = "must be in the range 1-100"
@@ -37,7 +37,7 @@ _NOT_AN_OPERATOR: Final = "not a valid selector operator"
 def validate_affinity(
     affinity: core.Affinity | None, path: Path, options: PodValidationOptions
 ) -> Iterator[FieldError]:
-    """Which nodes, and which pods to be near to or far from."""
+    """Validate node affinity, pod affinity and pod anti-affinity."""
     if affinity is None:
         return
     if affinity.node_affinity is not None:
@@ -65,7 +65,7 @@ def _validate_node_affinity(
 def validate_node_selector(
     selector: core.NodeSelector, path: Path, *, check_values: bool = True
 ) -> Iterator[FieldError]:
-    """At least one term; a node must match one of them."""
+    """Validate a node selector: at least one term, of which a node must match one."""
     here = path / "nodeSelectorTerms"
     if not selector.node_selector_terms:
         yield required(here, "must have at least one node selector term")
@@ -77,7 +77,7 @@ def validate_node_selector(
 def validate_node_selector_term(
     term: core.NodeSelectorTerm, path: Path, *, check_values: bool = True
 ) -> Iterator[FieldError]:
-    """Requirements on labels and on the name of a node."""
+    """Validate the requirements of a term on a node's labels and name."""
     for index, requirement in enumerate(term.match_expressions):
         here = (path / "matchExpressions")[index]
         yield from _validate_node_expression(requirement, here, check_values=check_values)
@@ -156,7 +156,7 @@ def _validate_pod_affinity_term(
 def validate_label_keys(
     match: list[str], mismatch: list[str], selector: LabelSelector | None, path: Path
 ) -> Iterator[FieldError]:
-    """`matchLabelKeys` and `mismatchLabelKeys`, which strategies merge into the selector on create."""
+    """Validate `matchLabelKeys` and `mismatchLabelKeys`, which strategies merge into the selector on create."""
     for keys, name in ((match, "matchLabelKeys"), (mismatch, "mismatchLabelKeys")):
         if keys and selector is None:
             yield forbidden(path / name, "must not be specified when labelSelector is not set")
@@ -167,7 +167,7 @@ def validate_label_keys(
         where = {key: index for index, key in enumerate(match)}
         seen = set(selector.match_labels)
         for expression in selector.match_expressions:
-            # The strategy has merged each key in once; one more is the user's.
+            # The strategy has merged each key in once, so a second occurrence comes from the user.
             if expression.key in where and expression.key in seen:
                 text = "exists in both matchLabelKeys and labelSelector"
                 yield invalid(path[where[expression.key]], expression.key, text)
@@ -180,7 +180,7 @@ def validate_label_keys(
 
 
 def _validate_unmerged_label_keys(keys: list[str], selector: LabelSelector | None, path: Path) -> Iterator[FieldError]:
-    """The rule for `matchLabelKeys` of spread constraints from before they were merged into the selector."""
+    """Validate `matchLabelKeys` of old spread constraints, from before these keys were merged into the selector."""
     if not keys:
         return
     if selector is None:
@@ -197,7 +197,7 @@ def _validate_unmerged_label_keys(keys: list[str], selector: LabelSelector | Non
 def validate_topology_spread_constraints(
     constraints: list[core.TopologySpreadConstraint], path: Path, options: PodValidationOptions
 ) -> Iterator[FieldError]:
-    """How evenly pods spread over zones, nodes..."""
+    """Validate the constraints on how evenly pods spread over zones, nodes..."""
     last = {(each.topology_key, each.when_unsatisfiable): index for index, each in enumerate(constraints)}
     for index, constraint in enumerate(constraints):
         here = path[index]
@@ -240,7 +240,7 @@ def _validate_spread_policies(constraint: core.TopologySpreadConstraint, path: P
 def validate_tolerations(
     tolerations: list[core.Toleration], path: Path, options: PodValidationOptions
 ) -> Iterator[FieldError]:
-    """Which taints of nodes a pod puts up with."""
+    """Validate tolerations of node taints."""
     for index, toleration in enumerate(paced(tolerations)):
         if not toleration.key:
             if toleration.operator != "Exists":
@@ -277,7 +277,7 @@ def _validate_toleration_operator(
 
 
 def validate_scheduling_gates(gates: list[core.PodSchedulingGate], path: Path) -> Iterator[FieldError]:
-    """What must be lifted before the pod is scheduled."""
+    """Validate the gates that must be removed before the pod is scheduled."""
     seen: set[str] = set()
     for index, gate in enumerate(gates):
         yield from validate_qualified_name(gate.name, path[index])
@@ -287,7 +287,7 @@ def validate_scheduling_gates(gates: list[core.PodSchedulingGate], path: Path) -
 
 
 def validate_scheduling_group(group: core.PodSchedulingGroup | None, path: Path) -> Iterator[FieldError]:
-    """The pod group a pod is scheduled with."""
+    """Validate the reference to the pod group with which a pod is scheduled."""
     if group is None:
         return
     here = path / "podGroupName"

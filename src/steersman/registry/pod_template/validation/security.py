@@ -1,4 +1,4 @@
-"""Security contexts of pods and containers, and what goes with host namespaces."""
+"""Validation of security contexts of pods and containers, and of host namespaces."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _IPC_SYSCTLS: Final = frozenset(
 def validate_security_context(
     context: core.SecurityContext, path: Path, *, host_users: bool, allow_privileged: bool
 ) -> Iterator[FieldError]:
-    """A container's."""
+    """Validate the security context of a container."""
     if context.privileged and not allow_privileged:
         yield forbidden(path / "privileged", "disallowed by cluster policy")
     if context.run_as_user is not None or context.run_as_group is not None:
@@ -76,7 +76,7 @@ def _validate_ids(context: core.SecurityContext | core.PodSecurityContext, path:
 def validate_pod_security_context(
     spec: core.PodSpec, path: Path, options: PodValidationOptions
 ) -> Iterator[FieldError]:
-    """The pod's; `path` is that of the spec."""
+    """Validate the security context of a pod; `path` is that of the spec."""
     context, here = spec.security_context, path / "securityContext"
     if context is None:
         return
@@ -127,7 +127,7 @@ def _validate_sysctls(
 
 
 def host_sysctl_error(name: str, spec: core.PodSpec) -> str:
-    """Why a sysctl of a kernel namespace cannot be set in a pod that is in the host's, "" if it can."""
+    """Return an error text if a sysctl belongs to a namespace that the pod shares with the host, otherwise ""."""
     first = next((char for char in name if char in "./"), ".")
     if first == "/":  # net/ipv4/conf/eno2.100/rp_filter
         name = name.translate({ord("."): "/", ord("/"): "."})
@@ -140,7 +140,7 @@ def host_sysctl_error(name: str, spec: core.PodSpec) -> str:
 
 
 def validate_host_users(spec: core.PodSpec, path: Path, options: PodValidationOptions) -> Iterator[FieldError]:
-    """A pod in a user namespace of its own keeps out of the host's other namespaces."""
+    """Forbid other host namespaces to a pod in a user namespace of its own."""
     if spec.host_users is not False:
         return
     if spec.host_network and not options.allow_host_network_user_namespaces:
@@ -156,7 +156,7 @@ def validate_host_users(spec: core.PodSpec, path: Path, options: PodValidationOp
 
 
 def validate_host_ports(spec: core.PodSpec, path: Path, options: PodValidationOptions) -> Iterator[FieldError]:
-    """On the host's network a container's port is the host's; templates may leave it out."""
+    """Validate that host ports equal container ports on the host's network; templates may omit host ports."""
     if not spec.host_network:
         return
     for index, container in enumerate(spec.containers or ()):

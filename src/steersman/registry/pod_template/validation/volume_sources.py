@@ -1,4 +1,4 @@
-"""Volume sources that are storage systems: the fields each cannot do without."""
+"""Validation of volume sources that are storage systems: the required fields of each."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def _secret_name(secret: core.LocalObjectReference | None, path: Path) -> Iterat
 def validate_gce_persistent_disk(
     source: core.GCEPersistentDiskVolumeSource, path: Path, options: PodValidationOptions
 ) -> Iterator[FieldError]:
-    """A Google Compute Engine disk."""
+    """Validate a Google Compute Engine disk."""
     if not source.pd_name:
         yield required(path / "pdName")
     if not 0 <= source.partition <= 255:
@@ -43,7 +43,7 @@ def validate_gce_persistent_disk(
 def validate_aws_elastic_block_store(
     source: core.AWSElasticBlockStoreVolumeSource, path: Path, options: PodValidationOptions
 ) -> Iterator[FieldError]:
-    """An Amazon disk."""
+    """Validate an Amazon disk."""
     if not source.volume_id:
         yield required(path / "volumeID")
     if not 0 <= source.partition <= 255:
@@ -51,7 +51,7 @@ def validate_aws_elastic_block_store(
 
 
 def validate_nfs(source: core.NFSVolumeSource, path: Path, options: PodValidationOptions) -> Iterator[FieldError]:
-    """A directory of an NFS server."""
+    """Validate a directory of an NFS server."""
     if not source.server:
         yield required(path / "server")
     if not source.path:
@@ -61,7 +61,7 @@ def validate_nfs(source: core.NFSVolumeSource, path: Path, options: PodValidatio
 
 
 def validate_iscsi(source: core.ISCSIVolumeSource, path: Path, options: PodValidationOptions) -> Iterator[FieldError]:
-    """An iSCSI disk; names follow RFC 3720 section 3.2.6."""
+    """Validate an iSCSI disk; names follow RFC 3720 section 3.2.6."""
     if not source.target_portal:
         yield required(path / "targetPortal")
     if not source.iqn:
@@ -84,7 +84,7 @@ def _validate_iscsi_name(name: str, path: Path) -> Iterator[FieldError]:
 
 
 def validate_iscsi_name_length(name: str, source: core.ISCSIVolumeSource, path: Path) -> Iterator[FieldError]:
-    """The interface made for an initiator is named after volume and portal."""
+    """Validate the length of the interface name for an initiator, which consists of volume and portal."""
     if len(f"{name}:{source.target_portal}".encode()) > _LONGEST_ISCSI_NAME:
         text = (
             "Total length of <volume name>:<iscsi.targetPortal> must be under 64 characters "
@@ -94,7 +94,7 @@ def validate_iscsi_name_length(name: str, source: core.ISCSIVolumeSource, path: 
 
 
 def validate_fc(source: core.FCVolumeSource, path: Path, options: PodValidationOptions) -> Iterator[FieldError]:
-    """A Fibre Channel disk."""
+    """Validate a Fibre Channel disk."""
     here = path / "targetWWNs"
     if not source.target_wwns and not source.wwids:
         yield required(here, "must specify either targetWWNs or wwids, but not both")
@@ -110,7 +110,7 @@ def validate_fc(source: core.FCVolumeSource, path: Path, options: PodValidationO
 def validate_glusterfs(
     source: core.GlusterfsVolumeSource, path: Path, options: PodValidationOptions
 ) -> Iterator[FieldError]:
-    """A Gluster volume."""
+    """Validate a Gluster volume."""
     if not source.endpoints:
         yield required(path / "endpoints")
     if not source.path:
@@ -120,7 +120,7 @@ def validate_glusterfs(
 def validate_flocker(
     source: core.FlockerVolumeSource, path: Path, options: PodValidationOptions
 ) -> Iterator[FieldError]:
-    """A Flocker dataset."""
+    """Validate a Flocker dataset."""
     if not source.dataset_name and not source.dataset_uuid:
         yield required(path, "one of datasetName and datasetUUID is required")
     if source.dataset_name and source.dataset_uuid:
@@ -130,7 +130,7 @@ def validate_flocker(
 
 
 def validate_rbd(source: core.RBDVolumeSource, path: Path, options: PodValidationOptions) -> Iterator[FieldError]:
-    """A Ceph block device."""
+    """Validate a Ceph block device."""
     if not source.monitors:
         yield required(path / "monitors")
     if not source.image:
@@ -138,14 +138,14 @@ def validate_rbd(source: core.RBDVolumeSource, path: Path, options: PodValidatio
 
 
 def validate_cinder(source: core.CinderVolumeSource, path: Path, options: PodValidationOptions) -> Iterator[FieldError]:
-    """An OpenStack volume."""
+    """Validate an OpenStack volume."""
     if not source.volume_id:
         yield required(path / "volumeID")
     yield from _secret_name(source.secret_ref, path)
 
 
 def validate_cephfs(source: core.CephFSVolumeSource, path: Path, options: PodValidationOptions) -> Iterator[FieldError]:
-    """A Ceph file system."""
+    """Validate a Ceph file system."""
     if not source.monitors:
         yield required(path / "monitors")
 
@@ -153,7 +153,7 @@ def validate_cephfs(source: core.CephFSVolumeSource, path: Path, options: PodVal
 def validate_quobyte(
     source: core.QuobyteVolumeSource, path: Path, options: PodValidationOptions
 ) -> Iterator[FieldError]:
-    """A Quobyte volume."""
+    """Validate a Quobyte volume."""
     if not source.registry:
         yield required(path / "registry", _HOST_PORT)
     elif len(source.tenant.encode()) >= 65:
@@ -167,7 +167,7 @@ def validate_quobyte(
 
 
 def _is_host_port(text: str) -> bool:
-    """Whether Go's net.SplitHostPort takes it: one colon outside brackets, or `[host]:port`."""
+    """Return True if Go's net.SplitHostPort accepts `text`: one colon outside brackets, or `[host]:port`."""
     if text.startswith("["):
         host, bracket, rest = text[1:].partition("]")
         return bool(bracket) and rest.startswith(":") and not set(rest[1:]) & set(":[]") and "[" not in host
@@ -177,7 +177,7 @@ def _is_host_port(text: str) -> bool:
 def validate_flex_volume(
     source: core.FlexVolumeSource, path: Path, options: PodValidationOptions
 ) -> Iterator[FieldError]:
-    """A volume of a plugin on the node."""
+    """Validate a volume of a plugin on the node."""
     if not source.driver:
         yield required(path / "driver")
     for key in source.options:
@@ -189,7 +189,7 @@ def validate_flex_volume(
 def validate_azure_file(
     source: core.AzureFileVolumeSource, path: Path, options: PodValidationOptions
 ) -> Iterator[FieldError]:
-    """An Azure file share."""
+    """Validate an Azure file share."""
     if not source.secret_name:
         yield required(path / "secretName")
     if not source.share_name:
@@ -199,7 +199,7 @@ def validate_azure_file(
 def validate_azure_disk(
     source: core.AzureDiskVolumeSource, path: Path, options: PodValidationOptions
 ) -> Iterator[FieldError]:
-    """An Azure disk, managed or a blob."""
+    """Validate an Azure disk, managed or a blob."""
     if not source.disk_name:
         yield required(path / "diskName")
     if not source.disk_uri:
@@ -219,7 +219,7 @@ def validate_azure_disk(
 def validate_vsphere_volume(
     source: core.VsphereVirtualDiskVolumeSource, path: Path, options: PodValidationOptions
 ) -> Iterator[FieldError]:
-    """A vSphere disk."""
+    """Validate a vSphere disk."""
     if not source.volume_path:
         yield required(path / "volumePath")
 
@@ -227,7 +227,7 @@ def validate_vsphere_volume(
 def validate_photon_persistent_disk(
     source: core.PhotonPersistentDiskVolumeSource, path: Path, options: PodValidationOptions
 ) -> Iterator[FieldError]:
-    """A Photon disk."""
+    """Validate a Photon disk."""
     if not source.pd_id:
         yield required(path / "pdID")
 
@@ -235,7 +235,7 @@ def validate_photon_persistent_disk(
 def validate_portworx_volume(
     source: core.PortworxVolumeSource, path: Path, options: PodValidationOptions
 ) -> Iterator[FieldError]:
-    """A Portworx volume."""
+    """Validate a Portworx volume."""
     if not source.volume_id:
         yield required(path / "volumeID")
 
@@ -243,7 +243,7 @@ def validate_portworx_volume(
 def validate_scale_io(
     source: core.ScaleIOVolumeSource, path: Path, options: PodValidationOptions
 ) -> Iterator[FieldError]:
-    """A ScaleIO volume."""
+    """Validate a ScaleIO volume."""
     if not source.gateway:
         yield required(path / "gateway")
     if not source.system:
@@ -255,7 +255,7 @@ def validate_scale_io(
 def validate_storageos(
     source: core.StorageOSVolumeSource, path: Path, options: PodValidationOptions
 ) -> Iterator[FieldError]:
-    """A StorageOS volume."""
+    """Validate a StorageOS volume."""
     if not source.volume_name:
         yield required(path / "volumeName")
     else:
@@ -266,7 +266,7 @@ def validate_storageos(
 
 
 def validate_csi(source: core.CSIVolumeSource, path: Path, options: PodValidationOptions) -> Iterator[FieldError]:
-    """A volume a CSI driver makes for the pod."""
+    """Validate a volume that a CSI driver creates for the pod."""
     yield from validate_csi_driver_name(source.driver, path / "driver")
     if (secret := source.node_publish_secret_ref) is not None:
         if not secret.name:
@@ -276,7 +276,7 @@ def validate_csi(source: core.CSIVolumeSource, path: Path, options: PodValidatio
 
 
 def validate_csi_driver_name(name: str, path: Path) -> Iterator[FieldError]:
-    """A DNS name in any case, of at most 63 bytes."""
+    """Validate a DNS name in any case, of at most 63 bytes."""
     if not name:
         yield required(path)
         return

@@ -1,5 +1,7 @@
-"""Volumes of pods: that each has one source, and the sources of the kinds that are about files (config maps, secrets,
-projections...). Storage systems are in pod_storage_validation."""
+"""Validation of the volumes of pods: one source each, and sources with files (ConfigMaps, Secrets, projections...).
+
+Storage systems are validated in `volume_sources`.
+"""
 
 from __future__ import annotations
 
@@ -63,8 +65,10 @@ Volumes = Mapping[str, core.Volume]
 def validate_volumes(
     volumes: list[core.Volume], metadata: ObjectMeta | None, path: Path, options: PodValidationOptions
 ) -> tuple[dict[str, core.Volume], list[FieldError]]:
-    """The volumes that are in order, and what is wrong with the others. `metadata` is that of the pod, None in a
-    template: claims of ephemeral volumes are named after the pod."""
+    """Return the valid volumes, and the errors of the others.
+
+    `metadata` is the pod's, None in a template: claims of ephemeral volumes are named after the pod.
+    """
     pod_name = metadata.name if metadata is not None else ""
     created = {f"{pod_name}-{v.name}" for v in volumes if v.ephemeral is not None} if pod_name else set()
     valid: dict[str, core.Volume] = {}
@@ -213,7 +217,7 @@ def _validate_projected(
 def _validate_projection(
     projection: core.VolumeProjection, path: Path, parent: Path, paths: set[str], options: PodValidationOptions
 ) -> Iterator[FieldError]:
-    """One source; `paths` are the files of those before it. Some errors are upstream's about the parent."""
+    """Validate one source; `paths` has the files of the sources before it. Upstream reports some errors at `parent`."""
     sources = 0
     if projection.secret is not None:
         sources += 1
@@ -273,7 +277,7 @@ def _validate_image(source: core.ImageVolumeSource, path: Path, options: PodVali
 
 
 def validate_pull_policy(policy: str, path: Path) -> Iterator[FieldError]:
-    """When to pull an image."""
+    """Validate an image pull policy."""
     yield from validate_choice(policy, PULL_POLICIES, path)
 
 
@@ -289,7 +293,7 @@ def _validate_ephemeral(
 
 
 def _validate_claim_metadata(metadata: ObjectMeta, path: Path) -> Iterator[FieldError]:
-    """Only labels and annotations go into the claim."""
+    """Forbid all metadata but labels and annotations, which alone are copied to the claim."""
     yield from validate_annotations(metadata.annotations, path / "annotations")
     yield from validate_labels(metadata.labels, path / "labels")
     for attribute, name in zip(metadata.__struct_fields__, metadata.__struct_encode_fields__, strict=True):
@@ -341,6 +345,6 @@ _SOURCES: Final[tuple[tuple[str, str, _Validate, str], ...]] = (
     ("ephemeral", "ephemeral", _validate_ephemeral, "ephemeral"),
     ("image", "image", _validate_image, "image"),
 )
-"""Attribute, name in paths, rules, and the name in the error about a second source; in the order upstream looks."""
+"""Attribute, name in paths, rule, and name in the error about a second source, in upstream's order."""
 
 _sources: Final = attrgetter(*(attribute for attribute, _, _, _ in _SOURCES))

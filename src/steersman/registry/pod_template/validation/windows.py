@@ -1,4 +1,4 @@
-"""What is said of Windows in a pod, and what of a pod may be said on each operating system."""
+"""Validation of the Windows options of pods, and of fields that an operating system does not support."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _NOT_ON_LINUX: Final = "windows options cannot be set for a linux pod"
 
 
 def validate_windows_options(options: core.WindowsSecurityContextOptions, path: Path) -> Iterator[FieldError]:
-    """The Windows part of a security context."""
+    """Validate the Windows options of a security context."""
     if options.gmsa_credential_spec_name is not None:
         for message in is_dns1123_subdomain(options.gmsa_credential_spec_name):
             yield invalid(path / "gmsaCredentialSpecName", options.gmsa_credential_spec_name, message)
@@ -46,7 +46,7 @@ def validate_windows_options(options: core.WindowsSecurityContextOptions, path: 
 
 
 def _user_name_faults(name: str) -> Iterator[str]:
-    """What is wrong with `DOMAIN\\user` or `user`."""
+    r"""Yield the errors of `DOMAIN\user` or `user`."""
     if not name:
         yield " cannot be an empty string"
         return
@@ -72,7 +72,7 @@ def _user_name_faults(name: str) -> Iterator[str]:
 
 
 def mentions_windows(spec: core.PodSpec, containers: Iterable[AnyContainer]) -> bool:
-    """Return True if the pod or a container has options for Windows, as few have."""
+    """Return True if the pod or a container has options for Windows, which is rare."""
     context = spec.security_context
     if context is not None and context.windows_options is not None:
         return True
@@ -84,7 +84,7 @@ def mentions_windows(spec: core.PodSpec, containers: Iterable[AnyContainer]) -> 
 
 
 def validate_host_process(spec: core.PodSpec, path: Path, options: PodValidationOptions) -> Iterator[FieldError]:
-    """HostProcess containers: all or none, and on the host's network."""
+    """Validate HostProcess containers: all or none, and on the host's network."""
     of_pod = _host_process(spec.security_context)
     total = of_host = 0
     for container, here in containers_with_paths(spec, path):
@@ -113,7 +113,7 @@ def _host_process(context: core.SecurityContext | core.PodSecurityContext | None
 
 
 def validate_os(spec: core.PodSpec, path: Path) -> Iterator[FieldError]:
-    """The operating system, and that nothing is asked for that it does not have."""
+    """Validate the operating system, and forbid fields that it does not support."""
     if spec.os is None:
         return
     if not spec.os.name:
@@ -134,7 +134,7 @@ def _validate_linux(spec: core.PodSpec, path: Path) -> Iterator[FieldError]:
             yield forbidden(here.child("securityContext", "windowsOptions"), _NOT_ON_LINUX)
 
 
-_OF_POD: Final = (
+_LINUX_ONLY_POD_FIELDS: Final = (
     ("app_armor_profile", "securityContext.appArmorProfile"),
     ("se_linux_options", "securityContext.seLinuxOptions"),
     ("host_users", "hostUsers"),
@@ -151,7 +151,7 @@ _OF_POD: Final = (
     ("supplemental_groups_policy", "securityContext.supplementalGroupsPolicy"),
     ("se_linux_change_policy", "securityContext.seLinuxChangePolicy"),
 )
-_OF_CONTAINER: Final = (
+_LINUX_ONLY_CONTAINER_FIELDS: Final = (
     ("app_armor_profile", "appArmorProfile"),
     ("se_linux_options", "seLinuxOptions"),
     ("seccomp_profile", "seccompProfile"),
@@ -163,19 +163,19 @@ _OF_CONTAINER: Final = (
     ("run_as_user", "runAsUser"),
     ("run_as_group", "runAsGroup"),
 )
-"""What Windows does not have, in the order upstream looks; the host's namespaces are fields of the spec."""
-_OF_SPEC: Final = frozenset({"host_users", "host_pid", "host_ipc", "share_process_namespace"})
+"""Fields that Windows does not support, in upstream's order; those of host namespaces are in the spec."""
+_SPEC_FIELDS: Final = frozenset({"host_users", "host_pid", "host_ipc", "share_process_namespace"})
 
 
 def _validate_windows(spec: core.PodSpec, path: Path) -> Iterator[FieldError]:
     context = spec.security_context or core.PodSecurityContext()
-    for attribute, name in _OF_POD:
-        value = getattr(spec if attribute in _OF_SPEC else context, attribute)
+    for attribute, name in _LINUX_ONLY_POD_FIELDS:
+        value = getattr(spec if attribute in _SPEC_FIELDS else context, attribute)
         if value is not None and value != [] and (attribute not in ("host_pid", "host_ipc") or value):
             yield forbidden(path.child(*name.split(".")), _NOT_ON_WINDOWS)
     for container, here in containers_with_paths(spec, path):
         if container.security_context is None:
             continue
-        for attribute, name in _OF_CONTAINER:
+        for attribute, name in _LINUX_ONLY_CONTAINER_FIELDS:
             if getattr(container.security_context, attribute) is not None:
                 yield forbidden(here.child("securityContext", name), _NOT_ON_WINDOWS)

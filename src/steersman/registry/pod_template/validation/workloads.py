@@ -1,4 +1,4 @@
-"""Templates of pods in workloads: the selector that finds their pods, and pods that are to run for good."""
+"""Validation of workloads: their selectors, and templates of pods that must run indefinitely."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from steersman.registry.pod_template.validation.pods import validate_pod_templat
 
 
 def validate_selector(selector: LabelSelector | None, path: Path, kind: str) -> Iterator[FieldError]:
-    """A selector that must be there and select something; `kind` is for the message."""
+    """Validate a selector that must not be missing or empty; `kind` is named in the error."""
     if selector is None:
         yield required(path)
         return
@@ -24,7 +24,7 @@ def validate_selector(selector: LabelSelector | None, path: Path, kind: str) -> 
 
 
 def parse_selector(selector: LabelSelector | None) -> Selector | None:
-    """The selector ready to use, None if it cannot be read."""
+    """Return the parsed selector, None if it cannot be parsed."""
     try:
         return from_label_selector(selector)
     except SelectorError:
@@ -32,7 +32,7 @@ def parse_selector(selector: LabelSelector | None) -> Selector | None:
 
 
 def validate_selected(selector: Selector, template: PodTemplateSpec, path: Path) -> Iterator[FieldError]:
-    """A template's pods must be found by the selector; `path` is the template's."""
+    """Validate that the selector matches a template's labels; `path` is the template's."""
     labels = template.metadata.labels
     if not selector.empty and not selector.matches(labels):
         detail = "`selector` does not match template `labels`"
@@ -42,14 +42,14 @@ def validate_selected(selector: Selector, template: PodTemplateSpec, path: Path)
 def validate_replica_set_template(
     template: PodTemplateSpec, selector: Selector, path: Path, options: PodValidationOptions
 ) -> Iterator[FieldError]:
-    """A template of pods that always run."""
+    """Validate the template of a ReplicaSet."""
     yield from validate_selected(selector, template, path)
     yield from validate_pod_template_spec(template, path, options)
     yield from validate_always_running(template, path, "ReplicaSet")
 
 
 def validate_always_running(template: PodTemplateSpec, path: Path, kind: str) -> Iterator[FieldError]:
-    """Pods that are replaced when they end may not end by themselves."""
+    """Forbid pods that may end by themselves, as the workload replaces pods that end."""
     if template.spec.restart_policy != "Always":
         yield not_supported(path.child("spec", "restartPolicy"), template.spec.restart_policy, ["Always"])
     if template.spec.active_deadline_seconds is not None:

@@ -1,1 +1,1 @@
-"""KMS v2: keys that a plugin behind a Unix socket wraps (k8s.io/kms `apis/v2`)."""
+"""KMS v2: encryption keys that are wrapped by a plugin behind a Unix socket (k8s.io/kms `apis/v2`)."""

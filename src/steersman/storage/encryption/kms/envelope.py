@@ -1,7 +1,8 @@
-"""Values under keys that a KMS plugin wraps: what is stored of them, and how it is opened.
+"""Values encrypted with keys that a KMS plugin wraps: their stored form, and how they are decrypted.
 
-Follows k8s.io/apiserver `storage/value/encrypt/envelope/kmsv2/envelope.go`. A value is sealed with a key derived from a
-seed, and the seed, wrapped by the plugin, is stored beside it: the plugin is asked once for each seed, not each value.
+Follows k8s.io/apiserver `storage/value/encrypt/envelope/kmsv2/envelope.go`. A value is encrypted with a key derived
+from a seed, and stored together with the seed, wrapped by the plugin. Therefore the plugin is called once for each
+seed, not for each value.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from hashlib import sha256
 from typing import Final
 
 from steersman.machinery.errors.field import Path, aggregate
-from steersman.machinery.metrics import hashed
+from steersman.machinery.metrics import sha256_label
 from steersman.machinery.validation.domains import is_fully_qualified_domain_name
 from steersman.machinery.values import times
 from steersman.net import protobuf_fields as proto
@@ -28,31 +29,31 @@ from steersman.storage.encryption.transformer import NeedsKey, Opened, Transform
 from steersman.work.single_flight import SingleFlight
 
 KEY: Final = 0
-"""The wrapped bytes are a key of AES-GCM, as old servers wrote..."""
+"""The wrapped bytes are an AES-GCM key, as old servers wrote."""
 SEED: Final = 1
-"""...or a seed that keys are derived from (HKDF_SHA256_XNONCE_AES_GCM_SEED)."""
+"""The wrapped bytes are a seed from which keys are derived (HKDF_SHA256_XNONCE_AES_GCM_SEED)."""
 _MOST_ANNOTATIONS: Final = 32 * 1024
 _MOST_NAMES: Final = 256
-"""Of annotations, which are judged for every value that is opened. Upstream bounds their size alone."""
+"""The most annotations, which are validated for every decrypted value. Upstream only limits their size."""
 _MOST_KEY_ID: Final = 1024
 _MOST_WRAPPED: Final = 1024
-"""Bytes."""
+"""Limits in bytes."""
 _LONGEST_KEY: Final = 1024
-"""Bytes of a seed that is unwrapped: 32 are made, and any number may come back."""
+"""The most bytes of an unwrapped seed. Seeds are created with 32 bytes, but the plugin may return any number."""
 _MOST_SEEDS: Final = 10_000
-"""Kept decrypted; the one used longest ago goes first."""
+"""The most decrypted seeds to keep. The least recently used one is removed first."""
 
 
 @dataclass(frozen=True, slots=True)
 class EncryptedObject:
-    """What is stored, in the protobuf message of this name; `source` is the wrapped seed, or key."""
+    """The stored form, which is the protobuf message of this name. `source` is the wrapped seed or key."""
 
     data: bytes
     source: Wrapped
     source_type: int
 
     def encode(self) -> bytes:
-        """The message."""
+        """Encode the message."""
         source = self.source
         return proto.encode(
             [
@@ -66,7 +67,7 @@ class EncryptedObject:
 
     @classmethod
     def decode(cls, stored: bytes) -> EncryptedObject:
-        """Raises TransformError."""
+        """Decode and check a message. Raises TransformError."""
         try:
             fields = proto.decode(stored)
             source = Wrapped(proto.bytes_of(fields, 3), proto.text_of(fields, 2), proto.map_of(fields, 4))
@@ -77,7 +78,7 @@ class EncryptedObject:
         return found
 
     def check(self) -> None:
-        """Raises TransformError for what is empty or too large."""
+        """Check that the parts are not empty and not too large. Raises TransformError."""
         if self.source_type not in (KEY, SEED):
             raise TransformError(f"unknown encryptedDEKSourceType: {self.source_type}")
         if not self.data:
@@ -86,7 +87,7 @@ class EncryptedObject:
 
 
 def check_source(source: Wrapped) -> None:
-    """Raises TransformError for a wrapped seed that may not be stored."""
+    """Check that a wrapped seed may be stored. Raises TransformError."""
     size = len(source.ciphertext)
     why = "encrypted DEK source is empty" if not size else ""
     if size > _MOST_WRAPPED:
@@ -100,7 +101,7 @@ def check_source(source: Wrapped) -> None:
 
 
 def wrong_with_key_id(key_id: str) -> tuple[str, str] | None:
-    """What is wrong with the id of a key: for metrics, and in upstream's words."""
+    """Return the error of a key ID, as a label for metrics and as upstream's text."""
     if not key_id:
         return "empty", "keyID is empty"
     size = len(key_id.encode())
@@ -125,43 +126,43 @@ def _check_annotations(annotations: Mapping[str, bytes]) -> None:
 
 @dataclass(frozen=True)
 class Writing:
-    """What values are sealed with now."""
+    """The seed and key with which values are now encrypted."""
 
     cipher: DerivedGCMCipher
     source: Wrapped
     fingerprint: bytes
     after_data: bytes
-    """What follows the data in an EncryptedObject."""
+    """The bytes that follow the data in an EncryptedObject."""
     source_type = SEED
 
     @classmethod
     def of(cls, seed: bytes, source: Wrapped) -> Writing:
-        """Raises TransformError for a wrapped seed that may not be stored."""
+        """Raises TransformError if the wrapped seed may not be stored."""
         check_source(source)
         without_data = EncryptedObject(b"", source, SEED).encode()
         return cls(DerivedGCMCipher(seed), source, _fingerprint(source, SEED), without_data)
 
 
 class Current:
-    """What the values of a plugin are sealed with, kept up by its probe."""
+    """The current seed of a plugin, which is maintained by the plugin's probe."""
 
     def __init__(self, clock: Callable[[], float] = times.monotonic) -> None:
         self.writing: Writing | None = None
         self.expires = 0.0
-        """Until then values are sealed with it."""
+        """The time until which values are encrypted with it."""
         self.clock: Final = clock
-        """Gives seconds that only grow."""
+        """Returns monotonic seconds."""
 
     @property
     def expiration(self) -> str:
-        """When it expires, as a Time."""
+        """The expiry as a Kubernetes Time."""
         if not self.expires:
             return "0001-01-01T00:00:00Z"
-        return _time(times.moment() + self.expires - self.clock())
+        return _time(times.unix_now() + self.expires - self.clock())
 
 
 class EnvelopeTransformer:
-    """See the module. `name` is the provider's."""
+    """See the module. `name` is the provider's name."""
 
     def __init__(self, name: str, plugin: Plugin, current: Current, metrics: EnvelopeMetrics) -> None:
         self._name = name
@@ -170,14 +171,14 @@ class EnvelopeTransformer:
         self._metrics = metrics
         self._seeds: OrderedDict[bytes, Transformer] = OrderedDict()
         self._asked: SingleFlight[bytes, None] = SingleFlight()
-        """Seeds that the plugin is unwrapping."""
+        """The seeds that the plugin is unwrapping."""
 
     def seal(self, value: bytes, path: bytes) -> bytes:
         writing = self._state()
         if self._current.clock() > self._current.expires:
             raise TransformError(
-                f'encryptedDEKSource with keyID hash "{hashed(writing.source.key_id)}" expired at '
-                f"{self._current.expiration} (current time is {_time(times.moment())})"
+                f'encryptedDEKSource with keyID hash "{sha256_label(writing.source.key_id)}" expired at '
+                f"{self._current.expiration} (current time is {_time(times.unix_now())})"
             )
         self._keep(writing.fingerprint, writing.cipher)
         data = writing.cipher.seal(value, path)
@@ -203,7 +204,7 @@ class EnvelopeTransformer:
         return self._current.writing
 
     async def _fetch(self, source: Wrapped, source_type: int, fingerprint: bytes) -> None:
-        """Has a seed unwrapped, once for all who need it at the same time. Raises TransformError."""
+        """Let the plugin unwrap a seed, once for all concurrent callers. Raises TransformError."""
         await self._asked.do(fingerprint, partial(self._unwrap, source, source_type, fingerprint))
 
     async def _unwrap(self, source: Wrapped, source_type: int, fingerprint: bytes) -> None:
@@ -234,7 +235,7 @@ def _time(moment: float) -> str:
 
 
 def _fingerprint(source: Wrapped, source_type: int) -> bytes:
-    """What a seed is kept under: a hash of everything that says which it is, none of its parts open to doubt."""
+    """Return the cache key of a seed: a hash of all parts of its wrapped form, each preceded by its length."""
     parts = [source.ciphertext, source.key_id.encode()]
     for name in sorted(source.annotations):
         parts += [name.encode(), source.annotations[name]]

@@ -1,4 +1,4 @@
-"""A KMS plugin as it is called: `v2.KeyManagementService` over its Unix socket."""
+"""The client of a KMS plugin: `v2.KeyManagementService` over a Unix socket."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from steersman.storage.encryption.metrics import EnvelopeMetrics
 from steersman.storage.encryption.transformer import TransformError
 
 _LONGEST: Final = 1024
-"""Characters of what a plugin says of itself, which is logged and told by health checks."""
+"""The most characters of a plugin's texts, which are logged and shown by health checks."""
 
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """What a plugin says of itself: `healthz` is "ok" if all is well, `key_id` names the key that it wraps with."""
+    """The status of a plugin. `healthz` is "ok" if it is healthy, `key_id` is the ID of the key with which it wraps."""
 
     version: str
     healthz: str
@@ -27,7 +27,7 @@ class Status:
 
 @dataclass(frozen=True, slots=True)
 class Wrapped:
-    """A seed as a plugin has wrapped it."""
+    """A seed that was wrapped by a plugin."""
 
     ciphertext: bytes
     key_id: str
@@ -38,27 +38,27 @@ T = TypeVar("T")
 
 
 class Plugin(Protocol):
-    """What can be asked of a plugin. All raise TransformError, within the time that the configuration gives."""
+    """The methods of a plugin. All raise TransformError, within the configured timeout."""
 
     async def status(self) -> Status:
-        """Whether it is well, and its key."""
+        """Return the health of the plugin and its key ID."""
         ...
 
     async def encrypt(self, plaintext: bytes, uid: str) -> Wrapped:
-        """Wraps a seed; `uid` names the request in logs."""
+        """Wrap a seed. `uid` identifies the request in logs."""
         ...
 
     async def decrypt(self, wrapped: Wrapped, uid: str) -> bytes:
-        """The seed that was wrapped."""
+        """Unwrap a seed."""
         ...
 
     async def close(self) -> None:
-        """Ends the connection."""
+        """Close the connection."""
         ...
 
 
 class RemotePlugin:
-    """The plugin behind a socket. To be made on the loop; `timeout` in seconds is for each call."""
+    """The plugin behind a socket. It must be created on the event loop. `timeout` is in seconds, for each call."""
 
     def __init__(self, name: str, socket: str, timeout: float, metrics: EnvelopeMetrics) -> None:
         self._timeout = timeout
@@ -94,7 +94,7 @@ class RemotePlugin:
 
 
 def _read(read: Callable[[], T]) -> T:
-    """Raises TransformError for what is no answer."""
+    """Call `read`. Raises TransformError if the answer is invalid."""
     try:
         return read()
     except proto.FieldsError as error:

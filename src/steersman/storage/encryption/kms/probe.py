@@ -1,7 +1,7 @@
-"""Asks a KMS plugin how it is, and has a new seed wrapped when its key is another.
+"""Health checks of a KMS plugin, which also let it wrap a new seed when its key has changed.
 
-Follows `kmsv2PluginProbe` of k8s.io/apiserver `server/options/encryptionconfig/config.go`: a well plugin is asked every
-minute, one that is not every ten seconds, and values are sealed with a seed for three minutes after it was well last.
+Follows `kmsv2PluginProbe` of k8s.io/apiserver `server/options/encryptionconfig/config.go`. A healthy plugin is checked
+every minute, an unhealthy one every ten seconds, and a seed is used for three minutes after the last healthy check.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Callable
 from time import perf_counter
 from typing import Final
 
-from steersman.machinery.metrics import hashed
+from steersman.machinery.metrics import sha256_label
 from steersman.machinery.values import times
 from steersman.net.log_levels import NOTICE
 from steersman.storage.encryption.ciphers import SEED_SIZE
@@ -35,13 +35,14 @@ UNWELL_INTERVAL: Final = 10.0
 SEED_SECONDS: Final = 180.0
 WELL_TTL: Final = 20.0
 UNWELL_TTL: Final = 3.0
-"""Seconds for which an answer is not asked for again."""
+"""The seconds for which the result of a check is reused."""
 _VERSIONS: Final = ("v2", "v2beta1")
 
 
 class Unwell(Exception):
-    """The plugin cannot be used now; why. `answer` is what it said itself, which is all that is told of a fault that is
-    known already."""
+    """The plugin cannot be used now; the text tells why. `answer` is the text from the plugin itself, which is all that
+    is shown when the same fault is reported again.
+    """
 
     def __init__(self, text: str, answer: str = "") -> None:
         super().__init__(text)
@@ -49,7 +50,7 @@ class Unwell(Exception):
 
 
 class Probe:
-    """See the module. `current` is what it keeps up; `clock` gives seconds that only grow."""
+    """See the module. The probe maintains `current`. `clock` returns monotonic seconds."""
 
     def __init__(
         self,
@@ -74,17 +75,17 @@ class Probe:
         self._periodic = Periodic(f"KMS plugin {name}", self._look, self._interval, is_upkeep=False)
 
     async def start(self) -> None:
-        """Asks once, and goes on asking. A plugin that is not there yet is no error."""
+        """Check once, and start the regular checks. It is not an error if the plugin is not yet available."""
         await self._look()
         self._periodic.start()
 
     async def stop(self) -> None:
-        """Asks no more, and ends the connection."""
+        """End the checks and close the connection."""
         await self._periodic.stop()
         await self._plugin.close()
 
     async def check(self) -> None:
-        """Asks, unless there is an answer of late. Raises Unwell."""
+        """Check the plugin, unless there is a recent result. Raises Unwell."""
         async with self._asking:
             if self._clock() - self._answered < self._ttl:
                 if self._fault is not None:
@@ -123,7 +124,7 @@ class Probe:
         wrong = wrong_with_key_id(status.key_id)
         if wrong is not None:
             self._metrics.invalid_key_ids.inc((self.name, wrong[0]))
-            errors.append(f'got invalid KMSv2 KeyID hash "{hashed(status.key_id)}": {wrong[1]}')
+            errors.append(f'got invalid KMSv2 KeyID hash "{sha256_label(status.key_id)}": {wrong[1]}')
         else:
             self._metrics.told(self.name, status.key_id)
             if why := await self._rotate(status.key_id):
@@ -147,7 +148,7 @@ class Probe:
         return errors
 
     async def _rotate(self, key_id: str) -> str:
-        """Has values sealed with a seed that the key of this id wraps; says why that cannot be done."""
+        """Use a seed that is wrapped with the key of this ID. Return why that is impossible, "" if it is not."""
         current = self._current
         expires = current.clock() + SEED_SECONDS
         writing = current.writing
@@ -169,7 +170,7 @@ class Probe:
             return ""
         state = "<nil>" if writing is not None else "got unexpected nil transformer"
         ids = (key_id, source.key_id, "" if writing is None else writing.source.key_id)
-        status, wrapped, old = (f'"{hashed(each)}"' for each in ids)
+        status, wrapped, old = (f'"{sha256_label(each)}"' for each in ids)
         return (
             f'failed to rotate DEK uid="{uid}", useSeed=true, errState={state}, errGen={fault}, '
             f"statusKeyIDHash={status}, encryptKeyIDHash={wrapped}, stateKeyIDHash={old}, "
