@@ -51,7 +51,7 @@ TO_OPERATORS = {
     "nodes/stages/declaration.py",
     "kinds/stored_form.py",
 }
-"""What is told at the start, or in the log."""
+"""Modules whose messages are for operators, at the start or in the log."""
 
 
 def told(source: str) -> Iterator[str]:

@@ -28,7 +28,7 @@ EVERYTHING = (*on_request.kube_api(lambda *_: True), *API_EXTENSIONS, *AGGREGATO
 
 
 def documents_of(resources: Iterable[Resource[Any]]) -> dict[str, Document]:
-    """Those of a server that serves these in all their versions, by name."""
+    """Return the documents of a server with these resources in all their versions, by name."""
     served: dict[tuple[str, str], list[ServedResource]] = {}
     for each in (found for resource in resources for found in served_versions(resource)):
         served.setdefault((each.group, each.version), []).append(each)

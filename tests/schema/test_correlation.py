@@ -1,4 +1,4 @@
-"""What was wrong already, and was not changed, is let through."""
+"""Invalid values that have not changed are accepted."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SCHEMA = compiled(
 
 
 def errors(new: Any, old: Any) -> list[str]:
-    """Where errors are left."""
+    """Return the fields of the remaining errors."""
     return [place for place, _ in told(SCHEMA.validate_update(new, old))]
 
 

@@ -1,4 +1,4 @@
-"""What a definition may declare as its schema."""
+"""Validation of the schemas of definitions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is so whatever the schema and the value are."""
+"""Properties that hold for every schema and value."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is taken out of objects."""
+"""Pruning of objects."""
 
 from __future__ import annotations
 

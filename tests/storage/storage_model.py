@@ -1,4 +1,4 @@
-"""What the storage tests share: a clock, a recording subscriber, random writes, and the log replayed as the truth."""
+"""Helpers of the tests of storage: a clock, a recording subscriber, random writes, and the state computed from the log."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ async def write_at_random(store: Storage, chance: random.Random, count: int) -> 
 
 
 async def check_every_revision(store: Storage, events: Sequence[Event], oldest: int = 1) -> None:
-    """What the store shows at each revision is what replaying the events up to it gives."""
+    """Check that the store's state at each revision is the result of replaying the events up to it."""
     state: dict[str, KeyValue] = {}
     for event in [None, *events]:
         if event is not None:

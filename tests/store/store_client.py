@@ -1,4 +1,4 @@
-"""What store tests share: a client that speaks in plain data, and a strategy that writes down what is asked of it."""
+"""Helpers of the tests of stores: a client with plain data, and a strategy that records its calls."""
 
 from __future__ import annotations
 

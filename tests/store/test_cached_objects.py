@@ -1,4 +1,4 @@
-"""What a store reads where others write to its storage, and what is told when that cannot be read or written."""
+"""Reads of a store to whose storage others write, and its answers if storage cannot be read or written."""
 
 from __future__ import annotations
 

@@ -355,7 +355,7 @@ async def test_an_object_that_is_gone_already_does_not_matter_to_a_collection(cl
 
 
 async def test_a_refusal_ends_a_collection_there(client: StoreClient) -> None:
-    """What stands before it is gone, what stands behind it is not even looked at."""
+    """Items before it are deleted, and later items are not even read."""
     for name in "abcde":
         await client.create(name)
     looked_at = []

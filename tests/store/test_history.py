@@ -37,7 +37,7 @@ async def open_storage(kind: str, folder: str) -> Storage:
 
 
 class History:
-    """What the storage's log says there was at each revision, as clients see it."""
+    """The state at each revision as clients see it, computed from the storage's log."""
 
     def __init__(self) -> None:
         self.events: list[Event] = []

@@ -26,7 +26,7 @@ def initial(client: StoreClient, start: WatchStart) -> list[str] | None:
 
 
 async def told(client: StoreClient, events: Events) -> list[str]:
-    """What a watch has seen once everything has been delivered."""
+    """Return the events of a watch once everything has been delivered."""
     await client.revision()
     for _ in range(20):
         await asyncio.sleep(0)

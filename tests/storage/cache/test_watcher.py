@@ -1,4 +1,4 @@
-"""What watchers are told, one by one and where they are many."""
+"""Delivery of events to watchers, to single ones and to many."""
 
 from __future__ import annotations
 
@@ -208,7 +208,7 @@ async def test_a_target_elsewhere_is_refused(cacher: Cacher) -> None:
 
 
 class TestMuchToTell:
-    """Where telling takes long, others have the loop in between; each watcher is told the same as ever."""
+    """Other work gets the event loop during long deliveries, and each watcher still gets the same events."""
 
     @pytest.fixture(autouse=True)
     def no_time(self, monkeypatch: pytest.MonkeyPatch, store: Storage) -> None:

@@ -29,9 +29,9 @@ class KMSPlugin(UnixRPCServer):
         self.version = "v2"
         self.annotations = {"version.encryption.example.com": b"1"}
         self.ciphertext: bytes | None = None
-        """What Encrypt gives instead of what it should."""
+        """The result of Encrypt that replaces the correct one."""
         self.seed: bytes | None = None
-        """The same of Decrypt."""
+        """The result of Decrypt that replaces the correct one."""
 
     @property
     def endpoint(self) -> str:

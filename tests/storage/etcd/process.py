@@ -18,7 +18,7 @@ _START_SECONDS: Final = 30
 
 
 def program() -> str:
-    """Where etcd is; skips the test if it is nowhere."""
+    """Return the path of etcd; skips the test if there is none."""
     folder = os.environ.get("STEERSMAN_REFERENCE", "")
     found = shutil.which("etcd", path=os.pathsep.join(filter(None, (folder, os.environ.get("PATH", "")))))
     if found is None:

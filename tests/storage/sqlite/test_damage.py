@@ -52,7 +52,7 @@ def copy(path: Path, folder: Path) -> Path:
 
 
 class Crashed:
-    """What is left of a process that was killed: `before` its last write, and after it."""
+    """The state left by a process that was killed: `before` its last write, and after it."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
