@@ -64,6 +64,7 @@ ALLOWED = {
     "endpoints/discovery.py": {"hashlib.sha512(document).hexdigest().upper()"},
     "cel/grammar.py": {"text.split()"},
     "cel/library/strings.py": {"each.lower()", "each.upper()"},
+    "endpoints/bodies.py": {"data.lower()"},
     "machinery/codec/configuration.py": {"data.lstrip()"},
     "machinery/go/printable.py": {"PRINTABLE.split()"},
     "machinery/suggestions.py": {"each.casefold()", "name.casefold()"},

@@ -46,7 +46,7 @@ def every_v3() -> dict[str, Any]:
 
 @cache
 def v2(*, everything: bool = False) -> Any:
-    """The v2 document of what is served by default, or of everything. Nobody may change it."""
+    """Return the v2 document of the resources that are served by default, or of all. It must not be modified."""
     shared = Schemas()
     documents = documents_of(EVERYTHING if everything else DEFAULT)
     return orjson.loads(joined(members_v2(merged([each.fragments(shared) for each in documents.values()]), V2_ENDS)))

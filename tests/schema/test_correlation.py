@@ -48,7 +48,7 @@ def test_items_are_found_by_their_keys_and_only_there() -> None:
 
 
 def test_a_member_of_which_nothing_is_said_makes_an_object_another() -> None:
-    """Upstream cannot tell whether it was changed."""
+    """Upstream cannot determine whether it has changed."""
     assert errors({"open": {"x": 1}}, {"open": {"x": 1}}) == ["open.gone"]
     assert errors({"open": {}}, {"open": {}}) == []
 

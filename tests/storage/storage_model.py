@@ -9,7 +9,7 @@ from steersman.storage.interface import Conflict, Event, KeyExists, KeyValue, St
 
 
 class Clock:
-    """A time that stands still until a test moves it."""
+    """A clock that only moves when a test moves it."""
 
     def __init__(self) -> None:
         self.now = 1_700_000_000.0
@@ -19,7 +19,7 @@ class Clock:
 
 
 class Recorder:
-    """A subscriber that keeps what it is told."""
+    """A subscriber that collects its events."""
 
     def __init__(self) -> None:
         self.events: list[Event] = []

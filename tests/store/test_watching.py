@@ -1,4 +1,4 @@
-"""Watches through the store: how they begin, what they see of changes, and where they cannot go on from."""
+"""Watches through the store: their starts, the changes that they see, and revisions from which they cannot continue."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ def several(choices: str | list[Any]) -> st.SearchStrategy[list[Any]]:
 
 
 def keyed(key: str, names: str, item: st.SearchStrategy[Config]) -> st.SearchStrategy[list[Config]]:
-    """A list of items that are told apart by one member, some of which say nothing else."""
+    """Return a list of items with one key, some of which have no other member."""
     item = st.just({}) | item
 
     def items(chosen: list[str]) -> st.SearchStrategy[list[Config]]:

@@ -1,4 +1,4 @@
-"""The watch cache against the log: what it shows, and what every watcher has been told, is the log replayed."""
+"""The watch cache, compared with the log: its content and the events of every watcher equal the replayed log."""
 
 from __future__ import annotations
 

@@ -218,7 +218,7 @@ class TestMuchToTell:
         monkeypatch.setattr("steersman.storage.cache.watcher._TURN", -1.0)
 
     async def told(self, cacher: Cacher) -> int:
-        """Lets the loop turn until everybody has been told, and returns how often."""
+        """Run the event loop until all events have been delivered, and return the number of iterations."""
         turns = 0
         while cacher.delivered is None:
             turns += 1

@@ -1,4 +1,5 @@
-"""A KMS v2 plugin for tests, on a Unix socket: it wraps with its own keys, and fails, waits and lies when told to.
+"""A KMS v2 plugin for tests on a Unix socket, with its own keys. It can be told to fail, to wait and to return wrong
+answers.
 
 `python -m tests.storage.encryption.kms_plugin SOCKET` serves until it is ended.
 """
