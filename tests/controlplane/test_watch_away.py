@@ -1,7 +1,7 @@
-"""Two servers on one etcd, of which one is told nothing any more: its watch is away, and its calls are answered.
+"""Two servers on one etcd; one has lost its watch, while its other calls are answered.
 
-What it has to know it then reads out of etcd. Its own writes are acknowledged when the watch is back, so writes are
-judged here without being made: dry runs, and refusals.
+It then reads needed objects from etcd. Its own writes are only acknowledged once the watch is back, so the tests use
+dry runs and refusals.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ pytestmark = pytest.mark.slow
 
 ADMIN = UserInfo("admin", groups=("system:masters",))
 _PATIENCE = 0.2
-"""Seconds a cache is waited for here, instead of three."""
+"""Seconds to wait for a cache, instead of three."""
 
 
 def etcd_of(plane: ControlPlane) -> EtcdStorage:
@@ -47,13 +47,13 @@ class Servers:
         self.told, self.untold = (Client(each, {"admin": each.token_of(ADMIN)}, "admin") for each in self.planes)
 
     async def make(self, path: str, name: str, **rest: Any) -> Any:
-        """Has the other server make an object."""
+        """Create an object through the other server."""
         answer = await self.told.post(path, {"metadata": {"name": name}, **rest})
         assert answer.status == 201, answer.json()
         return answer.json()
 
     async def back(self) -> None:
-        """The watch is there again."""
+        """Wait until the watch is back."""
         storage = etcd_of(self.planes[1])
         storage._watch.start(storage.revision)
 
@@ -174,7 +174,7 @@ async def test_tokens_are_judged_by_what_is_stored(servers: Servers) -> None:
 
 
 async def test_labels_of_a_new_namespace_select_it(servers: Servers) -> None:
-    """Of a CONNECT, too, for which nothing else looks a namespace up."""
+    """For CONNECT too, for which nothing else reads the namespace."""
     group = "/apis/admissionregistration.k8s.io/v1"
     rule = {
         "apiGroups": [""],

@@ -63,7 +63,7 @@ class Encryption:
         self._metrics.envelopes.register(registry)
         try:
             data = self._read()
-            self._providers = self._made(self._parsed(data))
+            self._providers = self._create_providers(self._parsed(data))
         except ConfigurationError as error:
             raise OptionsError(str(error)) from None
         self._following = FollowedConfiguration(
@@ -100,7 +100,7 @@ class Encryption:
         except ConfigurationError as error:
             raise ConfigurationError(f"error while parsing file: {error}") from None
 
-    def _made(self, configuration: EncryptionConfiguration) -> Providers:
+    def _create_providers(self, configuration: EncryptionConfiguration) -> Providers:
         """Return the providers of a configuration. Raises ConfigurationError."""
         try:
             return Providers.from_configuration(configuration, self._metrics)
@@ -149,7 +149,7 @@ class Encryption:
     async def _take(self, data: bytes) -> bool:
         """Put a changed configuration in place if it is usable. Raises Unusable."""
         try:
-            providers = self._made(await offload_if(True, self._parsed, data))
+            providers = self._create_providers(await offload_if(True, self._parsed, data))
         except ConfigurationError as error:
             raise self._unusable(str(error)) from None
         try:

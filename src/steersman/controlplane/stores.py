@@ -97,11 +97,11 @@ class Stores:
             return ComputedStorage(resource.kind, resource.group_resource, bound.reader)
         self._claim(resource.key_prefix, resource.group_resource)
         key = (resource.group, resource.plural)
-        self._stores[key] = store = self._made(bound)
+        self._stores[key] = store = self._create_store(bound)
         self._objects[key] = StoreObjects(store)
         return store
 
-    def _made(self, bound: BoundResource[Any]) -> Store[Any]:
+    def _create_store(self, bound: BoundResource[Any]) -> Store[Any]:
         kind: type[Store[Any]] = Store
         if bound.resource.conversion is not None:
             from steersman.store.converting_store import ConvertingStore  # which servers of one version do without
@@ -139,7 +139,7 @@ class Stores:
             if before is not None:
                 raise ValueError(f"{resource.group_resource} is stored in {before.prefix}")
             self._claim(resource.key_prefix, resource.group_resource)
-        self._stores[key] = store = self._made(bound)
+        self._stores[key] = store = self._create_store(bound)
         self._objects[key] = StoreObjects(store)
         return store, before
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from steersman.controlplane.storage_health import not_ready, wrong_with
+from steersman.controlplane.storage_health import not_ready, storage_fault
 from steersman.storage.cache.cacher import Cacher
 from steersman.storage.etcd import EtcdStorage, messages
 from steersman.storage.etcd.compaction import KEY, Compactor
@@ -359,7 +359,7 @@ async def test_an_etcd_without_space_is_told_and_a_large_value_is_not(tmp_path: 
             if store.refusals.writes.total:
                 break
         assert store.refusals.wrong() == "storage refuses to write: etcdserver: mvcc: database space exceeded"
-        assert await wrong_with(store, 5) is None
+        assert await storage_fault(store, 5) is None
         assert await not_ready(store, 5) == store.refusals.wrong()
     finally:
         await store.close()

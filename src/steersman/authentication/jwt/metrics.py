@@ -37,7 +37,7 @@ class JWTMetrics:
         )
         registry.add(self.latency, self.fetched, info)
 
-    def of(self, issuer: str) -> IssuerMetrics:
+    def for_issuer(self, issuer: str) -> IssuerMetrics:
         """Return the metrics of one issuer."""
         return IssuerMetrics(self, sha256_label(issuer))
 

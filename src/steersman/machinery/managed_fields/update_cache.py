@@ -60,7 +60,7 @@ def update_inputs(
     """
     if not 0 < len(entries) < MAX_UPDATE_MANAGERS:
         return None
-    changes = _encode(comparison.changed), _encode(comparison.removed)
+    changes = _encode(comparison.changed), _encode(comparison.removed) if comparison.removed else b"{}"
     parts: list[object] = [key, *changes]
     fields: list[bytes] = []
     for entry in entries:

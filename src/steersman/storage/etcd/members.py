@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 from steersman.machinery.go.urls import redacted_url
 from steersman.net.client import grpc
 from steersman.net.client.answer import BadAnswer
-from steersman.net.client.dial import DialError, dial, dial_unix, host_port, told_as_go
+from steersman.net.client.dial import DialError, dial, dial_unix, errors_as_go, host_port
 from steersman.net.client.grpc import CallError, Code, Stream
 from steersman.net.client.http2.connection import Http2Connection
 from steersman.net.client.http2.health import Health
@@ -83,7 +83,7 @@ class Endpoint:
             return await dial(self.host, self.port, context)
         protocol = await dial_unix(self.path)
         if context is not None:
-            with told_as_go(f"unix {self.path}", self.host):
+            with errors_as_go(f"unix {self.path}", self.host):
                 await protocol.begin_tls(context, self.host)
         assert protocol.connection is not None
         return protocol.connection
@@ -130,7 +130,7 @@ class Members:
         while True:
             attempts -= 1
             try:
-                if connection is None or not connection.can_take:
+                if connection is None or not connection.has_capacity:
                     connection = await self._connected()
                 return await grpc.call(connection, self._head(method), message)
             except CallError as error:
@@ -190,11 +190,11 @@ class Members:
     async def _connected(self) -> Http2Connection:
         """Return a connection that accepts calls. Raises CallError."""
         while (connection := self._connection) is not None:
-            if connection.can_take:
+            if connection.has_capacity:
                 return connection
             if connection.is_over or connection.is_leaving:
                 break
-            await connection.room()
+            await connection.wait_for_capacity()
         if self._is_closed:
             raise CallError(Code.UNAVAILABLE, "the store is closed", is_unsent=True)
         return await self._dialing.do("dial", self._dial)
@@ -276,7 +276,7 @@ async def _check_liveness(connection: Http2Connection, head: bytes) -> None:
         quiet = time() - connection.last_read
         if not connection.streams or quiet < _QUIET:
             await asyncio.sleep(_QUIET if quiet >= _QUIET else _QUIET - quiet)
-        elif not connection.can_take:
+        elif not connection.has_capacity:
             if quiet >= _TOO_LONG:
                 connection.end(BadAnswer(_NO_WORD))
             await asyncio.sleep(_QUIET)

@@ -121,7 +121,7 @@ class _Worker:
 
     def is_behind(self) -> bool:
         """Return True if the worker reads too little to be of use."""
-        unread, taken, now = self.link.unsent, self.link.taken, self._loop.time()
+        unread, taken, now = self.link.unsent, self.link.flushed, self._loop.time()
         if unread <= MOST_UNREAD or taken > self._taken:
             self._taken, self._taken_at = taken, now
             return unread > MOST_UNREAD_AT_ALL
@@ -180,7 +180,7 @@ class _Worker:
         found = await self._storage.range(prefix, start=start, limit=limit, revision=revision, count=count)
         for data in frames.items(number, found.items):
             self.link.post(data)
-            await self.link.room()
+            await self.link.drain()
         self.link.post(frames.page(number, found.revision, found.count, more=found.more))
 
     async def _replay(self, number: int, body: bytes) -> None:
@@ -189,7 +189,7 @@ class _Worker:
             events, is_all = await _kept(self._storage, prefix, after)
             for data in frames.events(number, [each for each in events if each.revision <= last]):
                 self.link.post(data)
-                await self.link.room()
+                await self.link.drain()
             if is_all:
                 break
             after = events[-1].revision

@@ -1,4 +1,4 @@
-"""Requests wait for what others have acknowledged, and writes until others know of this process."""
+"""Requests wait for acknowledged writes of other servers, and writes wait until others know this process."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Awaitable
 
 import pytest
 
-from steersman.endpoints.filters.arrival import Arrival, with_arrival
+from steersman.endpoints.filters.consistency import ConsistencyWait, with_consistency_wait
 from steersman.endpoints.request import Request
 from steersman.endpoints.request_info import request_info
 from steersman.machinery.errors.status import StatusError
@@ -38,12 +38,12 @@ class Joining:
 async def ask(method: str, joining: Joining) -> Response:
     request = Request(HttpRequest(method, MAPS, "", Headers(), EMPTY_BODY, Peer()))
     request.info = request_info(method, MAPS, "")
-    arrival = Arrival(lambda: 7, lambda revision: None, costs=True, may_write=joining.may_write)
+    arrival = ConsistencyWait(lambda: 7, lambda revision: None, costs=True, may_write=joining.may_write)
 
     async def handler(request: Request) -> Response:
         return Response(200, [], str(request.newest).encode())
 
-    return await with_arrival(arrival)(request, handler)
+    return await with_consistency_wait(arrival)(request, handler)
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE"])

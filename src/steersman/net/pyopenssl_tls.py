@@ -28,11 +28,11 @@ _NO_COMPRESSION: Final = 1 << 17
 _VERSIONS: Final = {ssl.TLSVersion.TLSv1_2: 0x0303, ssl.TLSVersion.TLSv1_3: 0x0304}
 
 
-def asking_context(
+def pyopenssl_context(
     cert_file: str,
     key_file: str,
     *,
-    names_of: Sequence[str],
+    client_ca_files: Sequence[str],
     min_version: ssl.TLSVersion,
     ciphers: str | None,
     curves: Sequence[str],
@@ -41,7 +41,7 @@ def asking_context(
 ) -> Context:
     """Return a context for one certificate.
 
-    `names_of` are PEM files of certificate authorities; their names are sent to clients as the issuers of acceptable
+    `client_ca_files` are PEM files of certificate authorities; their names are sent to clients as the issuers of acceptable
     certificates. `choose` returns the context for a server name (SNI). `curves` are key exchange groups in order of
     preference; if it is empty, OpenSSL's defaults apply.
 
@@ -58,7 +58,7 @@ def asking_context(
         context.use_privatekey(key)
         context.check_privatekey()
         context.set_cipher_list((ciphers or _USUAL_CIPHERS).encode())
-        _take_curves(context, curves)
+        _set_curves(context, curves)
     except (SSL.Error, crypto.Error) as error:
         raise _as_ssl_error(error) from None
     context.set_min_proto_version(_VERSIONS[min_version])
@@ -66,17 +66,17 @@ def asking_context(
     context.set_session_cache_mode(SSL.SESS_CACHE_OFF)
     context.set_session_id(b"steersman")
     context.set_options(SSL.OP_NO_TICKET | _NO_COMPRESSION | _NO_RENEGOTIATION)
-    context.set_verify(SSL.VERIFY_PEER, _take_any)
+    context.set_verify(SSL.VERIFY_PEER, _accept_any)
     offered = [each.encode() for each in protocols]
     context.set_alpn_select_callback(
         lambda _, theirs: next((each for each in offered if each in theirs), SSL.NO_OVERLAPPING_PROTOCOLS)
     )
     context.set_tlsext_servername_callback(lambda connection: connection.set_context(choose(_name_of(connection))))
-    _tell_names(context, names_of)
+    _add_client_ca_names(context, client_ca_files)
     return context
 
 
-def _take_curves(context: Context, curves: Sequence[str]) -> None:
+def _set_curves(context: Context, curves: Sequence[str]) -> None:
     """Set the key exchange groups of `context`. Raises ssl.SSLError for an unknown group.
 
     pyOpenSSL exposes only the setting of one curve (`set_tmp_ecdh`); the library below it has the function for several.
@@ -91,7 +91,7 @@ def _take_curves(context: Context, curves: Sequence[str]) -> None:
         raise ssl.SSLError(1, f"OpenSSL does not have all of the key exchanges {', '.join(curves)}")
 
 
-def _take_any(*_: object) -> bool:
+def _accept_any(*_: object) -> bool:
     return True
 
 
@@ -100,7 +100,7 @@ def _name_of(connection: Connection) -> str | None:
     return None if name is None else lower(name.decode("latin-1"))
 
 
-def _tell_names(context: Context, files: Sequence[str]) -> None:
+def _add_client_ca_names(context: Context, files: Sequence[str]) -> None:
     from cryptography.x509 import load_pem_x509_certificates
 
     for name in files:
@@ -119,12 +119,12 @@ def _as_ssl_error(error: Exception) -> ssl.SSLError:
     return raised
 
 
-class AskingTLS(ssl.SSLContext):
+class PyOpenSSLContext(ssl.SSLContext):
     """SSL context for `create_server()` that wraps connections by the pyOpenSSL context which `context()` returns."""
 
     _context: Callable[[], Context]
 
-    def __new__(cls, _: Callable[[], Context]) -> AskingTLS:
+    def __new__(cls, _: Callable[[], Context]) -> PyOpenSSLContext:
         return super().__new__(cls, ssl.PROTOCOL_TLS_SERVER)
 
     def __init__(self, context: Callable[[], Context]) -> None:
@@ -132,13 +132,13 @@ class AskingTLS(ssl.SSLContext):
 
     def wrap_bio(  # type: ignore[override]  # the arguments that event loops pass
         self, incoming: ssl.MemoryBIO, outgoing: ssl.MemoryBIO, server_side: bool = False, *_: Any, **__: Any
-    ) -> AskedConnection:
+    ) -> PyOpenSSLObject:
         """Return the server side of a connection."""
         assert server_side
-        return AskedConnection(self._context(), incoming, outgoing)
+        return PyOpenSSLObject(self._context(), incoming, outgoing)
 
 
-class AskedConnection:
+class PyOpenSSLObject:
     """The server side of one connection, with the methods of `ssl.SSLObject` that event loops call.
 
     A client that speaks plain HTTP passes the handshake, see `net.tls.ServerSide`.

@@ -10,7 +10,7 @@ import click
 from steersman.work.no_collections import no_collections
 
 
-class OnDemand(MutableMapping[str, click.Command]):
+class LazyCommands(MutableMapping[str, click.Command]):
     """Mapping of names to commands; each command is imported from a module of `package` at its first access."""
 
     def __init__(self, package: str, modules: Mapping[str, str]) -> None:

@@ -1,4 +1,4 @@
-"""TLS that asks for certificates and takes any."""
+"""TLS that requests client certificates and accepts any."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LARGE = 3 << 20
 
 @pytest.fixture
 def asking(authority, certificate) -> ServerTLS:
-    return ServerTLS([certificate], client_ca_files=[str(authority.file)], judged_later=True)
+    return ServerTLS([certificate], client_ca_files=[str(authority.file)], defers_verification=True)
 
 
 @pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
@@ -38,7 +38,7 @@ async def test_any_certificate_comes_to_the_handler(
 
 
 async def test_only_the_key_exchanges_that_are_given_are_made(serve, client_context, certificate):
-    server = await serve(who, tls=ServerTLS([certificate], judged_later=True, curves=("P-521", "P-384")))
+    server = await serve(who, tls=ServerTLS([certificate], defers_verification=True, curves=("P-521", "P-384")))
     for curve, is_known in (("secp384r1", True), ("secp521r1", True), ("prime256v1", False)):
         context = client_context()
         context.set_ecdh_curve(curve)
@@ -48,8 +48,10 @@ async def test_only_the_key_exchanges_that_are_given_are_made(serve, client_cont
             with pytest.raises((ssl.SSLError, ConnectionError)):
                 await ask(server, context)
     with pytest.raises(ssl.SSLError, match="does not have all of the key exchanges FOO"):
-        ServerTLS([certificate], judged_later=True, curves=("FOO",))
-    ServerTLS([certificate], judged_later=True, curves=("X25519MLKEM768", "SecP256r1MLKEM768", "SecP384r1MLKEM1024"))
+        ServerTLS([certificate], defers_verification=True, curves=("FOO",))
+    ServerTLS(
+        [certificate], defers_verification=True, curves=("X25519MLKEM768", "SecP256r1MLKEM768", "SecP384r1MLKEM1024")
+    )
 
 
 async def test_a_client_that_does_not_believe_the_server_is_counted_and_no_failure_of_the_server(serve, asking, caplog):
@@ -144,7 +146,7 @@ async def test_names_choose_certificates_and_files_may_change(serve, client_cont
     used = Certificate(str(tmp_path / "used.crt"), str(tmp_path / "used.key"))
     shutil.copy(certificate.cert_file, used.cert_file)
     shutil.copy(certificate.key_file, used.key_file)
-    tls = ServerTLS([used, other], judged_later=True)
+    tls = ServerTLS([used, other], defers_verification=True)
     server = await serve(who, tls=tls)
     assert (await ask(server, client_context()))[1] == der(certificate)
     assert (await ask(server, client_context(), "other.example.org"))[1] == der(other)
@@ -158,6 +160,6 @@ async def test_names_choose_certificates_and_files_may_change(serve, client_cont
 def test_files_that_cannot_be_used_are_told_of(tmp_path, certificate):
     (tmp_path / "a").write_text("damaged")
     with pytest.raises(ssl.SSLError):
-        ServerTLS([Certificate(str(tmp_path / "a"), certificate.key_file)], judged_later=True)
+        ServerTLS([Certificate(str(tmp_path / "a"), certificate.key_file)], defers_verification=True)
     with pytest.raises(OSError, match="No such file"):
-        ServerTLS([Certificate(str(tmp_path / "none"), certificate.key_file)], judged_later=True)
+        ServerTLS([Certificate(str(tmp_path / "none"), certificate.key_file)], defers_verification=True)

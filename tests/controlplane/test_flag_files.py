@@ -1,4 +1,4 @@
-"""Files that flags name: what cannot be used is told with the flag, the file and what is wrong."""
+"""Files in flags: errors name the flag, the file and the fault."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives.serialization import (
 
 from steersman.authentication.service_account_keys import ServiceAccountKeys
 from steersman.controlplane.control_plane import ControlPlane
-from steersman.controlplane.given_files import (
+from steersman.controlplane.flag_files import (
     check_kubelet_files,
     service_account_keys,
     serving_tls,
@@ -28,7 +28,7 @@ from steersman.server.certificates import CertificateFiles, ensure_certificates
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> CertificateFiles:
-    """Good files, and beside them what is none: junk, empty, damaged and locked ones."""
+    """Valid files, and invalid ones beside them: junk, empty, damaged and encrypted."""
     files = ensure_certificates(tmp_path_factory.mktemp("given"))
     folder = files.folder
     (folder / "junk").write_text("not a certificate\n")
@@ -49,7 +49,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> CertificateFiles:
 
 
 def options(files: CertificateFiles, **given: object) -> Options:
-    """Options whose texts name files of the folder; a tuple holds one."""
+    """Return options whose texts name files of the folder; a tuple holds one name."""
     folder = files.folder
     paths = {
         name: tuple(str(folder / each) for each in value) if isinstance(value, tuple) else str(folder / str(value))

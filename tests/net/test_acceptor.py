@@ -1,4 +1,4 @@
-"""Whose handshake begins when, and what becomes of those who never say anything."""
+"""The order in which TLS handshakes begin, and clients that never send anything."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import resource
 import socket
 from collections.abc import Iterator
 
-from steersman.net.arrivals import Arrival, Arrivals
+from steersman.net.acceptor import Acceptor, PendingConnection
 from steersman.net.connection import Core
 from steersman.net.fields import FieldCache
 from steersman.net.http1 import exchange as http1_exchange
@@ -20,7 +20,7 @@ PENDING = 50
 
 
 class Door:
-    """Arrivals whose handshake is that their first bytes are noted."""
+    """An Acceptor whose "handshake" records the client's first bytes."""
 
     def __init__(self, **limits: float) -> None:
         self.core = Core(
@@ -37,27 +37,27 @@ class Door:
         self._listener.setblocking(False)
         self._listener.bind(("127.0.0.1", 0))
         self.address = self._listener.getsockname()
-        self.arrivals = Arrivals(self.core, self._listener, self._shake_hands)
+        self.acceptor = Acceptor(self.core, self._listener, self._shake_hands)
         self._clients = contextlib.ExitStack()
 
     async def _never(self, request: Request) -> Response:
         raise AssertionError("nobody asks anything")
 
-    async def _shake_hands(self, arrival: Arrival, sock: socket.socket) -> None:
+    async def _shake_hands(self, pending: PendingConnection, sock: socket.socket) -> None:
         with sock:
             self.begun.append(int.from_bytes(sock.recv(2)))
         if self.fails:
             raise ConnectionResetError
 
     def knock(self, number: int | None = None) -> socket.socket:
-        """A client that says its number, or nothing."""
+        """Return a client that sends its number, or nothing."""
         client = self._clients.enter_context(socket.create_connection(self.address))
         if number is not None:
             client.sendall(number.to_bytes(2))
         return client
 
     def close(self) -> None:
-        self.arrivals.close()
+        self.acceptor.close()
         for each in list(self.core.connections):
             each.abort()
         self._clients.close()
@@ -95,9 +95,9 @@ async def test_who_says_nothing_keeps_nobody_waiting_and_is_closed(eventually):
         silent = door.knock()
         door.knock(7)
         await eventually(lambda: door.begun == [7])
-        (arrival,) = door.core.connections
+        (pending,) = door.core.connections
         await asyncio.sleep(0.02)
-        arrival.check(door.core.loop.time())
+        pending.check(door.core.loop.time())
         assert not door.core.connections
         silent.settimeout(5)
         assert silent.recv(1) == b""

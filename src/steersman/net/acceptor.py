@@ -15,7 +15,7 @@ from collections.abc import Awaitable, Callable
 from typing import Final
 
 from steersman.net.connection import Core
-from steersman.net.turns import SLICE
+from steersman.net.time_slices import SLICE
 
 log = logging.getLogger("steersman.net")
 
@@ -24,11 +24,11 @@ _REST: Final = 1.0
 """Seconds without accepting after `accept` has failed, for example for lack of file descriptors."""
 
 
-class Arrival:
+class PendingConnection:
     """A connection whose handshake is not complete."""
 
-    def __init__(self, arrivals: Arrivals, sock: socket.socket, since: float) -> None:
-        self._arrivals = arrivals
+    def __init__(self, acceptor: Acceptor, sock: socket.socket, since: float) -> None:
+        self._acceptor = acceptor
         self._since = since
         self.sock: socket.socket | None = sock
         """The socket; None once the handshake has begun or the connection is closed."""
@@ -36,7 +36,7 @@ class Arrival:
 
     def check(self, now: float) -> None:
         """Close the connection if the client has sent nothing within the header timeout."""
-        if self.sock is not None and now - self._since > self._arrivals.core.limits.header_timeout:
+        if self.sock is not None and now - self._since > self._acceptor.core.limits.header_timeout:
             self.abort()
 
     def send_elsewhere(self) -> None:
@@ -50,28 +50,28 @@ class Arrival:
 
     def abort(self) -> None:
         """Close the connection at once and cancel its handshake."""
-        self._arrivals.core.remove(self)
-        sock = self.taken()
+        self._acceptor.core.remove(self)
+        sock = self.release_socket()
         if sock is not None:
             sock.close()
         elif self.handshake is not None:
             self.handshake.cancel()
 
-    def taken(self) -> socket.socket | None:
+    def release_socket(self) -> socket.socket | None:
         """Return the socket and stop watching it for input; return None if the socket was handed over before."""
         sock, self.sock = self.sock, None
         if sock is not None:
-            self._arrivals.core.loop.remove_reader(sock)
+            self._acceptor.core.loop.remove_reader(sock)
         return sock
 
-    def heard(self) -> None:
+    def on_input(self) -> None:
         """Queue the handshake: the client has sent something or has hung up."""
         if self.sock is not None:
-            self._arrivals.core.loop.remove_reader(self.sock)
-            self._arrivals.is_ready(self)
+            self._acceptor.core.loop.remove_reader(self.sock)
+            self._acceptor.queue_handshake(self)
 
 
-class Arrivals:
+class Acceptor:
     """Acceptor of connections on a socket.
 
     `shake_hands` performs the handshake of one connection and raises OSError if the handshake fails.
@@ -81,7 +81,7 @@ class Arrivals:
         self,
         core: Core,
         listener: socket.socket | None,
-        shake_hands: Callable[[Arrival, socket.socket], Awaitable[object]],
+        shake_hands: Callable[[PendingConnection, socket.socket], Awaitable[object]],
     ) -> None:
         """Listen on `listener`; without a listener, only sockets passed to `take` are served. Raises OSError if the
         socket cannot listen.
@@ -89,8 +89,8 @@ class Arrivals:
         self.core = core
         self._listener = listener
         self._shake_hands = shake_hands
-        self._ready: deque[Arrival] = deque()
-        """Connections on which something has arrived, in order of arrival."""
+        self._ready: deque[PendingConnection] = deque()
+        """Connections on which something has arrived, in order of pending."""
         self._scheduled = False
         self._resting: asyncio.TimerHandle | None = None
         if listener is not None:
@@ -105,21 +105,21 @@ class Arrivals:
             self.core.loop.remove_reader(self._listener)
             self._listener.close()
 
-    def is_ready(self, arrival: Arrival) -> None:
-        """Queue `arrival` for its handshake in a later iteration of the event loop."""
-        self._ready.append(arrival)
+    def queue_handshake(self, pending: PendingConnection) -> None:
+        """Queue `pending` for its handshake in a later iteration of the event loop."""
+        self._ready.append(pending)
         if not self._scheduled:
             self._scheduled = True
-            self.core.loop.call_soon(self._turn)
+            self.core.loop.call_soon(self._start_handshakes)
 
     def _accept(self, listener: socket.socket) -> None:
         """Accept waiting connections for at most one time slice."""
-        clock = self.core.turns.clock
+        clock = self.core.input_queue.clock
         end = clock() + SLICE
         try:
             while clock() < end:
                 sock, _ = listener.accept()
-                self.take(sock)
+                self.register(sock)
         except (BlockingIOError, InterruptedError, ConnectionAbortedError):
             return
         except OSError as error:
@@ -131,7 +131,7 @@ class Arrivals:
         self._resting = None
         self.core.loop.add_reader(listener, self._accept, listener)
 
-    def take(self, sock: socket.socket) -> None:
+    def register(self, sock: socket.socket) -> None:
         """Register an accepted socket; close it if the server has reached its limit of connections."""
         core = self.core
         if core.is_full:
@@ -139,38 +139,38 @@ class Arrivals:
             sock.close()
             return
         sock.setblocking(False)
-        arrival = Arrival(self, sock, core.loop.time())
-        core.connections.add(arrival)
+        pending = PendingConnection(self, sock, core.loop.time())
+        core.connections.add(pending)
         if _is_heard(sock):
-            self.is_ready(arrival)
+            self.queue_handshake(pending)
         else:
-            core.loop.add_reader(sock, arrival.heard)
+            core.loop.add_reader(sock, pending.on_input)
 
-    def _turn(self) -> None:
+    def _start_handshakes(self) -> None:
         """Begin the handshakes of the newest and the oldest waiting connection; reschedule itself if others wait."""
         ready = self._ready
-        self._begin(ready.pop())
+        self._start_handshake(ready.pop())
         if ready:
-            self._begin(ready.popleft())
+            self._start_handshake(ready.popleft())
         self._scheduled = bool(ready)
         if ready:
-            self.core.loop.call_soon(self._turn)
+            self.core.loop.call_soon(self._start_handshakes)
 
-    def _begin(self, arrival: Arrival) -> None:
-        sock = arrival.taken()
+    def _start_handshake(self, pending: PendingConnection) -> None:
+        sock = pending.release_socket()
         if sock is not None:
-            arrival.handshake = self.core.loop.create_task(self._handshake(arrival, sock))
+            pending.handshake = self.core.loop.create_task(self._handshake(pending, sock))
 
-    async def _handshake(self, arrival: Arrival, sock: socket.socket) -> None:
+    async def _handshake(self, pending: PendingConnection, sock: socket.socket) -> None:
         try:
-            await self._shake_hands(arrival, sock)
+            await self._shake_hands(pending, sock)
         except OSError as error:
             self.core.counters.tls_handshake_errors += 1
             log.debug("TLS handshake error: %s", error)
             sock.close()
         finally:
-            self.core.remove(arrival)
-            arrival.handshake = None
+            self.core.remove(pending)
+            pending.handshake = None
 
 
 def _is_heard(sock: socket.socket) -> bool:

@@ -57,7 +57,7 @@ def serving_tls(options: Options, files: CertificateFiles) -> ServerTLS:
         check_pair(certificates[0], "--tls-cert-file", "--tls-private-key-file")
         _warn_of_dates(options.tls_cert_file)
     certificates += map(_named_certificate, options.tls_sni_cert_key)
-    client_ca = _told_authorities(options, files)
+    client_ca = _announced_ca_files(options, files)
     if options.client_ca_file:
         check_authorities("--client-ca-file", options.client_ca_file)
     if options.requestheader_client_ca_file:
@@ -78,7 +78,7 @@ def serving_tls(options: Options, files: CertificateFiles) -> ServerTLS:
             ciphers=":".join(ciphers) if ciphers else None,
             curves=tls_parameters.curves(options.tls_curve_preferences),
             alpn_protocols=HTTP1 if options.disable_http2_serving else HTTP2,
-            judged_later=judges_certificates(options),
+            defers_verification=defers_verification(options),
             address=options.bind_address,
         )
     except ssl.SSLError as error:
@@ -106,7 +106,7 @@ def sni_cert_key(text: str) -> tuple[str, str, tuple[str, ...]]:
     return files[0], files[1], tuple(trim_space(each) for each in names.split(",")) if colon else ()
 
 
-def judges_certificates(options: Options) -> bool:
+def defers_verification(options: Options) -> bool:
     """Return True if client certificates are verified above TLS, so that an untrusted one is answered with 401.
 
     Its implementation takes longer to import than `ssl`. Without these flags only this server's own authority counts,
@@ -115,7 +115,7 @@ def judges_certificates(options: Options) -> bool:
     return bool(options.client_ca_file or options.requestheader_client_ca_file or options.tls_curve_preferences)
 
 
-def _told_authorities(options: Options, files: CertificateFiles) -> list[str]:
+def _announced_ca_files(options: Options, files: CertificateFiles) -> list[str]:
     """Return the files of the authorities whose names clients get in the handshake."""
     return [str(files.ca), *filter(None, [options.client_ca_file])]
 
@@ -189,7 +189,7 @@ def _check_token_keys(options: Options) -> None:
 def check_pair(given: Certificate, cert_flag: str, key_flag: str) -> None:
     """Raise OptionsError unless the files are a certificate and its key; warn if others can read the key."""
     _read(cert_flag, given.cert_file)
-    with _told_with(key_flag, given.key_file):
+    with _os_errors_of(key_flag, given.key_file):
         read_private(given.key_file)
     _load_pair(given, cert_flag, key_flag)
 
@@ -276,13 +276,13 @@ def _check_key_file(flag: str, file: str, parse: Callable[[bytes], object]) -> N
 
 
 def _read(flag: str, file: str) -> bytes:
-    with _told_with(flag, file):
+    with _os_errors_of(flag, file):
         check_regular(Path(file))
         return Path(file).read_bytes()
 
 
 @contextlib.contextmanager
-def _told_with(flag: str, file: str) -> Iterator[None]:
+def _os_errors_of(flag: str, file: str) -> Iterator[None]:
     """Convert an OSError to an OptionsError that names the flag and the file."""
     try:
         yield

@@ -17,7 +17,7 @@ IDLE_SECONDS: Final = 90.0
 Connection = UpgradedConnection | Http2Connection
 
 
-class KeptConnections:
+class ConnectionPool:
     """Pool of connections to one server; `dial` makes new ones. Connections that stay idle for long are closed.
 
     An HTTP/2 connection serves as many concurrent requests as it accepts. If HTTP/2 is offered (`multiplexes`), all
@@ -40,7 +40,7 @@ class KeptConnections:
         self._timer: asyncio.TimerHandle | None = None
         self._is_closed = False
 
-    async def take(self) -> tuple[Connection, bool]:
+    async def acquire(self) -> tuple[Connection, bool]:
         """Return a connection, and True if it has carried requests before: the other side may be about to close it.
 
         Raises the exceptions of `dial`, and BadAnswer.
@@ -48,10 +48,10 @@ class KeptConnections:
         while True:
             while self._with_room:
                 shared = next(iter(self._with_room))
-                if shared.can_take:
+                if shared.has_capacity:
                     return shared, shared.next_id > 1
                 del self._with_room[shared]
-                if shared.takes_none:  # it would be useless, and another one would be opened for each request
+                if shared.accepts_nothing:  # it would be useless, and another one would be opened for each request
                     shared.shut_down()
                 shared.filled()
             while self._idle:
@@ -88,7 +88,7 @@ class KeptConnections:
         """Return the dialled connection to the pool if no request waits for it any more."""
         if self._new is not None and not self._waiting:
             new, self._new = self._new, None
-            self.give_back(new)
+            self.release(new)
 
     def _adopted(self, connection: UpgradedConnection) -> bool:
         """Return True if a new connection speaks HTTP/2; it is then shared. Raises BadAnswer if it has ended."""
@@ -99,7 +99,7 @@ class KeptConnections:
             shared = Http2Connection(connection, self._is_gone, self._has_room)
         except ConnectionResetError:
             raise BadAnswer("unexpected EOF") from None
-        if shared.can_take:
+        if shared.has_capacity:
             self._multiplexed.add(shared)
             self._with_room[shared] = None
         if self._is_closed:
@@ -114,7 +114,7 @@ class KeptConnections:
         self._multiplexed.discard(shared)
         self._with_room.pop(shared, None)
 
-    def give_back(self, connection: UpgradedConnection) -> None:
+    def release(self, connection: UpgradedConnection) -> None:
         """Keep a connection for the next request; close it if it cannot carry one or the pool is full."""
         if self._is_closed or len(self._idle) >= MOST_IDLE or not connection.is_idle:
             connection.hang_up()

@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 SLICE: Final = 0.002
 """Seconds that connections with more input than fits may work in one iteration of the event loop, all together."""
-_TURN: Final = 0.006
+_INPUT_SLICE: Final = 0.006
 _FEW: Final = 8
 """Number of connections with new input in one iteration of the event loop from which on the time for them is
 limited.
@@ -24,7 +24,7 @@ _SHORT_SLICE: Final = 0.0002
 """Seconds for the new input of one connection while other connections have input left over."""
 
 
-class InSlices(Generic[T]):
+class SlicedQueue(Generic[T]):
     """Work queue that calls `do` for each item, in order, for one time slice per iteration of the event loop.
 
     `clock` returns seconds.
@@ -48,7 +48,7 @@ class InSlices(Generic[T]):
     def _work(self, item: T) -> None:
         self._do(item)
 
-    def later(self, item: T) -> None:
+    def enqueue(self, item: T) -> None:
         """Queue `item` to be processed once, in a later iteration of the event loop."""
         self._waiting.append(item)
         if not self._scheduled:
@@ -70,7 +70,7 @@ class InSlices(Generic[T]):
                 self._loop.call_soon(self._run)
 
 
-class Beginner(Protocol):
+class PendingRequest(Protocol):
     """A request that has arrived."""
 
     def begin(self) -> None:
@@ -78,14 +78,14 @@ class Beginner(Protocol):
         ...
 
 
-class Starts(InSlices[Beginner]):
+class RequestQueue(SlicedQueue[PendingRequest]):
     """Work queue for the start of in-process requests: clients may send hundreds in one iteration of the event loop."""
 
     __slots__ = ("__weakref__",)
-    _all: ClassVar[WeakKeyDictionary[asyncio.AbstractEventLoop, Starts]] = WeakKeyDictionary()
+    _all: ClassVar[WeakKeyDictionary[asyncio.AbstractEventLoop, RequestQueue]] = WeakKeyDictionary()
 
     @classmethod
-    def of(cls, loop: asyncio.AbstractEventLoop) -> Starts:
+    def for_loop(cls, loop: asyncio.AbstractEventLoop) -> RequestQueue:
         """Return the queue of an event loop, shared by all in-process clients on it."""
         found = cls._all.get(loop)
         if found is None:
@@ -94,51 +94,51 @@ class Starts(InSlices[Beginner]):
         return found
 
 
-class Worker(Protocol):
+class PendingInput(Protocol):
     """A connection with input left over."""
 
     def go_on(self) -> None:
-        """Process input until `Turns.over`; if input is left then, queue itself again with `Turns.later`."""
+        """Process input until `InputQueue.is_slice_over`; if input is left then, queue itself again with `InputQueue.enqueue`."""
         ...
 
 
-class Turns(InSlices[Worker]):
+class InputQueue(SlicedQueue[PendingInput]):
     """Work queue of connections with input left over, and the time limits for new input."""
 
-    __slots__ = ("_begun", "_turn_end", "_until")
+    __slots__ = ("_begun", "_input_deadline", "_until")
 
     def __init__(self, loop: asyncio.AbstractEventLoop, clock: Callable[[], float] = time.monotonic) -> None:
         super().__init__(loop, lambda item: item.go_on(), clock)
         self._until = 0.0
         self._begun = 0
-        self._turn_end = 0.0
+        self._input_deadline = 0.0
         """Time at which new input must wait for the next iteration; 0.0 while there is no limit."""
 
-    def spent(self) -> bool:
+    def is_iteration_over(self) -> bool:
         """Return True if new input must be postponed, as this iteration of the event loop has used up its time.
 
         Called for all input, so that the clock is read only when many connections have input.
         """
-        if self._turn_end:
-            return self.clock() >= self._turn_end
+        if self._input_deadline:
+            return self.clock() >= self._input_deadline
         self._begun += 1
         if self._begun >= _FEW:
-            self._turn_end = self.clock() + (SLICE if self._waiting else _TURN)
-            self._loop.call_soon(self._turn_ended)
+            self._input_deadline = self.clock() + (SLICE if self._waiting else _INPUT_SLICE)
+            self._loop.call_soon(self._reset_deadline)
         return False
 
-    def _turn_ended(self) -> None:
+    def _reset_deadline(self) -> None:
         self._begun = 0
-        self._turn_end = 0.0
+        self._input_deadline = 0.0
 
-    def begin(self) -> None:
+    def start_slice(self) -> None:
         """Start the time slice of a connection that finds more than one step to do."""
         self._until = self.clock() + (_SHORT_SLICE if self._waiting else SLICE)
 
-    def over(self) -> bool:
+    def is_slice_over(self) -> bool:
         """Return True if the time slice is over. Called between two steps."""
         return self.clock() >= self._until
 
-    def _work(self, item: Worker) -> None:
+    def _work(self, item: PendingInput) -> None:
         self._until = self._end
         super()._work(item)

@@ -1,4 +1,6 @@
-"""Whatever a client puts into one read, the loop gets its turn in between: turns are counted, not milliseconds."""
+"""However much input one client sends in one read, other callbacks of the event loop run in between; iterations are
+counted, not milliseconds.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,7 @@ import pytest
 import uvloop
 from hpack import Encoder
 
-from steersman.net import turns
+from steersman.net import time_slices
 from steersman.net.connection import Core
 from steersman.net.http1 import exchange as http1_exchange
 from steersman.net.http1.connection import Http1Connection
@@ -21,9 +23,9 @@ from tests.loop_turns import steps_of_turns
 from tests.net.wire import Undated, Wire
 
 READ = 256 << 10
-"""What one read brings at most."""
+"""Maximum bytes of one read."""
 STEPS = 50
-"""Steps of work for which the clock of these tests lets a slice last."""
+"""Steps of work in one time slice by the clock of these tests."""
 F = frames.frame
 HELLO = frames.PREFACE + frames.settings({})
 FIELDS = [(":method", "GET"), (":scheme", "https"), (":authority", "localhost"), (":path", "/")]
@@ -32,13 +34,13 @@ CANCEL = int(frames.ErrorCode.CANCEL).to_bytes(4)
 
 
 class Clock:
-    """Goes on with every look at it."""
+    """A clock that advances whenever it is read."""
 
     def __init__(self) -> None:
         self.now = 0.0
 
     def __call__(self) -> float:
-        self.now += turns.SLICE / STEPS
+        self.now += time_slices.SLICE / STEPS
         return self.now
 
 
@@ -51,12 +53,12 @@ def core(handler=ok) -> Core:
     fields = [Undated(encode) for encode in (http1_exchange.field, hpack.field)]
     loop = asyncio.get_running_loop()
     made = Core(handler, Limits(linger=0), loop, eager=True, h1_fields=fields[0], h2_fields=fields[1])
-    made.turns.clock = Clock()
+    made.input_queue.clock = Clock()
     return made
 
 
 async def worked_off(connection: Http1Connection | Http2Connection) -> None:
-    """Waits until nothing is left over."""
+    """Wait until no input is left over."""
     while connection._later:  # noqa: ASYNC110
         await asyncio.sleep(0)
 
@@ -112,7 +114,7 @@ def test_one_read_is_worked_on_in_many_turns(name):
         connection.data_received(data)
         await worked_off(connection)
         connection.connection_lost(None)
-        return shared.turns.count
+        return shared.input_queue.count
 
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         assert runner.run(run()) >= 2  # 150 steps at least, fifty a turn
@@ -157,7 +159,7 @@ PING = F(frames.PING, 0, 0, bytes(8))
 )
 async def test_what_comes_to_hundreds_of_connections_at_once_is_for_several_turns(kind, first, more, answer):
     shared = core()
-    shared.put_off.clock = shared.turns.clock
+    shared.postponed.clock = shared.input_queue.clock
     wires = [Wire() for _ in range(400)]
     connections = [kind(shared) for _ in wires]
 
@@ -203,7 +205,7 @@ async def test_of_hundreds_of_connections_that_are_lost_at_once_some_are_let_go_
         connection.data_received(request_)
         await worked_off(connection)
     assert shared.counters.running == 400
-    shared.losses.clock = shared.turns.clock
+    shared.losses.clock = shared.input_queue.clock
     for connection in connections:
         connection.connection_lost(None)
     assert not shared.connections
@@ -223,26 +225,26 @@ KINDS = pytest.mark.parametrize(
 )
 
 
-def put_off(kind, shared: Core, request_: bytes):
-    """A connection to which a request has come in a turn that had no time for it."""
-    shared.turns._turn_end = 1e-9
+def postponed(kind, shared: Core, request_: bytes):
+    """Return a connection with a request that arrived in an iteration without time left."""
+    shared.input_queue._input_deadline = 1e-9
     wire, connection = Wire(), kind(shared)
     connection.connection_made(wire)
     connection.data_received(request_)
-    shared.turns._turn_end = 0.0
+    shared.input_queue._input_deadline = 0.0
     return connection, wire
 
 
 @KINDS
 async def test_what_is_put_off_is_taken_up_before_what_others_have_left_over(kind, request_, answer):
     shared = core()
-    shared.put_off.clock = shared.turns.clock
+    shared.postponed.clock = shared.input_queue.clock
     for _ in range(20):
         hog = Http1Connection(shared)
         hog.connection_made(Wire())
         hog.data_received(pipelined())
         assert hog._later
-    connection, wire = put_off(kind, shared, request_)
+    connection, wire = postponed(kind, shared, request_)
     assert answer not in bytes(wire.written)
     for _ in range(3):
         await asyncio.sleep(0)
@@ -252,7 +254,7 @@ async def test_what_is_put_off_is_taken_up_before_what_others_have_left_over(kin
 
 @KINDS
 async def test_what_is_put_off_is_answered_though_the_client_says_goodbye_at_once(kind, request_, answer):
-    connection, wire = put_off(kind, core(), request_)
+    connection, wire = postponed(kind, core(), request_)
     assert not connection.eof_received()
     assert answer in bytes(wire.written)
     for _ in range(3):
@@ -262,7 +264,7 @@ async def test_what_is_put_off_is_answered_though_the_client_says_goodbye_at_onc
 
 
 async def test_what_is_put_off_of_a_client_that_has_gone_is_forgotten():
-    connection, wire = put_off(Http1Connection, core(), b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+    connection, wire = postponed(Http1Connection, core(), b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
     connection.connection_lost(None)
     for _ in range(3):
         await asyncio.sleep(0)
@@ -338,21 +340,21 @@ async def test_heads_over_the_limit_of_streams_are_not_read():
 
 
 def test_a_repeated_field_has_all_of_its_values():
-    headers = Headers.of([("a", str(number)) for number in range(1000)])
+    headers = Headers.from_pairs([("a", str(number)) for number in range(1000)])
     assert headers["a"] == "0"
     assert headers.joined("a") == ", ".join(map(str, range(1000)))
     assert len(headers.get_all("a")) == 1000
 
 
 async def test_requests_of_this_process_are_begun_in_slices(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A hundred that come in one turn of the loop are not all worked on in the next."""
+    """A hundred requests from one iteration of the event loop are not all processed in the next."""
     now = 0.0
-    starts = turns.Starts.of(asyncio.get_running_loop())
+    starts = time_slices.RequestQueue.for_loop(asyncio.get_running_loop())
     monkeypatch.setattr(starts, "clock", lambda: now)
 
     async def handler(_: Request) -> Response:
         nonlocal now
-        now += turns.SLICE / 10
+        now += time_slices.SLICE / 10
         return Response(200, [], b"a")
 
     before = starts.count

@@ -16,7 +16,7 @@ _PROBES: Final = ("/healthz", "/livez", "/readyz", "/metrics")
 _READS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
-class Arrival:
+class ConsistencyWait:
     """The wait of requests, before authorization, for writes that others have acknowledged.
 
     - `arrived` returns the newest revision now, once all subscribers have been notified up to it; 0 if it is unknown.
@@ -69,7 +69,7 @@ async def _joined(joining: Awaitable[None]) -> None:
         raise too_many_requests(f"storage is not ready for writes: {error}", 1) from error
 
 
-def with_arrival(arrival: Arrival) -> Filter:
+def with_consistency_wait(arrival: ConsistencyWait) -> Filter:
     """Return a filter by which requests wait, before authorization, for all commits up to now."""
 
     async def waiting(request: Request, next_: Handler) -> Response:

@@ -16,7 +16,7 @@ _MOST_BYTES: Final = 8 << 20
 """Limits of kept objects and their bytes. The oldest are evicted, and read again on demand."""
 
 
-class Ahead:
+class RecentReads:
     """Objects of one resource that are newer than its watch cache."""
 
     def __init__(self, cacher: Cacher) -> None:
