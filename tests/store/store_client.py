@@ -1,4 +1,4 @@
-"""What store tests share: a client that speaks in plain data, and a strategy that writes down what is asked of it."""
+"""Helpers of the tests of stores: a client with plain data, and a strategy that records its calls."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class RecordingInquiry(Inquiry[ConfigMap]):
 
 
 class Recording(Strategy[ConfigMap]):
-    """Refuses `data.bad`, and writes down every hook, those of what stands beside it too."""
+    """Refuses `data.bad`, and records all calls of hooks, including those of allocators."""
 
     def __init__(self) -> None:
         self.calls: list[str] = []
@@ -199,7 +199,7 @@ class StoreClient:
     async def change(
         self, name: str, change: Callable[[Any], object], *, namespace: str = "ns", **more: Any
     ) -> dict[str, Any]:
-        """Changes whatever is there."""
+        """Change the object, whatever its state."""
 
         async def make(old: Any) -> Any:
             new = self.store.kind.copy(old)

@@ -1,4 +1,4 @@
-"""Deleting through the store: at once, with finalizers, with grace; one object and many."""
+"""Deletion through the store: immediate, with finalizers, with a grace period; of one object and of many."""
 
 from __future__ import annotations
 
@@ -355,7 +355,7 @@ async def test_an_object_that_is_gone_already_does_not_matter_to_a_collection(cl
 
 
 async def test_a_refusal_ends_a_collection_there(client: StoreClient) -> None:
-    """What stands before it is gone, what stands behind it is not even looked at."""
+    """Items before it are deleted, and later items are not even read."""
     for name in "abcde":
         await client.create(name)
     looked_at = []
@@ -382,7 +382,7 @@ async def test_a_collection_ends_at_an_object_that_is_another_now(client: StoreC
 
 
 async def test_large_objects_of_a_collection_are_deleted_one_by_one(client: StoreClient) -> None:
-    """Each is a copy of its own for watchers and for the answer: they are not made in one turn of the loop."""
+    """Watchers and the response get separate copies, which are not all made in one iteration of the event loop."""
     for name in "abc":
         await client.create(name, data={"text": "x" * 700_000})
     await client.create("d")

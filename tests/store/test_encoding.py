@@ -1,4 +1,4 @@
-"""What the store serves of values, whoever wrote them."""
+"""The encodings of values that the store serves, whoever wrote the values."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ async def test_encodings_kept_with_objects_stay_within_their_bound(client: Store
         return sum(len(each) for entry in entries for each in (entry.representations or {}).values())
 
     def walk() -> int:
-        """How many of the encodings were there; those that were not are remembered."""
+        """Return how many of the encodings were cached; missing ones are cached by this."""
         found = 0
         for entry in entries:
             if entry.representations and "table" in entry.representations:

@@ -37,7 +37,7 @@ async def open_storage(kind: str, folder: str) -> Storage:
 
 
 class History:
-    """What the storage's log says there was at each revision, as clients see it."""
+    """The state at each revision as clients see it, computed from the storage's log."""
 
     def __init__(self) -> None:
         self.events: list[Event] = []
@@ -95,9 +95,10 @@ async def write(client: StoreClient, steps: list[tuple[str, str, int]]) -> None:
 async def test_every_revision_that_is_kept_is_listed_and_watched_from(
     kind: str, before: list[Any], after: list[Any], compacted: float, namespace: str, selector: str, limit: int
 ) -> None:
-    """The cache is started anew between the two lots of writes: what was before comes from storage, the rest from it.
+    """The cache is restarted between the two parts of the writes: earlier states are read from storage, later ones from
+    the cache.
 
-    What is older than a compaction is told to be gone; a watch may still start from it if it is in the cache's window.
+    States before a compaction are gone; a watch may still start from them if they are in the cache's window.
     """
     with tempfile.TemporaryDirectory() as folder:
         storage = await open_storage(kind, folder)
@@ -152,7 +153,7 @@ async def check_list(
 async def check_watch(
     client: StoreClient, history: History, revision: int, now: int, namespace: str, selector: str, *, kept: bool
 ) -> None:
-    """A watch from that revision: it tells each change once, and they lead to what is there now."""
+    """A watch from that revision gets each change once, and the changes lead to the present state."""
     told: list[tuple[str, Key, dict[str, Any]]] = []
 
     class Sink(Events):

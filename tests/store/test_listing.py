@@ -1,4 +1,4 @@
-"""Lists: which revision each form of resourceVersion shows, selectors, and pages while writes go on.
+"""Lists: the revision shown for each form of resourceVersion, selectors, and pages during writes.
 
 The table is that of k8s.io/apiserver's `storage/cacher` as clients of kube-apiserver 1.36 see it.
 """

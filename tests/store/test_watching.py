@@ -1,4 +1,4 @@
-"""Watches through the store: how they begin, what they see of changes, and where they cannot go on from."""
+"""Watches through the store: their starts, the changes that they see, and revisions from which they cannot continue."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def initial(client: StoreClient, start: WatchStart) -> list[str] | None:
 
 
 async def told(client: StoreClient, events: Events) -> list[str]:
-    """What a watch has seen once everything has been delivered."""
+    """Return the events of a watch once everything has been delivered."""
     await client.revision()
     for _ in range(20):
         await asyncio.sleep(0)

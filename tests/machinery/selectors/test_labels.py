@@ -131,7 +131,7 @@ def test_printed_selector_reads_as_itself(selector):
 
 
 def plainly_matches(requirement, given_labels):
-    """What a requirement means, word for word."""
+    """Return the result of a requirement, by its definition."""
     value = given_labels.get(requirement.key)
     match requirement.operator:
         case "=" | "==" | "in":

@@ -1,4 +1,4 @@
-"""Formats of single values: what passes, what is said of the rest."""
+"""Formats of single values: the valid values, and the errors of others."""
 
 import re
 

@@ -20,7 +20,7 @@ def body_at(body: bytes, revision: int) -> bytes:
 
 
 class Log:
-    """A watcher that keeps what it is told, as (type, key, body, revision)."""
+    """A watcher that collects its events as (type, key, body, revision)."""
 
     def __init__(self) -> None:
         self.events: list[tuple[str, str, bytes, int]] = []

@@ -1,4 +1,4 @@
-"""The watch cache against the log: what it shows, and what every watcher has been told, is the log replayed."""
+"""The watch cache, compared with the log: its content and the events of every watcher equal the replayed log."""
 
 from __future__ import annotations
 
@@ -197,7 +197,7 @@ def check_lists(cacher: Cacher, events: Sequence[Event]) -> None:
 def expected_events(
     events: Sequence[Event], target: str, after: int, accept: Callable[[Entry], bool] | None
 ) -> list[tuple[str, str, bytes, int]]:
-    """What a watcher is to see, told from the log alone."""
+    """Return the expected events of a watcher, computed from the log alone."""
     selected = accept or (lambda entry: True)
     expected = []
     for event in events:

@@ -1,4 +1,4 @@
-"""What is special about the SQLite file: durability, locking, foreign and damaged files, failing commits, its size."""
+"""Properties of the SQLite file: durability, locking, foreign and damaged files, failing commits and its size."""
 
 from __future__ import annotations
 
