@@ -278,7 +278,7 @@ async def test_an_empty_dir_goes_with_its_pod() -> None:
     await it.sync_at(0)
     assert it.file("/d/f") == b"a\n"
     it.contents.forget(it.pod)
-    assert (it.contents.store.taken, len(it.contents.store)) == (0, 0)
+    assert (it.contents.store.used_bytes, len(it.contents.store)) == (0, 0)
     assert it.file("/d/f") is None
 
 
@@ -308,7 +308,7 @@ async def test_all_volumes_have_a_bound_together(monkeypatch: pytest.MonkeyPatch
         await it.sync_at(0)
         await it.sync_at(1)
     assert second.file("/d/f") in (None, b"")
-    assert first.contents.store.taken <= 1000
+    assert first.contents.store.used_bytes <= 1000
 
 
 async def test_a_pod_that_writes_more_than_a_volume_may_hold_has_to_go() -> None:
@@ -472,7 +472,7 @@ async def test_nothing_is_left_of_pods_that_are_gone() -> None:
         )
         contents.forget(it.pod)
     assert (contents._pods, contents._writers, contents._found, contents._followed) == ({}, {}, 0, 0)
-    assert (contents.store.taken, len(contents.store)) == (0, 0)
+    assert (contents.store.used_bytes, len(contents.store)) == (0, 0)
 
 
 async def test_servers_of_files_are_remembered_as_long_as_they_are_few(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -539,9 +539,9 @@ async def test_a_look_at_containers_that_do_much_takes_little(script: str) -> No
     await it.sync_at(0)
     for seconds in (1, 10, 100, 1000):
         shared = it.contents.for_pod(it.pod)
-        began = time.thread_time()
+        started_at = time.thread_time()
         sync_pod(it.pod, replace(it.context, shared=shared), NOW + seconds)
-        assert time.thread_time() - began < 0.1  # some 6 ms
+        assert time.thread_time() - started_at < 0.1  # some 6 ms
 
 
 async def test_what_an_ended_container_has_still_to_do_is_done_later(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -54,7 +54,7 @@ async def test_a_log_says_what_annotations_say(node: Node) -> None:
 
 def test_of_many_lines_that_come_again_and_again_the_last_are_kept_and_others_have_their_turn() -> None:
     said = "\n".join(f"line {number}" for number in range(200))
-    printed = logs._annotated(said, every=0.1, began=1000.0, now=1_000_000.0)
+    printed = logs._annotated(said, every=0.1, started_at=1000.0, now=1_000_000.0)
     made, in_a_row, longest = 0, 0, 0
     for each in printed:
         if isinstance(each, float):

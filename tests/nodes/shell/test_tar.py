@@ -135,9 +135,9 @@ def test_an_extended_header_is_read_in_linear_time() -> None:
         header = tarfile.TarInfo("x")
         header.type, header.size = tarfile.XHDTYPE, len(text)
         data = header.tobuf(tarfile.USTAR_FORMAT) + text + bytes(-len(text) % 512) + archive(f=b"")
-        began = time.thread_time()
+        started_at = time.thread_time()
         assert tar(world(), "xf", "-", stdin=data)[0] == int(text.startswith(b"11"))
-        assert time.thread_time() - began < 0.5
+        assert time.thread_time() - started_at < 0.5
 
 
 def test_a_folder_that_is_not_there_is_not_made() -> None:

@@ -101,9 +101,9 @@ class Expansion:
     def set_trap(self, signal: str, text: str) -> None:
         """Set the command of a trap; "" removes it. Raises ShellSyntaxError if it exceeds the bound."""
         before = self.traps.pop(signal, "")
-        self.world.keep(-len(signal) - len(before) - _TRAP_ITSELF if before else 0)
+        self.world.count_characters(-len(signal) - len(before) - _TRAP_ITSELF if before else 0)
         if text:
-            if not self.world.keep(len(signal) + len(text) + _TRAP_ITSELF):
+            if not self.world.count_characters(len(signal) + len(text) + _TRAP_ITSELF):
                 raise ShellSyntaxError("out of memory")
             self.traps[signal] = text
 

@@ -22,8 +22,8 @@ from steersman.nodes.shell.effects import (
     Work,
     World,
     Write,
+    bytes_of_file,
     line,
-    taken_by,
 )
 from steersman.nodes.shell.formats import filled
 from steersman.nodes.shell.options import options_of
@@ -246,7 +246,7 @@ def _carried(world: World, place: str, goal: str, *, whole: bool, keeps_links: b
     yield from _looked(world)
     data = world.files[place] if keeps_links and world.is_link(place) else world.read(place)
     if isinstance(data, Link) or (data is not None and not world.is_folder(place)):
-        put = world.place if keeps_links else world.put
+        put = world.put_entry if keeps_links else world.put
         return "" if put(goal, data) else _NO_SPACE
     place = world.resolved(place)
     if not world.is_folder(place):
@@ -255,10 +255,10 @@ def _carried(world: World, place: str, goal: str, *, whole: bool, keeps_links: b
         return "omitting directory"
     if goal == place or goal.startswith(f"{place.rstrip('/')}/"):
         return "can't copy a directory into itself"
-    room = world.room(goal)
+    room = world.free_bytes(goal)
     for number, path in enumerate([path for path in world.files if path.startswith(f"{place.rstrip('/')}/")]):
         copy = goal + path[len(place.rstrip("/")) :]
-        room -= taken_by(copy, world.files[path]) - taken_by(copy, world.files.get(copy))
+        room -= bytes_of_file(copy, world.files[path]) - bytes_of_file(copy, world.files.get(copy))
         if room < 0:
             return _NO_SPACE
         try:

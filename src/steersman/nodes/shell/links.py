@@ -56,7 +56,7 @@ def _linked(world: World, target: str, path: str, flags: set[str]) -> Work[str]:
         return f"{path}: File exists"
     if not may_be_folder(world, posixpath.dirname(place)):
         return f"{path}: No such file or directory"
-    return "" if world.place(place, data) else f"{path}: No space left on device"
+    return "" if world.put_entry(place, data) else f"{path}: No space left on device"
 
 
 def readlink(world: World, words: list[str]) -> Course:

@@ -131,7 +131,7 @@ class Shell(Expansion):
         try:
             return (yield from course)
         finally:
-            self.world.keep(-sum(each.size for each in self.functions.values()))
+            self.world.count_characters(-sum(each.size for each in self.functions.values()))
             self.forget_traps()
 
     def script(self, text: str) -> Course:
@@ -276,7 +276,7 @@ class Shell(Expansion):
     def _define(self, function: Function) -> None:
         """Define a function. Raises ShellSyntaxError if it exceeds the bound."""
         before = self.functions.get(function.name)
-        if not self.world.keep(function.size - (0 if before is None else before.size)):
+        if not self.world.count_characters(function.size - (0 if before is None else before.size)):
             raise ShellSyntaxError("out of memory")
         self.functions[function.name] = function
 
@@ -300,7 +300,7 @@ class Shell(Expansion):
             return end.code
         finally:
             self.world.folder = folder
-            self.world.watched(changes, undo=True)
+            self.world.stop_watching(changes, undo=True)
 
     def _case(self, case: Case) -> Course:
         text = yield from self._text(case.word)
@@ -332,7 +332,7 @@ class Shell(Expansion):
                     if not end.again:
                         return 0
             finally:
-                self.world.watched(changes)
+                self.world.stop_watching(changes)
             yield from self._once()
             yield from self._repeat(changes, self.passed - since)
 
@@ -402,7 +402,7 @@ class Shell(Expansion):
         try:
             return (yield from self._redirected(self._named(words), command.redirects))
         finally:
-            self.world.watched(before, undo=True)
+            self.world.stop_watching(before, undo=True)
 
     def _named(self, words: list[str]) -> Course:
         name, rest = words[0], words[1:]

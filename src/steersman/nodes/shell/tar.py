@@ -28,7 +28,7 @@ from steersman.nodes.shell.effects import (
     Work,
     World,
     Write,
-    taken_by,
+    bytes_of_file,
 )
 from steersman.nodes.shell.paths import absolute, may_be_folder, tree
 
@@ -140,7 +140,7 @@ def _take_apart(world: World, data: bytes | None, folder: str, *, lists: bool) -
     if data is None:
         yield Write(2, b"tar: short read\n")
         return 1
-    code, room = 0, world.room(folder)
+    code, room = 0, world.free_bytes(folder)
     yield from world.spend(files=world.many_files)
     try:
         at = 0
@@ -156,7 +156,7 @@ def _take_apart(world: World, data: bytes | None, folder: str, *, lists: bool) -
                 code = 1
                 continue
             path, contents = made
-            room -= taken_by(path, contents) - taken_by(path, world.files.get(path))
+            room -= bytes_of_file(path, contents) - bytes_of_file(path, world.files.get(path))
             if room < 0 or len(path) > MOST_PATH:
                 yield Write(2, f"tar: {member.name}: No space left on device\n".encode(errors="replace"))
                 return 1

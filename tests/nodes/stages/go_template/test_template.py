@@ -68,13 +68,13 @@ def test_functions_of_ones_own_take_values_and_give_one() -> None:
     ],
 )
 def test_what_would_have_no_end_ends_soon(template: str) -> None:
-    began = time.process_time()
+    started_at = time.process_time()
     if template == "(" * 10_000:
         assert Template(template, {}).render(None) == template
     else:
         with pytest.raises(TemplateError):
             Template(template, {}).render(None)
-    assert time.process_time() - began < 2
+    assert time.process_time() - started_at < 2
 
 
 def test_numbers_stay_as_they_are_written() -> None:
