@@ -1,4 +1,4 @@
-"""How long it takes to register nodes, and to schedule pods on them until they run, all of a cluster in this process.
+"""Time to register nodes, and to schedule pods until they run, in a whole cluster in this process.
 
     .venv/bin/python -m bench.scheduling --nodes 5000 --pods 10000
     .venv/bin/python -m bench.scheduling --scheduler-only

@@ -67,10 +67,10 @@ class BusyClient:
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
-async def test_whatever_moves_a_cluster_is_brought_back(seed: int, tmp_path: Path) -> None:
+async def test_whatever_moves_a_cluster_is_brought_back(seed: int, keys_folder: Path) -> None:
     random = Random(seed)
     cluster = Cluster(
-        Options(data_dir=tmp_path, storage="memory", listen=False), Configuration(nodes=(NodeGroup(count=3),))
+        Options(data_dir=keys_folder, storage="memory", listen=False), Configuration(nodes=(NodeGroup(count=3),))
     )
     await cluster.start()
     busy: asyncio.Task[None] | None = None

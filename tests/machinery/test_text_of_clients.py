@@ -72,7 +72,7 @@ ALLOWED = {
     "net/client/http1.py": {"code.isdigit()"},
     "net/client/http2/answer.py": {"status.isdigit()"},
     "net/spdy.py": {"_WORDS.split()"},
-    "controlplane/given_files.py": {"data.strip()"},
+    "controlplane/flag_files.py": {"data.strip()"},
     "registry/apps/controllerrevisions.py": {"bytes(revision.data).lstrip()"},
     "server/debug_paths.py": {"data.isdigit()"},
     "openapi/sources.py": {"digest.hexdigest().upper()"},

@@ -27,8 +27,8 @@ ALLOWED: Final[dict[str, int]] = {
     "controllers/resource_quota/sums.py": 1,
     "nodes/simulated_node.py": 1,
     # the first entry is dropped first, whichever was used
-    "controlplane/ahead.py": 1,
-    "storage/cache/past.py": 1,
+    "controlplane/recent_reads.py": 1,
+    "storage/cache/past_states.py": 1,
     # the latest entry is kept whatever its size
     "openapi/cache.py": 1,
     # used by worker threads too

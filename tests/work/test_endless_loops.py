@@ -24,7 +24,7 @@ ALLOWED: Final = {
     "nodes/server/port_forward.py messages": "messages of a stream, until it ends by what is raised",
     "scheduler/scheduler.py _decide_heavy_pods": "pods of the scheduling queue, for a part of the time",
     "scheduler/scheduler.py _decide_pods": "pods of the scheduling queue",
-    "storage/etcd/following.py _run": "a watch that has ended begins again, after a back-off",
+    "storage/etcd/watch.py _run": "a watch that has ended begins again, after a back-off",
 }
 
 

@@ -38,8 +38,8 @@ def yields_by_hand(source: str) -> int:
 CALLBACKS: Final[dict[str, int]] = {
     # the mechanism, and work that arrives on connections
     "work/yielding.py": 2,
-    "net/turns.py": 1,
-    "net/arrivals.py": 1,
+    "net/time_slices.py": 1,
+    "net/acceptor.py": 1,
     "net/link.py": 1,
     # a round of checks that schedules the next one and can be cancelled
     "net/server.py": 1,

@@ -1,4 +1,4 @@
-"""What our scheduler decides of the objects that a server has."""
+"""Decisions of our scheduler about the objects of a server."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tools.scheduler_comparison.cases import Plain
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a pod."""
+    """Outcome of scheduling a pod."""
 
     nodes: frozenset[str] = frozenset()
     """One of these it got."""

@@ -26,7 +26,7 @@ from steersman.controllers.volumes.driver.component import ACCOUNT as SIMULATION
 from steersman.controllers.volumes.driver.objects import install
 from steersman.controlplane.addresses import Address
 from steersman.controlplane.control_plane import ControlPlane
-from steersman.controlplane.controllers import beside, own
+from steersman.controlplane.controllers import other_entries, server_entries
 from steersman.controlplane.options import Options
 from steersman.endpoints.filters.observation import Observe
 from steersman.machinery.errors.status import StatusError
@@ -81,9 +81,9 @@ class Cluster:
         if not options.kubelet_preferred_address_types:  # the names of simulated nodes do not resolve
             options = replace(options, kubelet_preferred_address_types=("InternalIP",))
         given = options.controllers or ("*",)
-        self._controllers = selected(beside(given))
+        self._controllers = selected(other_entries(given))
         self.plane = ControlPlane(
-            replace(options, controllers=own(given)),
+            replace(options, controllers=server_entries(given)),
             nearby=self._way,
             kubelets=self._servers.way_of_kubelet_client,
             observe=observe,
