@@ -1,6 +1,6 @@
 """Cost of field ownership: CPU microseconds per write, the best of several rounds.
 
-    python -m bench.managed_fields_micro
+python -m bench.managed_fields_micro
 """
 
 from __future__ import annotations

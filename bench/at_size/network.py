@@ -1,5 +1,4 @@
-"""Network between the server and its etcd, which can be cut until etcd has compacted revisions that the server lacks.
-"""
+"""Network between the server and its etcd, which can be cut until etcd has compacted revisions that the server lacks."""
 
 from __future__ import annotations
 

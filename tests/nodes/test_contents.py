@@ -450,8 +450,8 @@ async def test_of_what_a_command_prints_the_end_is_kept() -> None:
         await it.sync_at(seconds)
     shared = it.contents.for_pod(it.pod)
     assert shared is not None
-    course = shared._state.logs[it.pod.status.container_statuses[0].container_id]
-    assert 50_000 < sum(len(each.data) for each in course.output.since(0)) <= 64 << 10
+    execution = shared._state.logs[it.pod.status.container_statuses[0].container_id]
+    assert 50_000 < sum(len(each.data) for each in execution.output.since(0)) <= 64 << 10
 
 
 async def test_nothing_is_left_of_pods_that_are_gone() -> None:

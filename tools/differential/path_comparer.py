@@ -358,8 +358,7 @@ _UNSUPPORTED: Final = (
 
 
 def _not_supported(request: Request, one: Answer, other: Answer) -> bool:
-    """Return True if docs/compatibility.md documents that the request is refused with 501, as nothing would act on it.
-    """
+    """Return True if docs/compatibility.md documents that the request is refused with 501, as nothing would act on it."""
     return other.code == 501 and any(plural in unquote(request.target) for plural in _UNSUPPORTED)
 
 

@@ -203,8 +203,7 @@ class Request:
 
     @property
     def watches(self) -> bool:
-        """Return True if the request may be a watch, which a server may end before or after it sends existing objects.
-        """
+        """Return True if the request may be a watch, which a server may end before or after it sends existing objects."""
         return "watch" in self.target.lower() or "%77atch" in self.target
 
 

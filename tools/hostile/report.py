@@ -31,8 +31,7 @@ def table(results: Sequence[Result], count: int) -> Iterator[str]:
 
 
 def causes(results: Sequence[Result]) -> Iterator[str]:
-    """Yield a line for each function that held the event loop: the longest hold, the number of cases, the worst case.
-    """
+    """Yield a line for each function that held the event loop: the longest hold, the number of cases, the worst case."""
     found: dict[str, list[Result]] = defaultdict(list)
     for each in results:
         if each.offends:

@@ -285,8 +285,7 @@ class Informer:
         self._version_unavailable = False
 
     def _is_behind(self, refusal: Refused) -> bool:
-        """Return True if the server lags behind another one with newer versions. Raises BrokenPromise without another.
-        """
+        """Return True if the server lags behind another one with newer versions. Raises BrokenPromise without another."""
         if refusal.too_large_version and not self.habits.several:
             raise BrokenPromise(f"the server has gone back: {refusal}") from refusal
         return refusal.too_large_version

@@ -183,23 +183,23 @@ class Contents:
             state.logs.pop(older, None)
         return start
 
-    def add_command(self, state: _PodState, container_id: str, course: FollowedCommand) -> None:
+    def add_command(self, state: _PodState, container_id: str, command: FollowedCommand) -> None:
         """Follow the command of a container, unless as many are followed as may be."""
         if state.is_gone or self._followed >= MOST_FOLLOWED:
             return
         self._followed += 1
-        state.commands[container_id] = state.logs[container_id] = course
-        for key in course.keys:
+        state.commands[container_id] = state.logs[container_id] = command
+        for key in command.keys:
             writers = self._writers.setdefault(key, {})
             if len(writers) < _MOST_WRITERS:
-                writers[container_id] = course
+                writers[container_id] = command
 
     def drop_command(self, state: _PodState, container_id: str) -> None:
         """Stop following the command of a container."""
-        course = state.commands.pop(container_id, None)
-        if course is not None:
+        command = state.commands.pop(container_id, None)
+        if command is not None:
             self._followed -= 1
-        for key in () if course is None else course.keys:
+        for key in () if command is None else command.keys:
             writers = self._writers.get(key, {})
             writers.pop(container_id, None)
             if not writers:
@@ -208,7 +208,7 @@ class Contents:
     def writers(self, keys: Sequence[VolumeKey]) -> list[FollowedCommand]:
         """Return the followed commands that use one of the volumes."""
         with self.lock:
-            found = {name: course for key in keys for name, course in self._writers.get(key, {}).items()}
+            found = {name: command for key in keys for name, command in self._writers.get(key, {}).items()}
         return list(found.values())
 
 
@@ -361,11 +361,11 @@ class PodContents:
 
     def progress(self, container_id: str, now: float) -> CommandProgress | None:
         """Return the progress of a command at `now`; None if the command is not followed."""
-        course = self._state.commands.get(container_id)
-        if course is None:
+        command = self._state.commands.get(container_id)
+        if command is None:
             return None
         self.advance(now)
-        return CommandProgress(course.next, course.ended_at, course.exit_code)
+        return CommandProgress(command.next, command.ended_at, command.exit_code)
 
     def known_start(self, container_id: str) -> StartSnapshot | None:
         """Return the snapshot from a container's start, or None."""
@@ -373,8 +373,8 @@ class PodContents:
 
     def log_of(self, container_id: str) -> Iterator[Printed | float] | None:
         """Return the output of a container whose command is or was followed; None for any other."""
-        course = self._state.logs.get(container_id)
-        return None if course is None else course.lines()
+        command = self._state.logs.get(container_id)
+        return None if command is None else command.lines()
 
     def is_followed(self, container_id: str) -> bool:
         """Return True if the command of a container is followed."""
@@ -382,11 +382,11 @@ class PodContents:
 
     def end_container(self, container_id: str, at: float) -> None:
         """Run the command of a container up to its end at `at`, and no further."""
-        course = self._state.commands.get(container_id)
-        if course is None:
+        command = self._state.commands.get(container_id)
+        if command is None:
             return
         with self._all.lock:
-            course.last = at
+            command.last = at
             self.advance(at)
             self._drop_finished()
 
@@ -432,9 +432,9 @@ class PodContents:
     def _drop_finished(self) -> None:
         """Stop following the commands of containers that have ended, once all steps up to their end are done."""
         with self._all.lock:
-            for container_id, course in tuple(self._state.commands.items()):
-                if course.last < inf and course.is_finished:
-                    course.stop()
+            for container_id, command in tuple(self._state.commands.items()):
+                if command.last < inf and command.is_finished:
+                    command.stop()
                     self._all.drop_command(self._state, container_id)
 
     def next_sync(self, now: float) -> float | None:

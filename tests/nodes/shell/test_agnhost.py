@@ -11,10 +11,10 @@ from tests.nodes.shell.running import run
 
 def output_of(found: World, *words: str) -> tuple[int | None, str, float]:
     """Return the exit code (None if the command waits for ever), the output, and the duration in seconds."""
-    course, out, seconds = Shell(found).run(["/agnhost", *words]), "", 0.0
+    execution, out, seconds = Shell(found).run(["/agnhost", *words]), "", 0.0
     while True:
         try:
-            effect = course.send(None)
+            effect = execution.send(None)
         except StopIteration as done:
             return done.value, out, seconds
         if isinstance(effect, Write):

@@ -34,13 +34,13 @@ def _run_some(words: list[str], files: dict[str, bytes], stdin: bytes) -> tuple[
     world = World("pod", {}, lambda: 1_800_000_000.0, dict(files))
     source = InputBuffer()
     source.add(stdin)
-    course = Shell(world).run(words)
+    execution = Shell(world).run(words)
     answer: Answer = None
     longest, written = 0.0, bytearray()
     for _ in range(_MOST_EFFECTS):
         started_at = time.thread_time()
         try:
-            effect = course.send(answer)
+            effect = execution.send(answer)
         except StopIteration as done:
             return max(longest, time.thread_time() - started_at), bytes(written), done.value
         longest = max(longest, time.thread_time() - started_at)
@@ -150,8 +150,8 @@ def test_what_inner_shells_kept_is_given_back() -> None:
     script = "f() { echo word; }; trap : EXIT TERM"
     text = f"i=0; while [ $i -lt 30 ]; do sh -c '{script}'; x=$({script}); i=$((i+1)); done"
     world = World("pod", {}, lambda: 0.0)
-    course = Shell(world).run(["sh", "-c", text])
-    for _ in course:
+    execution = Shell(world).run(["sh", "-c", text])
+    for _ in execution:
         pass
     assert world.count_characters((1 << 20) - 2000)
 

@@ -219,5 +219,5 @@ def test_large_work_gives_way(script: str) -> None:
     around = world()
     around.files["/big"] = b"\n" * 100_000
     around.environment["W"] = "a " * 15_000
-    course = Shell(around).run(["sh", "-c", script])
-    assert sum(effect == Wait(0) for effect in islice(course, 100)) >= 3
+    execution = Shell(around).run(["sh", "-c", script])
+    assert sum(effect == Wait(0) for effect in islice(execution, 100)) >= 3

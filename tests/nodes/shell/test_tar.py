@@ -6,7 +6,7 @@ import io
 import tarfile
 import time
 
-from steersman.nodes.shell.effects import MOST_FILE_BYTES, Course, Wait, World, Write, fed
+from steersman.nodes.shell.effects import MOST_FILE_BYTES, Execution, Wait, World, Write, with_input
 from steersman.nodes.shell.shell import Shell
 
 
@@ -16,12 +16,12 @@ def world(**files: bytes) -> World:
     )
 
 
-def run(course: Course) -> tuple[int, bytes, str, int]:
+def run(execution: Execution) -> tuple[int, bytes, str, int]:
     """Return the exit code, the output, the error output, and the number of pauses."""
     out, err, turns = b"", "", 0
     while True:
         try:
-            effect = next(course)
+            effect = next(execution)
         except StopIteration as done:
             return done.value, out, err, turns
         match effect:
@@ -34,7 +34,7 @@ def run(course: Course) -> tuple[int, bytes, str, int]:
 
 
 def tar(it: World, *words: str, stdin: bytes = b"") -> tuple[int, bytes, str, int]:
-    return run(fed(Shell(it).run(["tar", *words]), stdin))
+    return run(with_input(Shell(it).run(["tar", *words]), stdin))
 
 
 def archive(**files: bytes) -> bytes:

@@ -47,7 +47,7 @@ _MOST_A_SECOND: Final = 10_000
 """Lines of an annotation in a second at most."""
 _MAX_INT64: Final = 2**63 - 1
 _DIGITS: Final = 19
-_LOOKS_EVERY: Final = 1.0
+_CHECK_INTERVAL: Final = 1.0
 """Seconds between two checks whether the container of a followed log still runs."""
 
 
@@ -276,10 +276,10 @@ async def _still_runs(target: ContainerRequest, run: ContainerRun, until: float 
             return False
         if target.kubelet.pods.get(target.pod.metadata.namespace, target.pod.metadata.name) is None:
             return False
-        left = _LOOKS_EVERY if until is None else until - times.unix_now()
+        left = _CHECK_INTERVAL if until is None else until - times.unix_now()
         if left <= 0:
             return True
-        await asyncio.sleep(min(left, _LOOKS_EVERY))
+        await asyncio.sleep(min(left, _CHECK_INTERVAL))
         if until is None:
             return True
 

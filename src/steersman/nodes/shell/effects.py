@@ -114,7 +114,7 @@ E = TypeVar("E")
 A = TypeVar("A")
 Work = Generator[Effect, Answer, T]
 """Part of a command, with a result."""
-Course = Work[int]
+Execution = Work[int]
 """Running command, whose result is its exit code."""
 
 
@@ -419,12 +419,12 @@ def bytes_of_file(path: str, data: bytes | None) -> int:
     return 0 if data is None else len(path) + len(data) + _FILE_ITSELF
 
 
-def between(course: Generator[E, A | None, T], answer_to: Callable[[E], Work[A | None]]) -> Work[T]:
+def answer_effects(execution: Generator[E, A | None, T], answer_to: Callable[[E], Work[A | None]]) -> Work[T]:
     """Run a command whose effects are answered, or passed on, by `answer_to`."""
     answer: A | None = None
     while True:
         try:
-            effect = course.send(answer)
+            effect = execution.send(answer)
         except StopIteration as done:
             value: T = done.value
             return value
@@ -451,7 +451,7 @@ class Buffer:
         self._memory.release(len(self.data))
 
 
-def captured(course: Work[T], taken: Buffer, stream: int = 1) -> Work[T]:
+def capture_output(execution: Work[T], taken: Buffer, stream: int = 1) -> Work[T]:
     """Run a command whose output on `stream` goes into `taken`."""
 
     def take(effect: Effect) -> Work[Answer]:
@@ -460,10 +460,10 @@ def captured(course: Work[T], taken: Buffer, stream: int = 1) -> Work[T]:
         taken.add(effect.data)
         return None
 
-    return between(course, take)
+    return answer_effects(execution, take)
 
 
-def fed(course: Work[T], data: bytes) -> Work[T]:
+def with_input(execution: Work[T], data: bytes) -> Work[T]:
     """Run a command whose standard input is `data`."""
     source = InputBuffer()
     is_added = False
@@ -479,7 +479,7 @@ def fed(course: Work[T], data: bytes) -> Work[T]:
             return source.line() or source.rest()
         return (yield effect)
 
-    return between(course, feed)
+    return answer_effects(execution, feed)
 
 
 class InputBuffer:

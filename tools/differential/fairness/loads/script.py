@@ -220,8 +220,7 @@ class _Model:
 
 
 def outcome(script: Script, random: Random, late: float) -> list[Event] | None:
-    """Return the events of a script if actions are noticed up to `late` seconds late; None if they are not determined.
-    """
+    """Return the events of a script if actions are noticed up to `late` seconds late; None if they are not determined."""
     model = _Model(script, random)
     number = 0
     for number in range(script.filled):
