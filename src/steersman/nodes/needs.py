@@ -100,7 +100,7 @@ class Needs:
         return NeedsState(not found.failed, wrong, events, found.next_sync)
 
     def _advice(self, pod: Pod, find: Find) -> Sequence[PodEvent]:
-        """Return, once for each pod, an event about what it has waited for in vain for a while, with advice."""
+        """Return, once for each pod, an event about what it still waits for after a while, with advice."""
         started, uid = pod.status.start_time, pod.metadata.uid
         if not started or uid in self._advised or times.unix_now() < times.unix(started) + _PATIENCE:
             return ()

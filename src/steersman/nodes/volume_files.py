@@ -1,7 +1,7 @@
 """File properties in a container's volumes, from its pod's spec: folders with content, modes, file systems.
 
 Follows the volume plugins of pkg/volume (configmap, secret, downwardapi, projected, emptydir) and `volume_linux.go`
-(the effect of a pod's `fsGroup`). The content of the files is read in `surroundings`.
+(the effect of a pod's `fsGroup`). The content of the files is read in `initial_world`.
 """
 
 from __future__ import annotations

@@ -56,7 +56,7 @@ def advance(one: ContainerSync, *, stopping: bool, may_start: bool) -> None:
 def _behaviour(one: ContainerSync) -> Behaviour:
     """Return the behaviour of a container.
 
-    If the kubelet has done its work (`made`), it ends at once with that result.
+    If the kubelet has done its work (`work_errors`), it ends at once with that result.
     """
     wrong = one.sync.context.work_errors.get(one.container.name)
     behaves = _by_command(one)
