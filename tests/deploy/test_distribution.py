@@ -44,7 +44,7 @@ def test_a_second_build_makes_the_same_files(distributions: Path) -> None:
 
 
 def test_the_wheel_is_used_in_a_clean_environment(wheel: Path) -> None:
-    command = [sys.executable, "-m", "tools.try_wheel", wheel]
+    command: list[str | Path] = [sys.executable, "-m", "tools.try_wheel", wheel]
     tried = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert tried.returncode == 0, tried.stdout + tried.stderr
     packages = re.search(r": (\d+) packages beside steersman", tried.stdout)
@@ -60,7 +60,7 @@ def test_the_wheel_is_used_in_a_clean_environment(wheel: Path) -> None:
     reason="needs root, mount namespaces and a Python that all users may run",
 )
 def test_the_image_runs_without_rights_on_a_read_only_root(wheel: Path) -> None:
-    command = [sys.executable, "-m", "tools.try_image", wheel]
+    command: list[str | Path] = [sys.executable, "-m", "tools.try_image", wheel]
     tried = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert tried.returncode == 0, tried.stdout + tried.stderr
     assert "on a read-only root" in tried.stdout
