@@ -282,10 +282,10 @@ async def test_an_empty_dir_goes_with_its_pod() -> None:
     assert it.file("/d/f") is None
 
 
-async def test_a_volume_that_is_full_is_told_of_once() -> None:
+async def test_a_full_volume_is_reported_once() -> None:
     it = PodOnNode(container("c", "sleep 1000"))
-    told: list[str] = []
-    it.contents.full = lambda _, name: told.append(name)
+    reported: list[str] = []
+    it.contents.full = lambda _, name: reported.append(name)
     await it.sync_at(0)
     shared = it.contents.for_pod(it.pod)
     assert shared is not None
@@ -295,7 +295,7 @@ async def test_a_volume_that_is_full_is_told_of_once() -> None:
     assert not world.put("/d/b", bytes(300))
     assert not world.put("/d/c", bytes(300))
     assert world.put("/b", bytes(300))
-    assert told == ["d"]
+    assert reported == ["d"]
 
 
 async def test_all_volumes_have_a_bound_together(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -311,7 +311,7 @@ async def test_all_volumes_have_a_bound_together(monkeypatch: pytest.MonkeyPatch
     assert first.contents.store.used_bytes <= 1000
 
 
-async def test_a_pod_that_writes_more_than_a_volume_may_hold_has_to_go() -> None:
+async def test_a_pod_that_writes_more_than_a_volume_may_hold_is_evicted() -> None:
     volume = Volume(name="d", empty_dir=EmptyDirVolumeSource(size_limit="1Ki"))
     it = PodOnNode(container("c", "seq 1 400 > /d/f; sleep 1000"), volume=volume)
     await it.sync_at(0)
@@ -356,7 +356,7 @@ async def test_variables_are_read_from_files(file: str, env: list[EnvVar], wrong
         assert waiting.reason == "CreateContainerConfigError"
 
 
-async def test_a_file_of_variables_is_read_once_in_a_look() -> None:
+async def test_a_file_of_variables_is_read_once_per_sync() -> None:
     text = "".join(f"K{number}='v'\n" for number in range(300))
 
     async def read(variables: int) -> int:
@@ -534,7 +534,7 @@ def test_a_mount_within_another_hides_what_is_there() -> None:
         "until [ -f /d/x ]; do sleep 0.001; done",
     ],
 )
-async def test_a_look_at_containers_that_do_much_takes_little(script: str) -> None:
+async def test_a_sync_of_containers_that_do_much_is_short(script: str) -> None:
     it = PodOnNode(container("a", script), container("b", script))
     await it.sync_at(0)
     for seconds in (1, 10, 100, 1000):

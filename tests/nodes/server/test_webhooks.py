@@ -234,15 +234,15 @@ async def test_a_pod_that_is_asked_as_a_webhook_refuses_and_says_why_once(node: 
     await serve(node, {})
     await configure(node, certificates_of(["w.default.svc"])[0])
 
-    async def told() -> list[str]:
+    async def reported() -> list[str]:
         with pytest.raises(StatusError, match="failed calling webhook"):
             await make(node, "a")
         events = (await node.client.list(EVENTS, "default")).items
         return [each.message for each in events if each.reason == "NotSimulated" and "webhooks" in each.message]
 
-    [message] = await eventually(told) or [""]
+    [message] = await eventually(reported) or [""]
     assert "answerWebhooks" in message
-    assert len(await told()) == 1
+    assert len(await reported()) == 1
 
 
 async def test_a_service_without_a_ready_pod_refuses_connections(node: Node) -> None:

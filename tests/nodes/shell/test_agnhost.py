@@ -67,7 +67,7 @@ def test_it_fails_for_a_file_that_is_not_there(found: World) -> None:
     )
 
 
-def test_it_looks_at_a_file_again_and_again(found: World) -> None:
+def test_it_checks_a_file_again_and_again(found: World) -> None:
     words = ("mounttest", "--break_on_expected_content=false", "--retry_time=6", "--file_content_in_loop=/cfg/a")
     assert output_of(found, *words) == (0, 'content of file "/cfg/a": 1\n' * 3, 6.0)
 
@@ -89,7 +89,7 @@ def test_it_prints_lines_evenly(found: World) -> None:
     assert output_of(found, "logs-generator")[0] == 255
 
 
-def test_the_hosts_file_is_told(found: World) -> None:
+def test_the_hosts_file_is_printed(found: World) -> None:
     assert output_of(found, "etc-hosts") == (0, "127.0.0.1\tlocalhost\n", 0.0)
 
 

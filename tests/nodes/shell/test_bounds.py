@@ -127,7 +127,7 @@ def test_an_extended_header_with_a_size_of_many_digits_is_refused() -> None:
 
 
 @pytest.mark.parametrize("words", [["sleep", "\udc80"], ["kill", "\udc80"]])
-def test_words_that_are_no_unicode_are_told(words: list[str]) -> None:
+def test_words_that_are_no_unicode_are_reported(words: list[str]) -> None:
     _, written, code = _run_some(words, {}, b"")
     assert b"\x80" in written
     assert code == 1

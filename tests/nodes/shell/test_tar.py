@@ -66,7 +66,7 @@ def test_one_file_is_packed_by_the_name_that_is_given() -> None:
     assert contents(tar(it, "-cf", "-", "x")[1]) == {"x": b"1"}
 
 
-def test_what_is_not_there_is_told() -> None:
+def test_missing_files_are_reported() -> None:
     code, out, err, _ = tar(world(), "cf", "-", "nothing")
     assert code == 1
     assert err == "tar: nothing: No such file or directory\ntar: error exit delayed from previous errors\n"
@@ -156,7 +156,7 @@ def test_devices_and_what_is_no_archive_are_refused() -> None:
     assert tar(world(), "-f")[2] == "tar: option requires an argument -- 'f'\n"
 
 
-def test_others_have_their_turn_between_many_files() -> None:
+def test_others_run_between_many_files() -> None:
     many = {f"f{number}": b"" for number in range(500)}
     code, out, _, turns = tar(world(**many), "cf", "-", *many)
     assert (code, len(contents(out))) == (0, 500)
