@@ -134,12 +134,12 @@ class Attributes(Struct):
 
     def warn(self, *texts: str) -> None:
         """Add warnings for the client, each text once, up to the most that can be sent."""
-        known = set(self.warnings)
+        sent = set(self.warnings)
         for text in texts:
             if len(self.warnings) >= MAX_WARNINGS:
                 return
-            if text not in known:
-                known.add(text)
+            if text not in sent:
+                sent.add(text)
                 self.warnings.append(text)
 
 
@@ -261,7 +261,7 @@ class Chain:
             await validate(attributes)
 
     def _build_steps(self, writes: WriteKind) -> _Steps:
-        asked = [
+        plugins = [
             plugin
             for plugin in self.plugins
             if writes.operation in plugin.operations
@@ -269,8 +269,8 @@ class Chain:
             and (plugin.subresources is None or writes.subresource in plugin.subresources)
         ]
         steps = _Steps(
-            tuple(each.admit for each in asked if each.mutates and each.has_work(writes, mutating=True)),
-            tuple(each.validate for each in asked if each.validates and each.has_work(writes, mutating=False)),
+            tuple(each.admit for each in plugins if each.mutates and each.has_work(writes, mutating=True)),
+            tuple(each.validate for each in plugins if each.validates and each.has_work(writes, mutating=False)),
         )
         self._steps.keep(writes, steps)
         return steps

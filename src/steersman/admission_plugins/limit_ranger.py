@@ -103,16 +103,16 @@ def _fill_defaults(pod: Pod, limits: list[LimitRangeItem]) -> None:
         if item.type == "Container":
             requests.update(item.default_request)
             bounds.update(item.default)
-    told: list[str] = []
+    changes: list[str] = []
     amounts = 0
     for what, containers in (("container", pod.spec.containers or ()), ("init container", pod.spec.init_containers)):
         for container in containers:
-            told += _fill_container(container, what, requests, bounds)
+            changes += _fill_container(container, what, requests, bounds)
             amounts += len(container.resources.requests) + len(container.resources.limits)
             if amounts > MAX_VALUES:  # the product of many defaults and many containers
                 raise too_many_values()
-    if told:
-        pod.metadata.annotations[ANNOTATION] = f"LimitRanger plugin set: {'; '.join(told)}"
+    if changes:
+        pod.metadata.annotations[ANNOTATION] = f"LimitRanger plugin set: {'; '.join(changes)}"
 
 
 def _fill_container(container: Container, what: str, requests: dict[str, str], limits: dict[str, str]) -> Iterator[str]:

@@ -39,18 +39,18 @@ class NoTextKey(Exception):
     """A map in an object has a key that is not a string."""
 
 
-def native_fields(made: ObjectValue, inputs: Inputs) -> dict[str, Any]:
+def native_fields(value: ObjectValue, inputs: Inputs) -> dict[str, Any]:
     """Return the fields of an object that an expression created from `inputs`, as copies. Raises NoTextKey."""
-    return _NativeConverter(inputs).fields(made)
+    return _NativeConverter(inputs).fields(value)
 
 
 class _NativeConverter:
     def __init__(self, inputs: Inputs) -> None:
         self._inputs: Final = inputs
 
-    def fields(self, made: ObjectValue) -> dict[str, Any]:
+    def fields(self, value: ObjectValue) -> dict[str, Any]:
         """Return the native values of an object's fields. Raises NoTextKey."""
-        return {name: self._field(each) for name, each in made.fields.items()}
+        return {name: self._field(each) for name, each in value.fields.items()}
 
     def _field(self, value: Any) -> Any:
         """Return the native value of a field.

@@ -322,10 +322,10 @@ class _Index(Generic[O]):
         if old is not None:
             key = key_of(old)
             for value in self._values(old):
-                known = self.objects.get(value)
-                if known is not None:
-                    known.pop(key, None)
-                    if not known:
+                current = self.objects.get(value)
+                if current is not None:
+                    current.pop(key, None)
+                    if not current:
                         del self.objects[value]
         if new is not None:
             key = key_of(new)

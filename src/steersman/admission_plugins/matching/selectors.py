@@ -18,12 +18,12 @@ ParsedSelector = Selector | StatusError
 """A selector, or the error of one that cannot be parsed: upstream parses it at each request and fails then."""
 
 
-def parse_selector(given: Any) -> ParsedSelector:
+def parse_selector(selector: Any) -> ParsedSelector:
     """Return the selector of a `meta/v1 LabelSelector`; None selects everything."""
-    if given is None:
+    if selector is None:
         return EVERYTHING
     try:
-        return from_label_selector(given)
+        return from_label_selector(selector)
     except SelectorError as error:
         return internal(error)
 

@@ -44,11 +44,11 @@ class Check(NamedTuple):
     overrides: tuple[str, ...] = ()
 
 
-def violations(wanted: LevelVersion, metadata: ObjectMeta, spec: core.PodSpec) -> list[Violation]:
+def violations(level: LevelVersion, metadata: ObjectMeta, spec: core.PodSpec) -> list[Violation]:
     """Return all violations of a level by a pod."""
-    if wanted.level == PRIVILEGED:
+    if level.level == PRIVILEGED:
         return []
-    found = (check(metadata, spec) for check in _checks(wanted.level, min(wanted.minor, _NEWEST)))
+    found = (check(metadata, spec) for check in _checks(level.level, min(level.minor, _NEWEST)))
     return [each for each in found if each is not None]
 
 
@@ -456,8 +456,8 @@ def _seccomp_restricted(metadata: ObjectMeta, spec: core.PodSpec) -> Violation |
     names = _not_setting(spec, "seccomp_profile")
     if not names:
         return None
-    wanted = 'must set securityContext.seccompProfile.type to "RuntimeDefault" or "Localhost"'
-    return Violation("seccompProfile", f"pod or {_named(names)} {wanted}")
+    desired = 'must set securityContext.seccompProfile.type to "RuntimeDefault" or "Localhost"'
+    return Violation("seccompProfile", f"pod or {_named(names)} {desired}")
 
 
 CHECKS: Final = (

@@ -129,17 +129,17 @@ def _read(
     level, minor = default
     good = False
     key = _PREFIX + mode
-    if (given := labels.get(key)) is not None:
+    if (text := labels.get(key)) is not None:
         try:
-            level, good = level_of(given), True
+            level, good = level_of(text), True
         except ValueError as error:
             level = otherwise
-            errors.append(invalid(_LABELS[key], given, str(error)))
+            errors.append(invalid(_LABELS[key], text, str(error)))
     key = f"{key}-version"
-    if (given := labels.get(key)) is not None:
+    if (text := labels.get(key)) is not None:
         try:
-            minor = minor_of(given)
+            minor = minor_of(text)
         except ValueError as error:
             minor = LATEST
-            errors.append(invalid(_LABELS[key], given, str(error)))
+            errors.append(invalid(_LABELS[key], text, str(error)))
     return LevelVersion(level, minor), good

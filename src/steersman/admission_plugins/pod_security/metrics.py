@@ -51,9 +51,9 @@ class PodSecurityMetrics:
 
     def count_evaluation(self, evaluation: Evaluation, attributes: Attributes) -> None:
         """Count an evaluation of a pod. As upstream, callers report only violations for audit and warn."""
-        mode, wanted, meets = evaluation
+        mode, level, meets = evaluation
         decision = "allow" if meets else "deny"
-        self._evaluations.inc((decision, wanted.level, _version(wanted), mode, *_about(attributes)))
+        self._evaluations.inc((decision, level.level, _version(level), mode, *_about(attributes)))
 
     def count_privileged(self, attributes: Attributes) -> None:
         """Count a pod of a privileged namespace."""
@@ -73,10 +73,10 @@ class PodSecurityMetrics:
         self._errors.inc(("true" if fatal else "false", *_about(attributes)))
 
 
-def _version(wanted: LevelVersion) -> str:
-    if wanted.minor == LATEST or wanted.level == PRIVILEGED:
+def _version(level: LevelVersion) -> str:
+    if level.minor == LATEST or level.level == PRIVILEGED:
         return "latest"
-    return f"v1.{wanted.minor}" if wanted.minor <= _NEWEST else "future"
+    return f"v1.{level.minor}" if level.minor <= _NEWEST else "future"
 
 
 _OPERATIONS: Final = {CREATE: "create", UPDATE: "update"}

@@ -203,10 +203,10 @@ class PodSecurity(Plugin):
             return
         labels = attributes.obj.metadata.labels
         modes = (("enforce", policy.enforce), ("audit", policy.audit), ("warn", policy.warn))
-        told = (f"{mode}={level}" for mode, level in modes if level.level != PRIVILEGED and labelled(labels, mode))
+        settings = (f"{mode}={level}" for mode, level in modes if level.level != PRIVILEGED and labelled(labels, mode))
         attributes.warn(
             f"namespace {quote(attributes.obj.metadata.name)} is exempt from Pod Security, "
-            f"and the policy ({', '.join(told)}) will be ignored"
+            f"and the policy ({', '.join(settings)}) will be ignored"
         )
 
     async def _warnings_about_existing_pods(self, namespace: str, enforce: LevelVersion) -> list[str]:

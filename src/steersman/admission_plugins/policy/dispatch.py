@@ -154,8 +154,8 @@ class PolicyPlugin(Plugin):
                 if params:
                     yield Invocation(policy, binding, matched, params)
 
-    def _is_selected(self, given: Policy | Binding, attributes: Attributes) -> bool:
-        return self._selectors.matches(attributes, given.namespace_selector, given.object_selector)
+    def _is_selected(self, definition: Policy | Binding, attributes: Attributes) -> bool:
+        return self._selectors.matches(attributes, definition.namespace_selector, definition.object_selector)
 
     async def _rules(self, policy: Policy) -> Any:
         """Return the compiled expressions of a policy."""

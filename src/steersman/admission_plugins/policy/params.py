@@ -131,13 +131,13 @@ class Params:
     async def plain(self, served: ServedResource, kind: GroupVersionKind, item: Item) -> Plain:
         """Return an object as plain data, cached until the object changes."""
         key = id(item.body), kind
-        kept = self._cached[key]
-        if kept is not None:
-            return kept[1]
-        made = await offload_if(is_large(item.body), _decode, served, item.body)
+        cached = self._cached[key]
+        if cached is not None:
+            return cached[1]
+        decoded = await offload_if(is_large(item.body), _decode, served, item.body)
         size = len(item.body)
-        self._cached.keep(key, (item.body, made), size)
-        return made
+        self._cached.keep(key, (item.body, decoded), size)
+        return decoded
 
 
 def _decode(served: ServedResource, body: bytes) -> Plain:

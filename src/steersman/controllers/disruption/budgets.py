@@ -113,8 +113,8 @@ def unmanaged_message(selector: LabelSelector | None) -> str:
 
 
 def _is_up_to_date(status: PodDisruptionBudgetStatus) -> bool:
-    wanted = ("True", "SufficientPods") if status.disruptions_allowed > 0 else ("False", "InsufficientPods")
-    return any(each.type == _ALLOWED and (each.status, each.reason) == wanted for each in status.conditions)
+    outcome = ("True", "SufficientPods") if status.disruptions_allowed > 0 else ("False", "InsufficientPods")
+    return any(each.type == _ALLOWED and (each.status, each.reason) == outcome for each in status.conditions)
 
 
 def _shown(selector: LabelSelector | None) -> str:

@@ -132,7 +132,7 @@ class GarbageCollector(Controller[tuple[str, str]]):
         if await self._current_owner(resource, node.name, namespace, node.uid) is None:
             self.graph.remove(node.uid)
         else:
-            raise TryLater(f"{node} was not told of yet")
+            raise TryLater(f"no monitor has reported {node} yet")
 
     def _resource_of(self, api_version: str, kind: str) -> APIResource[PartialObjectMetadata]:
         resource = self._monitors.resource_of(group_of(api_version), kind)

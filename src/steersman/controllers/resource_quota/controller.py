@@ -154,7 +154,7 @@ class ResourceQuotaController(Controller[Key]):
         took = time.perf_counter() - started
         self._pauses[key] = _PAUSE_FACTOR * took if took > 0.01 else 0.0
         if unknown:
-            raise TryLater(f"{unknown} is not known yet")
+            raise TryLater(f"{unknown} is not measured yet")
 
     async def _used(self, quota: ResourceQuota) -> tuple[Amounts, str]:
         """Return the usage of the limited resources, and a resource whose usage is unknown yet, "" if there is none."""

@@ -67,27 +67,27 @@ class Packing:
         """Return True if a slice differs from its desired state."""
         return name in self._dirty
 
-    def set_desired(self, pod: str, wanted: DesiredEndpoint | None) -> None:
+    def set_desired(self, pod: str, desired: DesiredEndpoint | None) -> None:
         """Set the desired endpoint of a pod; None removes the pod."""
         old = self._desired.get(pod)
-        if old == wanted:
+        if old == desired:
             return
         if old is not None:
             self._port_counts[old.ports] -= 1
             if not self._port_counts[old.ports]:
                 del self._port_counts[old.ports]
             del self._desired[pod]
-        if wanted is not None:
-            self._port_counts[wanted.ports] += 1
-            self._desired[pod] = wanted
+        if desired is not None:
+            self._port_counts[desired.ports] += 1
+            self._desired[pod] = desired
         self._missing.pop(pod, None)
         place = self._slice_by_pod.get(pod)
         if place is not None:
             self._dirty.add(place)
-            if wanted is None or wanted.endpoint is None or wanted.ports != self._ports[place]:
+            if desired is None or desired.endpoint is None or desired.ports != self._ports[place]:
                 del self._slice_by_pod[pod]
                 place = None
-        if place is None and wanted is not None and wanted.endpoint is not None:
+        if place is None and desired is not None and desired.endpoint is not None:
             self._missing[pod] = None
 
     def put_slice(self, slice_: EndpointSlice) -> None:
@@ -100,12 +100,12 @@ class Packing:
         there: set[str] = set()
         for endpoint in slice_.endpoints or ():
             pod = pod_of(endpoint)
-            wanted = self._desired.get(pod)
+            desired = self._desired.get(pod)
             if (
                 pod in there
-                or wanted is None
-                or wanted.endpoint is None
-                or wanted.ports != ports
+                or desired is None
+                or desired.endpoint is None
+                or desired.ports != ports
                 or self._slice_by_pod.get(pod, name) != name
             ):
                 self._dirty.add(name)  # an endpoint of another Service's pod, or of a pod that is in another slice
@@ -113,7 +113,7 @@ class Packing:
             there.add(pod)
             self._slice_by_pod[pod] = name
             self._missing.pop(pod, None)
-            if not self._is_equal(wanted.endpoint, endpoint):
+            if not self._is_equal(desired.endpoint, endpoint):
                 self._dirty.add(name)
         self._mark_missing(before, name, there)
 
@@ -130,8 +130,8 @@ class Packing:
             pod = pod_of(endpoint)
             if pod not in there and self._slice_by_pod.get(pod) == name:
                 del self._slice_by_pod[pod]
-                wanted = self._desired.get(pod)
-                if wanted is not None and wanted.endpoint is not None:
+                desired = self._desired.get(pod)
+                if desired is not None and desired.endpoint is not None:
                     self._missing[pod] = None
                     if name in self.slices:
                         self._dirty.add(name)
@@ -152,16 +152,16 @@ class Packing:
             if endpoints == []:
                 changes.delete.append(slice_)
             elif endpoints is not None or _plain(slice_.metadata.labels) != own_labels:
-                kept = list(slice_.endpoints or ()) if endpoints is None else endpoints
-                updated.setdefault(ports, []).append(changed_slice(slice_, kept, labels))
+                remaining = list(slice_.endpoints or ()) if endpoints is None else endpoints
+                updated.setdefault(ports, []).append(changed_slice(slice_, remaining, labels))
             else:
                 self._dirty.discard(name)
                 unchanged.setdefault(ports, []).append(slice_)
         missing: dict[Ports, list[Endpoint]] = {}
         for pod in self._missing:
-            wanted = self._desired[pod]
-            assert wanted.endpoint is not None
-            missing.setdefault(wanted.ports, []).append(wanted.endpoint)
+            desired = self._desired[pod]
+            assert desired.endpoint is not None
+            missing.setdefault(desired.ports, []).append(desired.endpoint)
         for ports, endpoints in missing.items():
             self._place_missing(
                 service, ports, endpoints, updated.setdefault(ports, []), unchanged.get(ports, []), changes
@@ -172,22 +172,22 @@ class Packing:
 
     def _kept(self, name: str, slice_: EndpointSlice) -> list[Endpoint] | None:
         """Return the endpoints that stay in a slice, in their desired form; None if nothing changes."""
-        kept: list[Endpoint] = []
+        remaining: list[Endpoint] = []
         seen: set[str] = set()
         changed = False
         for endpoint in slice_.endpoints or ():
             pod = pod_of(endpoint)
-            wanted = self._desired.get(pod)
-            if pod in self._missing and wanted is not None and wanted.ports == self._ports[name]:
+            desired = self._desired.get(pod)
+            if pod in self._missing and desired is not None and desired.ports == self._ports[name]:
                 self._slice_by_pod[pod] = name  # the slice was recorded before the pod
                 del self._missing[pod]
-            if self._slice_by_pod.get(pod) != name or wanted is None or wanted.endpoint is None or pod in seen:
+            if self._slice_by_pod.get(pod) != name or desired is None or desired.endpoint is None or pod in seen:
                 changed = True
                 continue
             seen.add(pod)
-            kept.append(wanted.endpoint)
-            changed = changed or not self._is_equal(wanted.endpoint, endpoint)
-        return kept if changed else None
+            remaining.append(desired.endpoint)
+            changed = changed or not self._is_equal(desired.endpoint, endpoint)
+        return remaining if changed else None
 
     def _place_missing(
         self,
@@ -288,15 +288,15 @@ def prepared(slice_: EndpointSlice, time: str) -> EndpointSlice:
 
 def recycle(changes: Changes, service: Service) -> None:
     """Turn pairs of a create and a delete into updates."""
-    kept: list[EndpointSlice] = []
+    remaining: list[EndpointSlice] = []
     for old in changes.delete:
         if changes.create and is_owned(old, service):
             new = changes.create.pop()
             new.metadata.name = old.metadata.name
             changes.update.append(new)
         else:
-            kept.append(old)
-    changes.delete = kept
+            remaining.append(old)
+    changes.delete = remaining
 
 
 def _plain(labels: Mapping[str, str]) -> dict[str, str]:

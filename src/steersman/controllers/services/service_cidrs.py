@@ -112,8 +112,8 @@ class ServiceCIDRController(Controller[str]):
             if each.metadata.labels.get(_MANAGED_BY) != _ALLOCATOR:
                 continue
             address = ip_address(each.metadata.name)
-            whole = address.version, address.max_prefixlen, int(address)
-            if is_within(own, *whole) and not is_within(others, *whole):
+            ip_prefix = address.version, address.max_prefixlen, int(address)
+            if is_within(own, *ip_prefix) and not is_within(others, *ip_prefix):
                 return True
         return False
 

@@ -65,9 +65,9 @@ class _Dump:
 
     def struct(self, module: str, name: str) -> Printer:
         """Return the printer of a struct. Members of an embedded struct are attributes of the outer struct's class."""
-        known = self._structs.get((module, name))
-        if known is not None:
-            return known
+        cached = self._structs.get((module, name))
+        if cached is not None:
+            return cached
         parts: list[tuple[str, str, str, Printer]] = []
         for each in tables.table(module).structs[name]:
             type_, show = self._type(module, each.type)
@@ -147,15 +147,15 @@ def _quantity(text: str) -> str:
 
     A value is a small number, or a big number beside a small zero.
     """
-    amount, scale, big, kept = 0, 0, "<nil>", "0"
+    amount, scale, big, cached_text = 0, 0, "<nil>", "0"
     format_ = "DecimalSI"
     if text != "0":
-        amount, scale, format_, kept, is_big = _parsed(text)
+        amount, scale, format_, cached_text, is_big = _parsed(text)
         if is_big:
             big, amount, scale = _big(amount, scale), 0, 0
     return (
         f"{{i:(resource.int64Amount){{value:(int64){amount} scale:(resource.Scale){scale}}} "
-        f"d:(resource.infDecAmount){{Dec:(*inf.Dec){big}}} s:(string){kept} Format:(resource.Format){format_}}}"
+        f"d:(resource.infDecAmount){{Dec:(*inf.Dec){big}}} s:(string){cached_text} Format:(resource.Format){format_}}}"
     )
 
 
@@ -175,8 +175,8 @@ def _parsed(text: str) -> tuple[int, int, str, str, bool]:
     exponent = quantity.exponent
     if len(number) > 18 or exponent < -9:
         return sign * value, exponent, quantity.format, "", True
-    kept = text if exponent % 3 == 0 and not number.endswith("000") and number[0] != "0" else ""
-    return sign * value, exponent, quantity.format, kept, False
+    cached_text = text if exponent % 3 == 0 and not number.endswith("000") and number[0] != "0" else ""
+    return sign * value, exponent, quantity.format, cached_text, False
 
 
 def _big(amount: int, exponent: int) -> str:

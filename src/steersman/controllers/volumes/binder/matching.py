@@ -85,9 +85,9 @@ class Available:
         selector = None if claim.spec.selector is None else await compile_selector(claim.spec.selector)
         time_slice = TimeSlice()
         of_kind = self._kinds.get(_kind(claim))
-        wanted = set(claim.spec.access_modes)
+        desired = set(claim.spec.access_modes)
         for modes in sorted(of_kind.by_modes, key=len) if of_kind is not None else ():
-            if not wanted <= set(modes):
+            if not desired <= set(modes):
                 continue
             assert of_kind is not None
             sizes = of_kind.by_modes.get(modes, [])
