@@ -64,7 +64,7 @@ class SeriesRecorder(EventWriter[tuple[Event, bool]]):
         """Record an event about `regarding`; `type_` is Normal or Warning."""
         if len(note) > _LONGEST_NOTE:
             note = f"{note[: _LONGEST_NOTE - 4]} ..."
-        key = (type_, action, reason, *_identity(regarding), *(() if related is None else _identity(related)))
+        key = (type_, action, reason, *_reference_key(regarding), *(() if related is None else _reference_key(related)))
         now = asyncio.get_running_loop().time()
         recorded = self._recorded[key]
         if recorded is not None and now - recorded.at < _SERIES_TIMEOUT:
@@ -109,5 +109,5 @@ class SeriesRecorder(EventWriter[tuple[Event, bool]]):
         await self._client.create(NEW_EVENTS, event)
 
 
-def _identity(about: ObjectReference) -> tuple[str, ...]:
+def _reference_key(about: ObjectReference) -> tuple[str, ...]:
     return about.namespace, about.name, about.uid, about.resource_version

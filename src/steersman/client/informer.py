@@ -98,7 +98,9 @@ class Informer(Generic[O]):
     def start(self) -> None:
         """Start to follow the resource. Further calls do nothing."""
         if self._task is None:
-            self._task = asyncio.create_task(self._follow(), name=f"informer of {self.resource.group_resource}")
+            self._task = asyncio.create_task(
+                self._watch_repeatedly(), name=f"informer of {self.resource.group_resource}"
+            )
 
     async def stop(self) -> None:
         """Stop following the resource. The objects stay as they are."""
@@ -162,7 +164,7 @@ class Informer(Generic[O]):
     def __iter__(self) -> Iterator[O]:
         return iter(self.list())
 
-    async def _follow(self) -> None:
+    async def _watch_repeatedly(self) -> None:
         retries = Retries(_BACKOFF)
         while True:
             started = asyncio.get_running_loop().time()

@@ -81,7 +81,7 @@ class Monitors:
         """Start to follow all resources. Further calls do nothing."""
         if self._task is not None:
             return
-        self._task = asyncio.create_task(self._follow(), name="monitors of all resources")
+        self._task = asyncio.create_task(self._track_served_resources(), name="monitors of all resources")
         for each in _DEFINING:
             self._shared.for_resource(each).on_change(lambda *_: self._rediscover.set())
 
@@ -101,7 +101,7 @@ class Monitors:
         """Return the followed resources with their informers."""
         return self._monitors.items()
 
-    async def _follow(self) -> None:
+    async def _track_served_resources(self) -> None:
         looks, was_all = Retries(_DISCOVERY_INTERVALS), True
         while True:
             is_all = False

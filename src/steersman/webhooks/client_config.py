@@ -22,7 +22,7 @@ from steersman.net.client.egress import USUAL, Egress
 from steersman.net.client.own_server import ThisServer
 from steersman.net.client.tls import HTTP1, HTTP2, ClientTLS, Protocols, client_context
 from steersman.net.client.transport import Address
-from steersman.webhooks.kubeconfig import Endpoint, KubeconfigError, Login, client_tls, fixed
+from steersman.webhooks.kubeconfig import Endpoint, KubeconfigError, Login, always_with, client_tls
 
 LocateService = Callable[[str, str, int], Awaitable[Address]]
 """Function (namespace, name, port) -> the address to connect to. Raises StatusError."""
@@ -146,4 +146,4 @@ def _tls(config: ClientConfig, login: Login, protocols: Protocols) -> ClientTLS:
 @lru_cache(_MAX_CONTEXTS)
 def _shared_tls(authority: bytes, certificate: bytes, key: bytes, protocols: Protocols) -> ClientTLS:
     """Return the TLS context that all webhooks of one CA share: with the system's CAs a context takes a megabyte."""
-    return fixed(client_tls(authority, certificate, key, protocols=protocols))
+    return always_with(client_tls(authority, certificate, key, protocols=protocols))

@@ -322,7 +322,7 @@ def _endpoint(cluster: _Cluster, user: _AuthInfo, context: _Context, path: Path)
         raise KubeconfigError(f"the server {quote(redacted_url(server))} has no host")
     tls: ClientTLS = client_context
     if url.scheme == "https":
-        tls = fixed(client_tls(authority, certificate, key, insecure=insecure, protocols=HTTP2))
+        tls = always_with(client_tls(authority, certificate, key, insecure=insecure, protocols=HTTP2))
     target = (url.path or "/") + (f"?{url.query}" if url.query else "")
     server_name = cluster.tls_server_name or url.hostname
     address = Address(url.hostname, port, url.scheme == "https")
@@ -346,7 +346,7 @@ def _basic(name: str, password: str) -> Callable[[], str]:
     return lambda: value
 
 
-def fixed(context: ssl.SSLContext) -> ClientTLS:
+def always_with(context: ssl.SSLContext) -> ClientTLS:
     """Return a ClientTLS that uses one context, for a server that is always offered the same protocols."""
     return lambda _: context
 

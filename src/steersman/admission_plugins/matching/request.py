@@ -58,16 +58,16 @@ def _options(attributes: Attributes) -> dict[str, Any] | None:
     """
     options = attributes.options
     if options is None or isinstance(options, DeleteOptions):
-        return None if options is None else _plain(options)
+        return None if options is None else _with_type_meta(options)
     cls = _OPTIONS.get(attributes.operation)
     if cls is None:
         return None
-    return _plain(
+    return _with_type_meta(
         cls(dry_run=options.dry_run, field_manager=options.field_manager, field_validation=options.field_validation)
     )
 
 
-def _plain(options: msgspec.Struct) -> dict[str, Any]:
+def _with_type_meta(options: msgspec.Struct) -> dict[str, Any]:
     plain: dict[str, Any] = to_plain(options)
     return {"kind": type(options).__name__, "apiVersion": "meta.k8s.io/v1", **plain}
 

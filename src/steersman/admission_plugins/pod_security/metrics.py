@@ -53,7 +53,7 @@ class PodSecurityMetrics:
         """Count an evaluation of a pod. As upstream, callers report only violations for audit and warn."""
         mode, level, meets = evaluation
         decision = "allow" if meets else "deny"
-        self._evaluations.inc((decision, level.level, _version(level), mode, *_about(attributes)))
+        self._evaluations.inc((decision, level.level, _version(level), mode, *_request_labels(attributes)))
 
     def count_privileged(self, attributes: Attributes) -> None:
         """Count a pod of a privileged namespace."""
@@ -66,11 +66,11 @@ class PodSecurityMetrics:
 
     def count_exemption(self, attributes: Attributes) -> None:
         """Count an exempt request."""
-        self._exemptions.inc(_about(attributes))
+        self._exemptions.inc(_request_labels(attributes))
 
     def count_error(self, attributes: Attributes, *, fatal: bool) -> None:
         """Count a request that could not be evaluated (`fatal`), or only by the strictest level because of bad labels."""
-        self._errors.inc(("true" if fatal else "false", *_about(attributes)))
+        self._errors.inc(("true" if fatal else "false", *_request_labels(attributes)))
 
 
 def _version(level: LevelVersion) -> str:
@@ -82,7 +82,7 @@ def _version(level: LevelVersion) -> str:
 _OPERATIONS: Final = {CREATE: "create", UPDATE: "update"}
 
 
-def _about(attributes: Attributes) -> tuple[str, str, str]:
+def _request_labels(attributes: Attributes) -> tuple[str, str, str]:
     action = attributes.action
     resource = "controller" if action.group else _RESOURCES.get(action.resource, "controller")
     return _OPERATIONS[attributes.operation], resource, action.subresource

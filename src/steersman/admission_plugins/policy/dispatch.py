@@ -194,12 +194,12 @@ class PolicyPlugin(Plugin):
         plain: list[Any] = []
         for each in (attributes.obj, attributes.old):
             obj = None if each is None else await conversion.convert(attributes, each)
-            plain.append(None if obj is None else await offload(_plain, conversion, obj))
+            plain.append(None if obj is None else await offload(_plain_object, conversion, obj))
         obj, old = plain
         return expression_inputs(attributes, matched, obj, old, self._namespace(attributes))
 
 
-def _plain(conversion: VersionConversion, obj: Any) -> dict[str, Any]:
+def _plain_object(conversion: VersionConversion, obj: Any) -> dict[str, Any]:
     kind = conversion.kind
     return {"apiVersion": kind.api_version, "kind": kind.name, **kind.to_plain(obj)}
 

@@ -38,7 +38,7 @@ class ParamError(Exception):
         self.of_policy = of_policy
 
 
-def _shown(gvk: GroupVersionKind) -> str:
+def _kind_text(gvk: GroupVersionKind) -> str:
     return f"{gvk.group}/{gvk.version}, Kind={gvk.kind}"
 
 
@@ -74,7 +74,7 @@ class Params:
         """Raise ParamError if the policy's kind of parameters is not served."""
         kind = policy.param_kind
         if kind is not None and not self._mapper.resources_for(kind):
-            text = f"failed to find resource referenced by paramKind: '{_shown(kind)}'"
+            text = f"failed to find resource referenced by paramKind: '{_kind_text(kind)}'"
             raise ParamError(text, of_policy=True)
 
     async def collect(self, policy: Policy, binding: Binding, namespace: str) -> Sequence[Param | None]:

@@ -73,11 +73,11 @@ def _hooks_of(configuration: Any) -> tuple[Entry[Hook], ...]:
     seen: dict[str, int] = {}
     for webhook in configuration.webhooks:
         number = seen[webhook.name] = seen.get(webhook.name, -1) + 1
-        found.append(_entry(configuration.metadata.name, number, webhook))
+        found.append(_hook_entry(configuration.metadata.name, number, webhook))
     return tuple(found)
 
 
-def _entry(configuration: str, number: int, webhook: MutatingWebhook | ValidatingWebhook) -> Entry[Hook]:
+def _hook_entry(configuration: str, number: int, webhook: MutatingWebhook | ValidatingWebhook) -> Entry[Hook]:
     effects = webhook.side_effects
     hook = Hook(
         name=webhook.name,

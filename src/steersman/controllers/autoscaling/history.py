@@ -88,25 +88,25 @@ class History(Struct):
         up, down = _rules_up_and_down(rules)
         (changes, of) = (self.added, up) if after > before else (self.removed, down)
         longest = max((each.period_seconds for each in of.policies or ()), default=0)
-        _put(changes, _Change(abs(after - before), now), lambda each: each.at < now - longest)
+        _store_change(changes, _Change(abs(after - before), now), lambda each: each.at < now - longest)
 
     def limited_by(self, rules: HorizontalPodAutoscalerBehavior, desired: int, bounds: Bounds, now: float) -> Limited:
         """Return the number of replicas that the policies of the direction allow."""
         up, down = _rules_up_and_down(rules)
         current, least, most = bounds
         if desired > current:
-            fastest = max(_limit(up, current, self._starts(up, current, now), _ADDING), current)
+            fastest = max(_limit(up, current, self._replicas_at_start(up, current, now), _ADDING), current)
             reason = _TOO_FAST_UP if most > fastest else _TOO_MANY
             return Limited(desired, *_WITHIN) if desired <= min(most, fastest) else Limited(min(most, fastest), *reason)
         if desired < current:
-            fastest = min(_limit(down, current, self._starts(down, current, now), _REMOVING), current)
+            fastest = min(_limit(down, current, self._replicas_at_start(down, current, now), _REMOVING), current)
             reason = _TOO_FAST_DOWN if least < fastest else _TOO_FEW
             return (
                 Limited(desired, *_WITHIN) if desired >= max(least, fastest) else Limited(max(least, fastest), *reason)
             )
         return Limited(desired, *_WITHIN)
 
-    def _starts(self, rules: HPAScalingRules, current: int, now: float) -> list[int]:
+    def _replicas_at_start(self, rules: HPAScalingRules, current: int, now: float) -> list[int]:
         """Return the number of replicas at the start of each policy's period."""
         return [
             current - _within(self.added, now - each.period_seconds) + _within(self.removed, now - each.period_seconds)
@@ -114,7 +114,7 @@ class History(Struct):
         ]
 
     def _recommend(self, change: _Change, is_old: Callable[[_Change], bool]) -> None:
-        _put(self.recommendations, change, is_old)
+        _store_change(self.recommendations, change, is_old)
 
 
 def limited(desired: int, bounds: Bounds) -> Limited:
@@ -166,7 +166,7 @@ def _within(changes: Sequence[_Change], cutoff: float) -> int:
     return sum(each.replicas for each in changes if each.at > cutoff)
 
 
-def _put(changes: list[_Change], change: _Change, is_old: Callable[[_Change], bool]) -> None:
+def _store_change(changes: list[_Change], change: _Change, is_old: Callable[[_Change], bool]) -> None:
     """Store a change in place of the last expired one, or at the end."""
     for index in reversed(range(len(changes))):
         if is_old(changes[index]):

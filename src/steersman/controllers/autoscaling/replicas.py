@@ -209,7 +209,7 @@ def propose_for_pods(
     if not adds_beside_unready and not grouped.missing:
         if tolerances.are_met(found.ratio):
             return stays
-        return stays._replace(replicas=_whole(found.ratio * grouped.ready))
+        return stays._replace(replicas=_rounded_up(found.ratio * grouped.ready))
     if found.ratio < 1.0:
         metrics |= {name: PodMetric(target.assumed_usage(name)) for name in grouped.missing}
     elif found.ratio > 1.0:
@@ -220,7 +220,7 @@ def propose_for_pods(
     turns = (found.ratio < 1.0 < ratio) or (found.ratio > 1.0 > ratio)
     if tolerances.are_met(ratio) or turns:
         return stays
-    replicas = _whole(ratio * len(metrics))
+    replicas = _rounded_up(ratio * len(metrics))
     if (ratio < 1.0 and replicas > current) or (ratio > 1.0 and replicas < current):
         return stays
     return stays._replace(replicas=replicas)
@@ -240,14 +240,14 @@ def propose_for_value(
         text = "no pods returned by selector while calculating replica count"
         raise NoProposal(f"unable to calculate ready pods: {text}")
     ready = sum(pod.status.phase == "Running" and is_ready(pod) for pod in pods)
-    return Proposal(_whole(ratio * ready), usage)
+    return Proposal(_rounded_up(ratio * ready), usage)
 
 
 def propose_for_value_per_pod(replicas: int, usage: int, target: int, tolerances: Tolerances) -> Proposal:
     """Return the replicas proposed by a value relative to a target for each of the `replicas` present."""
     desired = replicas
     if not tolerances.are_met(_float_quotient(usage, target * replicas)):
-        desired = _whole(usage / target)
+        desired = _rounded_up(usage / target)
     return Proposal(desired, _whole_64(_float_quotient(usage, replicas)))
 
 
@@ -269,7 +269,7 @@ def _float_quotient(dividend: int, divisor: int) -> float:
     return math.nan if not dividend else math.copysign(math.inf, dividend)
 
 
-def _whole(number: float) -> int:
+def _rounded_up(number: float) -> int:
     return MOST if number > MOST else math.ceil(number)
 
 

@@ -32,7 +32,7 @@ def evaluate_failure(policy: PodFailurePolicy | None, pod: Pod) -> Verdict:
         of = f"matching {rule.action} rule at index {index}"
         pod_name = f"{pod.metadata.namespace}/{pod.metadata.name}"
         if rule.on_exit_codes is not None:
-            status = _matching(pod, rule.on_exit_codes)
+            status = _find_container(pod, rule.on_exit_codes)
             if status is not None:
                 code = status.state.terminated.exit_code if status.state.terminated else 0
                 return Verdict(
@@ -46,11 +46,13 @@ def evaluate_failure(policy: PodFailurePolicy | None, pod: Pod) -> Verdict:
     return Verdict()
 
 
-def _matching(pod: Pod, requirement: PodFailurePolicyOnExitCodesRequirement) -> ContainerStatus | None:
-    return _first(pod.status.container_statuses, requirement) or _first(pod.status.init_container_statuses, requirement)
+def _find_container(pod: Pod, requirement: PodFailurePolicyOnExitCodesRequirement) -> ContainerStatus | None:
+    return _first_matching(pod.status.container_statuses, requirement) or _first_matching(
+        pod.status.init_container_statuses, requirement
+    )
 
 
-def _first(
+def _first_matching(
     statuses: Iterable[ContainerStatus], requirement: PodFailurePolicyOnExitCodesRequirement
 ) -> ContainerStatus | None:
     for each in statuses:

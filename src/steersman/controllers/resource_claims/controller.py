@@ -76,7 +76,7 @@ class ResourceClaimController(Controller[Key]):
         if pod is None or not (pod.spec.resource_claims or pod.status.extended_resource_claim_status is not None):
             return
         if new is None or is_done(new):
-            for name in (*_names(pod), *_extended(pod)):
+            for name in (*_names(pod), *_extended_resource_claim(pod)):
                 self.queue.add(("claim", (pod.metadata.namespace, name)))
         if new is None:
             for each in pod.spec.resource_claims:
@@ -273,7 +273,7 @@ def _names(pod: Pod) -> Iterable[str]:
             yield name
 
 
-def _extended(pod: Pod) -> Iterable[str]:
+def _extended_resource_claim(pod: Pod) -> Iterable[str]:
     """Return the claim that the scheduler created for the pod's extended resources, as a tuple; () without one."""
     status = pod.status.extended_resource_claim_status
     return () if status is None else (status.resource_claim_name,)

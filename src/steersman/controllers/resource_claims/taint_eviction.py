@@ -105,7 +105,7 @@ class DeviceTaintEviction(Controller[Key]):
         """Return the time at which a pod has to be deleted, in seconds since 1970; None if it may stay."""
         if not pod.spec.node_name:
             return None
-        return min((time for claim in self._claims_of(pod) for time in self._times(claim)), default=None)
+        return min((time for claim in self._claims_of(pod) for time in self._eviction_times(claim)), default=None)
 
     def _claims_of(self, pod: Pod) -> Iterator[ResourceClaim]:
         """Yield the claims that a pod uses."""
@@ -120,7 +120,7 @@ class DeviceTaintEviction(Controller[Key]):
             if is_reserved_for(claim, pod):
                 yield claim
 
-    def _times(self, claim: ResourceClaim) -> Iterator[float]:
+    def _eviction_times(self, claim: ResourceClaim) -> Iterator[float]:
         """Yield the time at which each taint of a claim's devices ends their use."""
         allocation = claim.status.allocation
         for result in allocation.devices.results if allocation is not None else ():

@@ -129,7 +129,7 @@ class EndpointsController(PodsOfServicesController[_State]):
 
     async def write(self, key: Key, state: _State) -> None:
         time = state.trigger_times.take_earliest(state.service)
-        current = self._current(key, state)
+        current = self._newest(key, state)
         is_new = current is None
         if current is None:
             current = Endpoints(metadata=ObjectMeta(name=key[1], namespace=key[0]))
@@ -149,7 +149,7 @@ class EndpointsController(PodsOfServicesController[_State]):
         written.metadata.managed_fields = []
         state.written = written
 
-    def _current(self, key: Key, state: _State) -> Endpoints | None:
+    def _newest(self, key: Key, state: _State) -> Endpoints | None:
         """Return the newest known Endpoints: the written ones or those of the informer."""
         cached, written = self._endpoints.get(*key), state.written
         if written is None or (

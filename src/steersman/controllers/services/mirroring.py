@@ -69,7 +69,7 @@ class Mirrored(Struct):
                 self.invalid += 1
                 continue
             family, endpoint = found
-            self.endpoints[family, ports][_identity(endpoint)] = endpoint
+            self.endpoints[family, ports][_endpoint_key(endpoint)] = endpoint
             added += 1
         self.skipped += len(in_subset) - added
 
@@ -224,7 +224,7 @@ def _endpoint(address: EndpointAddress, *, ready: bool) -> tuple[str, Endpoint] 
     )
 
 
-def _identity(endpoint: Endpoint) -> tuple[str, ...]:
+def _endpoint_key(endpoint: Endpoint) -> tuple[str, ...]:
     """Return the parts of an endpoint that identify it."""
     target = endpoint.target_ref
     whose = (target.namespace, target.name) if target is not None else ("", "")
@@ -258,7 +258,7 @@ def _is_mirror_of(slice_: EndpointSlice, endpoints: Endpoints, desired: Mapping[
     """Return True if a slice mirrors the Endpoints already."""
     metadata = slice_.metadata
     labels = {key: value for key, value in metadata.labels.items() if key not in (SERVICE_NAME, MANAGED_BY)}
-    there = {_identity(each): each for each in slice_.endpoints or ()}
+    there = {_endpoint_key(each): each for each in slice_.endpoints or ()}
     stale = any(
         each.kind == "Endpoints" and each.name == endpoints.metadata.name and each.uid != endpoints.metadata.uid
         for each in metadata.owner_references
@@ -268,11 +268,11 @@ def _is_mirror_of(slice_: EndpointSlice, endpoints: Endpoints, desired: Mapping[
         and labels == endpoints.metadata.labels
         and metadata.annotations == _annotations(endpoints)
         and there.keys() == desired.keys()
-        and all(_plain(there[key]) == _plain(each) for key, each in desired.items())
+        and all(_without_target_version(there[key]) == _without_target_version(each) for key, each in desired.items())
     )
 
 
-def _plain(endpoint: Endpoint) -> Endpoint:
+def _without_target_version(endpoint: Endpoint) -> Endpoint:
     """Return an endpoint without the resourceVersion of its target."""
     target = endpoint.target_ref
     if target is None or not target.resource_version:

@@ -140,7 +140,7 @@ class Packing:
         """Return the writes that lead to the desired state."""
         changes = Changes()
         labels = slice_labels(service)
-        own_labels = _plain(labels)
+        own_labels = _unreserved_labels(labels)
         updated: dict[Ports, list[EndpointSlice]] = {}
         unchanged: dict[Ports, list[EndpointSlice]] = {}
         for name, slice_ in self.slices.items():
@@ -148,10 +148,10 @@ class Packing:
             if not is_owned(slice_, service) or ports not in self._port_counts:
                 changes.delete.append(slice_)
                 continue
-            endpoints = self._kept(name, slice_) if name in self._dirty else None
+            endpoints = self._remaining_endpoints(name, slice_) if name in self._dirty else None
             if endpoints == []:
                 changes.delete.append(slice_)
-            elif endpoints is not None or _plain(slice_.metadata.labels) != own_labels:
+            elif endpoints is not None or _unreserved_labels(slice_.metadata.labels) != own_labels:
                 remaining = list(slice_.endpoints or ()) if endpoints is None else endpoints
                 updated.setdefault(ports, []).append(changed_slice(slice_, remaining, labels))
             else:
@@ -170,7 +170,7 @@ class Packing:
         self._keep_placeholder(service, changes)
         return changes
 
-    def _kept(self, name: str, slice_: EndpointSlice) -> list[Endpoint] | None:
+    def _remaining_endpoints(self, name: str, slice_: EndpointSlice) -> list[Endpoint] | None:
         """Return the endpoints that stay in a slice, in their desired form; None if nothing changes."""
         remaining: list[Endpoint] = []
         seen: set[str] = set()
@@ -241,7 +241,7 @@ def pod_of(endpoint: Endpoint) -> str:
 
 def slice_labels(service: Service) -> dict[str, str]:
     """Return the labels of a Service's slices: those of the Service, its name, and the manager."""
-    labels = _plain(service.metadata.labels)
+    labels = _unreserved_labels(service.metadata.labels)
     if not has_cluster_ip(service):
         labels[HEADLESS] = ""
     return {**labels, SERVICE_NAME: service.metadata.name, MANAGED_BY: MANAGER}
@@ -299,7 +299,7 @@ def recycle(changes: Changes, service: Service) -> None:
     changes.delete = remaining
 
 
-def _plain(labels: Mapping[str, str]) -> dict[str, str]:
+def _unreserved_labels(labels: Mapping[str, str]) -> dict[str, str]:
     return {key: value for key, value in labels.items() if key not in _RESERVED}
 
 

@@ -165,7 +165,7 @@ def _spread(changes: Changes, unchanged: list[EndpointSlice], allowed: Mapping[s
             if not endpoint.zone:
                 raise _NoHints("One or more endpoints do not have a zone specified")
             hints[endpoint.zone] += 1
-            _put(slice_, index, endpoint, endpoint.zone)
+            _set_hint(slice_, index, endpoint, endpoint.zone)
     giving, receiving = _exchange(allowed, hints)
     for slice_ in open_:
         for index, endpoint in _ready_in(slice_):
@@ -173,7 +173,7 @@ def _spread(changes: Changes, unchanged: list[EndpointSlice], allowed: Mapping[s
             to = next(iter(receiving), None)
             if to is None or not giving[zone]:
                 continue
-            _put(slice_, index, endpoint, to)
+            _set_hint(slice_, index, endpoint, to)
             giving[zone] -= 1
             receiving[to] -= 1
             if not receiving[to]:
@@ -222,7 +222,7 @@ def _ready(slice_: EndpointSlice) -> int:
     return sum(bool(each.conditions.ready) for each in slice_.endpoints or ())
 
 
-def _put(slice_: EndpointSlice, index: int, endpoint: Endpoint, zone: str) -> None:
+def _set_hint(slice_: EndpointSlice, index: int, endpoint: Endpoint, zone: str) -> None:
     assert slice_.endpoints is not None
     slice_.endpoints[index] = _with_hints(endpoint, EndpointHints(for_zones=[ForZone(name=zone)]))
 
