@@ -1,4 +1,4 @@
-"""Work that goes on for ever is a `WorkQueue` or `Periodic`: each endless loop beside these has a reason below."""
+"""Endless work is a `WorkQueue` or `Periodic`. Every other endless loop has its reason below."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ ALLOWED: Final = {
     "nodes/server/port_forward.py messages": "messages of a stream, until it ends by what is raised",
     "scheduler/scheduler.py _decide_heavy_pods": "pods of the scheduling queue, for a part of the time",
     "scheduler/scheduler.py _decide_pods": "pods of the scheduling queue",
-    "storage/etcd/following.py _run": "a watch that has ended begins again, after a back-off",
+    "storage/etcd/watch.py _run": "a watch that has ended begins again, after a back-off",
 }
 
 
 def endless_loops(source: str) -> Iterator[str]:
-    """Yield the name of each coroutine function with a `while True` that has no way out but an exception."""
+    """Yield the name of each coroutine function with a `while True` that only an exception ends."""
     for function in ast.walk(ast.parse(source)):
         if isinstance(function, ast.AsyncFunctionDef) and any(map(_is_endless, ast.walk(function))):
             yield function.name
