@@ -190,7 +190,7 @@ class Plugin:
         self._subscribers = (*self._subscribers, changed)
 
     def notify_work_changed(self) -> None:
-        """Notify all subscribers, so that the chains with this plugin are built anew."""
+        """Notify all subscribers, so that the chains with this plugin are rebuilt."""
         for changed in self._subscribers:
             changed()
 
@@ -240,7 +240,7 @@ class Chain:
             plugin.close()
 
     async def admit(self, attributes: Attributes) -> None:
-        """Call every mutating plugin in order, and once more if a plugin has requested a reinvocation."""
+        """Call every mutating plugin in order, and again if a plugin has requested a reinvocation."""
         action = attributes.action
         writes = (attributes.operation, action.resource, action.group, action.subresource)
         steps = self._steps[writes] or self._build_steps(WriteKind(*writes))

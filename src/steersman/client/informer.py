@@ -178,7 +178,7 @@ class Informer(Generic[O]):
                 if isinstance(error, StatusError) and is_expired(error):
                     self._resource_version = ""
                     if was_known:
-                        continue  # list all objects anew: such a list cannot be expired
+                        continue  # list all objects again: such a list cannot be expired
                 elif isinstance(error, StatusError) and is_invalid(error) and not (was_known or self._uses_lists):
                     self._uses_lists = True  # the server is older than 1.32, or has the feature gate WatchList disabled
                     continue

@@ -66,7 +66,7 @@ class Monitors:
         self._task: asyncio.Task[None] | None = None
 
     def on_change(self, handler: ChangeHandler) -> None:
-        """Subscribe `told(resource, old, new)`, which is called with the metadata at each change. Only before
+        """Subscribe `handler(resource, old, new)`, which is called with the metadata at each change. Only before
         `start()`.
         """
         assert self._task is None

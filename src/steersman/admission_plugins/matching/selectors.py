@@ -38,7 +38,7 @@ class SelectorMatcher:
         """Read the namespace of a request from storage if it is unknown, because another server may just have created
         it.
 
-        Upstream reads it once more too before it reports a missing namespace. Raises StatusError 429, 500.
+        Upstream also reads it again before it reports a missing namespace. Raises StatusError 429, 500.
         """
         namespace = attributes.action.namespace
         if namespace and not self._namespaces.is_cached("", namespace) and not _is_namespace_write(attributes):

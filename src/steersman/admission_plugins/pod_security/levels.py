@@ -22,7 +22,7 @@ _WRONG_LEVEL: Final = f"must be one of {', '.join(_LEVELS)}"
 _WRONG_VERSION: Final = 'must be "latest" or "v1.x"'
 
 LATEST: Final = 1 << 30
-"""Minor version that stands for `latest`."""
+"""Minor version that represents `latest`."""
 
 _PREFIX: Final = "pod-security.kubernetes.io/"
 _VERSION: Final = re.compile(r"v1\.(0|[1-9][0-9]{0,18})", re.ASCII)

@@ -114,7 +114,7 @@ class PolicyPlugin(Plugin):
         return not self._policies.is_known_to_be_empty
 
     async def _has_policies(self, attributes: Attributes) -> bool:
-        """Return True if policies exist and the request is not exempt. The policies are read anew if they have changed."""
+        """Return True if policies exist and the request is not exempt. Changed policies are reread."""
         policies = self._policies
         if policies.is_stale:
             await policies.refresh()

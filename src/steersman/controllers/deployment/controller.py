@@ -147,11 +147,11 @@ class DeploymentController(Controller[Key]):
         condition = find_condition(deployment.status.conditions, PROGRESSING)
         if not has_progress_deadline(deployment) or (condition is not None and condition.reason == TIMED_OUT):
             return
-        is_told = condition is not None and condition.reason == _PAUSED
-        if deployment.spec.paused == is_told:
+        is_reported = condition is not None and condition.reason == _PAUSED
+        if deployment.spec.paused == is_reported:
             return
         reason_and_message = (
-            ("DeploymentResumed", "Deployment is resumed") if is_told else (_PAUSED, "Deployment is paused")
+            ("DeploymentResumed", "Deployment is resumed") if is_reported else (_PAUSED, "Deployment is paused")
         )
         await state.write_conditions(progressing("Unknown", *reason_and_message))
 

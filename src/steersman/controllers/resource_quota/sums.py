@@ -113,7 +113,7 @@ class Sums(Generic[O]):
         return found
 
     def forget(self, namespace: str = "") -> None:
-        """Drop the sums of a namespace, or of all, so that they are measured anew."""
+        """Drop the sums of a namespace, or of all, so that they are measured again."""
         if namespace:
             self._sums.pop(namespace, None)
         else:
