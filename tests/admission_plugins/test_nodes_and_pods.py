@@ -50,7 +50,7 @@ async def test_a_binding_to_a_node_hands_them_on(kind, labels):
     assert record.obj.metadata.labels == labels
 
 
-def sized(cpu: str, generation: int = 1, memory: str = "1Gi", node: str = "n", **more: Any) -> Any:
+def pod_with_requests(cpu: str, generation: int = 1, memory: str = "1Gi", node: str = "n", **more: Any) -> Any:
     container = CONTAINER | {"resources": {"requests": {"cpu": cpu, "memory": memory}}}
     return make_pod({"nodeName": node, "containers": [container], **more}, generation=generation)
 
@@ -66,40 +66,42 @@ RESIZE = PodResizeValidator(HOSTS.get)
     ("pod", "why", "reasons"),
     [
         (
-            sized("3", 2),
+            pod_with_requests("3", 2),
             "node didn't have enough allocatable resources: cpu, requested: 3000, allocatable: 2000",
             ["NodeCapacity"],
         ),
         (
-            sized("3", 2, "3Gi"),
+            pod_with_requests("3", 2, "3Gi"),
             "node didn't have enough allocatable resources: cpu, requested: 3000, allocatable: 2000; memory, "
             "requested: 3221225472, allocatable: 2147483648",
             ["NodeCapacity"],
         ),
         (
-            sized("1500m", 2, overhead={"cpu": "1"}),
+            pod_with_requests("1500m", 2, overhead={"cpu": "1"}),
             "node didn't have enough allocatable resources: cpu, requested: 2500, allocatable: 2000",
             ["NodeCapacity"],
         ),
         (
-            sized("1", 2, node="windows"),
+            pod_with_requests("1", 2, node="windows"),
             'pod resize is only supported on linux nodes, node "windows" is "windows"',
             ["UnsupportedPlatform"],
         ),
-        (sized("1", 2, node="gone"), 'node "gone" not found', []),
+        (pod_with_requests("1", 2, node="gone"), 'node "gone" not found', []),
     ],
 )
 async def test_a_resize_must_fit_the_node(pod, why, reasons):
-    error = await refusal(RESIZE, an_update(pod, sized("1"), subresource="resize"))
+    error = await refusal(RESIZE, an_update(pod, pod_with_requests("1"), subresource="resize"))
     assert (error.code, error.message) == (403, f'pods "p" is forbidden: {why}')
     assert [cause.reason for cause in error.causes] == reasons
 
 
 async def test_a_resize_that_fits_or_changes_nothing_is_let_through():
-    await admitted(RESIZE, an_update(sized("2", 2), sized("1"), subresource="resize"))
-    await admitted(RESIZE, an_update(sized("9"), sized("9"), subresource="resize"))
-    await admitted(RESIZE, an_update(sized("9", 2), sized("1")))
-    await admitted(RESIZE, an_update(sized("9", 2, node=""), sized("1", node=""), subresource="resize"))
+    await admitted(RESIZE, an_update(pod_with_requests("2", 2), pod_with_requests("1"), subresource="resize"))
+    await admitted(RESIZE, an_update(pod_with_requests("9"), pod_with_requests("9"), subresource="resize"))
+    await admitted(RESIZE, an_update(pod_with_requests("9", 2), pod_with_requests("1")))
+    await admitted(
+        RESIZE, an_update(pod_with_requests("9", 2, node=""), pod_with_requests("1", node=""), subresource="resize")
+    )
 
 
 WHOLE, INIT = "InPlacePodLevelResourcesVerticalScaling", "InPlacePodVerticalScalingInitContainers"
@@ -111,13 +113,13 @@ FEATURES = NodeDeclaredFeatureValidator(
 )
 
 
-def whole(cpu: str, node: str, generation: int = 1) -> Any:
+def pod_with_own_requests(cpu: str, node: str, generation: int = 1) -> Any:
     return make_pod({"nodeName": node, "resources": {"requests": {"cpu": cpu}}}, generation=generation)
 
 
 async def test_a_change_that_the_node_does_not_know_of_is_refused():
     def resized(node: str, cpu: str = "2") -> Any:
-        return an_update(whole(cpu, node, 2), whole("1", node), subresource="resize")
+        return an_update(pod_with_own_requests(cpu, node, 2), pod_with_own_requests("1", node), subresource="resize")
 
     error = await refusal(FEATURES, resized("old"))
     assert error.message == (

@@ -76,12 +76,12 @@ async def test_who_asks_for_a_device_tolerates_its_taint():
     assert to_plain(record.obj.spec)["tolerations"] == [gpu]
 
 
-def selecting(text: str | None, **configured: str) -> PodNodeSelector:
+def make_node_selector(text: str | None, **configured: str) -> PodNodeSelector:
     return PodNodeSelector({"ns": Annotated(text)}.get, configured)
 
 
 async def selected(text: str, **selector: str) -> dict[str, str]:
-    plugin = selecting(text)
+    plugin = make_node_selector(text)
     return (await admitted(plugin, a_write(make_pod({"nodeSelector": selector})))).obj.spec.node_selector
 
 
@@ -91,7 +91,7 @@ async def test_the_selector_of_the_namespace_is_added():
 
 
 async def test_a_pod_that_wants_other_nodes_is_refused():
-    error = await refusal(selecting("a=b"), a_write(make_pod({"nodeSelector": {"a": "c"}})))
+    error = await refusal(make_node_selector("a=b"), a_write(make_pod({"nodeSelector": {"a": "c"}})))
     assert (error.code, error.message) == (
         403,
         'pods "p" is forbidden: pod node label selector conflicts with its namespace node label selector',
@@ -99,29 +99,32 @@ async def test_a_pod_that_wants_other_nodes_is_refused():
 
 
 async def test_a_selector_that_cannot_be_read_is_an_error():
-    error = await refusal(selecting("a=b=c"), a_write(make_pod()))
+    error = await refusal(make_node_selector("a=b=c"), a_write(make_pod()))
     assert (error.code, error.message) == (500, "invalid selector: [a b c]")
 
 
 async def test_a_namespace_without_a_selector_has_that_of_the_cluster():
     pod = make_pod({"nodeSelector": {"e": "f"}})
     everywhere = {"clusterDefaultNodeSelector": "a=b"}
-    assert (await admitted(selecting(None, **everywhere), a_write(pod))).obj.spec.node_selector == {"a": "b", "e": "f"}
+    assert (await admitted(make_node_selector(None, **everywhere), a_write(pod))).obj.spec.node_selector == {
+        "a": "b",
+        "e": "f",
+    }
     pod = make_pod()
-    assert (await admitted(selecting("", **everywhere), a_write(pod))).obj.spec.node_selector == {}
-    error = await refusal(selecting(None, **everywhere), a_write(make_pod({"nodeSelector": {"a": "c"}})))
+    assert (await admitted(make_node_selector("", **everywhere), a_write(pod))).obj.spec.node_selector == {}
+    error = await refusal(make_node_selector(None, **everywhere), a_write(make_pod({"nodeSelector": {"a": "c"}})))
     assert error.message.endswith("conflicts with its namespace node label selector")
 
 
 async def test_pods_select_by_what_is_listed_for_their_namespace_only():
-    await admitted(selecting("a=b", ns="a=b,e=f"), a_write(make_pod({"nodeSelector": {"e": "f"}})))
+    await admitted(make_node_selector("a=b", ns="a=b,e=f"), a_write(make_pod({"nodeSelector": {"e": "f"}})))
     for selector in ({"e": "g"}, {"x": "y"}):
-        error = await refusal(selecting(None, ns="a=b,e=f"), a_write(make_pod({"nodeSelector": selector})))
+        error = await refusal(make_node_selector(None, ns="a=b,e=f"), a_write(make_pod({"nodeSelector": selector})))
         assert (error.code, error.message) == (
             403,
             'pods "p" is forbidden: pod node label selector labels conflict with its namespace whitelist',
         )
-    await admitted(selecting(None, ns="", other="a=b"), a_write(make_pod({"nodeSelector": {"x": "y"}})))
+    await admitted(make_node_selector(None, ns="", other="a=b"), a_write(make_pod({"nodeSelector": {"x": "y"}})))
 
 
 def tolerating(

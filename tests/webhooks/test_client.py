@@ -64,7 +64,7 @@ async def hook(hook_files: CertificateFiles) -> AsyncIterator[Hook]:
         yield found
 
 
-def a_kubeconfig(folder: Path, cluster: dict[str, Any], user: dict[str, Any] | None = None, **more: Any) -> Path:
+def write_kubeconfig(folder: Path, cluster: dict[str, Any], user: dict[str, Any] | None = None, **more: Any) -> Path:
     config = {
         "clusters": [{"name": "h", "cluster": cluster}],
         "users": [{"name": "u", "user": user or {}}],
@@ -77,7 +77,7 @@ def a_kubeconfig(folder: Path, cluster: dict[str, Any], user: dict[str, Any] | N
     return path
 
 
-class Waits(list[float]):
+class RecordedSleeps(list[float]):
     """Records requested sleeps without sleeping."""
 
     async def __call__(self, seconds: float) -> None:
@@ -87,12 +87,12 @@ class Waits(list[float]):
 @pytest.fixture
 def client(hook: Hook, hook_files: CertificateFiles, tmp_path: Path) -> WebhookClient:
     cluster = {"server": f"https://127.0.0.1:{hook.port}/policy", "certificate-authority": str(hook_files.ca)}
-    return WebhookClient(load_kubeconfig(a_kubeconfig(tmp_path, cluster)), 1.0, Waits())
+    return WebhookClient(load_kubeconfig(write_kubeconfig(tmp_path, cluster)), 1.0, RecordedSleeps())
 
 
-def waits(client: WebhookClient) -> Waits:
+def recorded_sleeps(client: WebhookClient) -> RecordedSleeps:
     found = client._sleep
-    assert isinstance(found, Waits)
+    assert isinstance(found, RecordedSleeps)
     return found
 
 
@@ -123,7 +123,7 @@ async def test_the_user_of_the_kubeconfig_is_shown(hook: Hook, hook_files: Certi
         (inline, None),
     ):
         cluster = {"server": f"https://127.0.0.1:{hook.port}", "certificate-authority-data": authority}
-        endpoint = load_kubeconfig(a_kubeconfig(tmp_path, cluster, user))
+        endpoint = load_kubeconfig(write_kubeconfig(tmp_path, cluster, user))
         await WebhookClient(endpoint, 1.0).post(b"")
         assert hook.asked[-1][1].get("authorization") == expected
     assert [bool(each) for each in hook.client_certificates] == [False, False, False, False, True]
@@ -136,7 +136,7 @@ async def test_a_token_is_read_anew_when_its_file_has_changed_and_kept_while_it_
     hook.answer(200, b"{}")
     authority = base64.b64encode(hook_files.ca.read_bytes()).decode()
     cluster = {"server": f"https://127.0.0.1:{hook.port}", "certificate-authority-data": authority}
-    endpoint = load_kubeconfig(a_kubeconfig(tmp_path, cluster, {"tokenFile": "token"}))
+    endpoint = load_kubeconfig(write_kubeconfig(tmp_path, cluster, {"tokenFile": "token"}))
     client = WebhookClient(endpoint, 1.0)
     with pytest.raises(WebhookError):
         await client.post(b"")
@@ -150,7 +150,7 @@ async def test_a_token_is_read_anew_when_its_file_has_changed_and_kept_while_it_
 
 async def test_the_query_of_an_address_is_shown_to_the_server_alone(hook: Hook, tmp_path: Path):
     server = f"https://127.0.0.1:{hook.port}/x?key=secret"
-    endpoint = load_kubeconfig(a_kubeconfig(tmp_path, {"server": server, "insecure-skip-tls-verify": True}))
+    endpoint = load_kubeconfig(write_kubeconfig(tmp_path, {"server": server, "insecure-skip-tls-verify": True}))
     with pytest.raises(WebhookError) as caught:
         await WebhookClient(replace(endpoint, address=Address("127.0.0.1", 9, True)), 1.0).post(b"")
     assert str(caught.value).startswith(f'Post "https://127.0.0.1:{hook.port}/x?timeout=30s": ')
@@ -166,14 +166,14 @@ async def test_the_query_of_an_address_is_shown_to_the_server_alone(hook: Hook, 
 @pytest.mark.parametrize("server", ["https://me:secret@h:no/?key=secret", "ftp://me:secret@h", "me:secret@h/x?secret"])
 def test_an_address_that_cannot_be_used_is_told_without_its_secrets(server: str, tmp_path: Path):
     with pytest.raises(KubeconfigError) as caught:
-        load_kubeconfig(a_kubeconfig(tmp_path, {"server": server}))
+        load_kubeconfig(write_kubeconfig(tmp_path, {"server": server}))
     assert "secret" not in str(caught.value)
 
 
 async def test_the_password_of_an_address_is_shown_to_the_server_alone(hook: Hook, tmp_path: Path):
     server = f"https://me:se%2Fcret@127.0.0.1:{hook.port}/x"
     endpoint = load_kubeconfig(
-        a_kubeconfig(tmp_path, {"server": server, "insecure-skip-tls-verify": True}, {"token": "t"})
+        write_kubeconfig(tmp_path, {"server": server, "insecure-skip-tls-verify": True}, {"token": "t"})
     )
     with pytest.raises(WebhookError) as caught:
         await WebhookClient(replace(endpoint, address=Address("127.0.0.1", 9, True)), 1.0).post(b"")
@@ -187,14 +187,14 @@ async def test_the_password_of_an_address_is_shown_to_the_server_alone(hook: Hoo
 
 async def test_a_server_nobody_vouches_for_is_not_asked(hook: Hook, tmp_path: Path):
     url = f"https://127.0.0.1:{hook.port}"
-    endpoint = load_kubeconfig(a_kubeconfig(tmp_path, {"server": url}))
+    endpoint = load_kubeconfig(write_kubeconfig(tmp_path, {"server": url}))
     with pytest.raises(WebhookError) as caught:
         await WebhookClient(endpoint, 1.0).post(b"")
     assert str(caught.value) == (
         f'Post "{url}?timeout=30s": tls: failed to verify certificate: x509: certificate signed by unknown authority'
     )
     hook.answer(200, b"{}")
-    endpoint = load_kubeconfig(a_kubeconfig(tmp_path, {"server": url, "insecure-skip-tls-verify": True}))
+    endpoint = load_kubeconfig(write_kubeconfig(tmp_path, {"server": url, "insecure-skip-tls-verify": True}))
     assert await WebhookClient(endpoint, 1.0).post(b"") == b"{}"
 
 
@@ -215,7 +215,7 @@ async def test_what_may_pass_is_tried_five_times(
         await client.post(b"")
     assert (caught.value.code, caught.value.reason, caught.value.message) == (status, reason, text)
     assert len(hook.asked) == attempts
-    told = waits(client)
+    told = recorded_sleeps(client)
     assert len(told) == attempts - 1
     assert all(1.5**step <= wait <= 1.2 * 1.5**step for step, wait in enumerate(told))
 
@@ -225,7 +225,7 @@ async def test_a_webhook_may_say_when_to_come_back(client: WebhookClient, hook: 
     hook.answer(429, b"", retry_after="3")
     hook.answer(200, b"{}")
     assert await client.post(b"") == b"{}"
-    assert waits(client) == [7, 3]
+    assert recorded_sleeps(client) == [7, 3]
 
 
 async def test_a_status_is_the_error_that_it_is(client: WebhookClient, hook: Hook):
@@ -262,7 +262,7 @@ async def test_an_answer_must_have_a_body_of_some_length(client: WebhookClient, 
 
 def test_addresses_need_no_scheme(tmp_path: Path):
     def at(server: str, **cluster: Any) -> Endpoint:
-        return load_kubeconfig(a_kubeconfig(tmp_path, {"server": server, **cluster}))
+        return load_kubeconfig(write_kubeconfig(tmp_path, {"server": server, **cluster}))
 
     plain = at("a.example")
     assert (plain.address, plain.target) == (Address("a.example", 80, False), "/")
@@ -317,7 +317,7 @@ def test_a_kubeconfig_that_cannot_be_used_is_told_why(
     tmp_path: Path, cluster: dict[str, Any], more: dict[str, Any], why: str
 ):
     with pytest.raises(KubeconfigError) as caught:
-        load_kubeconfig(a_kubeconfig(tmp_path, cluster, **more))
+        load_kubeconfig(write_kubeconfig(tmp_path, cluster, **more))
     assert str(caught.value).startswith(why)
 
 

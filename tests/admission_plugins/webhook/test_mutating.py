@@ -19,7 +19,7 @@ def config_map(name: str, **data: str) -> dict[str, Any]:
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": data}
 
 
-async def created(client: Client, path: str, body: dict[str, Any]) -> dict[str, Any]:
+async def create_object(client: Client, path: str, body: dict[str, Any]) -> dict[str, Any]:
     answer = await client.post(path, body)
     assert answer.status == 201, answer.body
     found: dict[str, Any] = answer.json()
@@ -31,7 +31,11 @@ async def test_each_sees_what_the_ones_before_have_made(client: Client, hook: Ad
     await configure(client, MUTATING, hook.webhook("/b", "configmaps"), name="later")
     await configure(client, MUTATING, hook.webhook("/a", "configmaps"), name="first")
     await configure(client, VALIDATING, hook.webhook("/judge", "configmaps"))
-    assert (await created(client, CONFIG_MAPS, config_map("x", own="0")))["data"] == {"own": "0", "a": "1", "b": "2"}
+    assert (await create_object(client, CONFIG_MAPS, config_map("x", own="0")))["data"] == {
+        "own": "0",
+        "a": "1",
+        "b": "2",
+    }
     assert hook.paths == ["/a", "/b", "/judge"]
     assert [request["object"]["data"] for _, request in hook.asked_of] == [
         {"own": "0"},
@@ -52,7 +56,7 @@ async def test_one_that_wants_to_be_is_asked_again_when_the_object_was_changed_a
         hook.webhook("/b", "configmaps"),
         hook.webhook("/c", "configmaps", **again),
     )
-    await created(client, CONFIG_MAPS, config_map("x", own="0"))
+    await create_object(client, CONFIG_MAPS, config_map("x", own="0"))
     assert hook.paths == ["/a", "/b", "/c", "/a"]
 
 
@@ -66,7 +70,7 @@ async def test_nobody_is_asked_again_when_nothing_was_changed(
     """A patch without effect counts as a change if the request changes the ownership of fields: upstream compares the
     times of managedFields, which lose their nanoseconds.
     """
-    await created(client, CONFIG_MAPS, config_map("x", own="0"))
+    await create_object(client, CONFIG_MAPS, config_map("x", own="0"))
     again = {"reinvocationPolicy": "IfNeeded"}
     hook.answers["/b"] = patch(add("/data/own", "0"))
     await configure(
@@ -89,7 +93,7 @@ async def test_built_in_plugins_see_what_webhooks_made(client: Client, hook: Adm
         },
     }
     await client.post("/api/v1/namespaces/default/serviceaccounts", {"metadata": {"name": "default"}})
-    made = await created(client, "/api/v1/namespaces/default/pods", {"apiVersion": "v1", "kind": "Pod", **pod})
+    made = await create_object(client, "/api/v1/namespaces/default/pods", {"apiVersion": "v1", "kind": "Pod", **pod})
     assert len(made["spec"]["tolerations"]) == 2
 
 
@@ -111,7 +115,7 @@ async def test_an_object_is_shown_and_patched_in_the_version_that_was_matched(
         "metadata": {"name": "h"},
         "spec": {"maxReplicas": 3, "scaleTargetRef": {"kind": "Foo", "name": "d", "apiVersion": "a/v1"}, **spec},
     }
-    await created(client, AUTOSCALERS.format(asked), body)
+    await create_object(client, AUTOSCALERS.format(asked), body)
     (request,) = hook.of("/cpu")
     assert request["object"]["apiVersion"] == f"autoscaling/{wanted}"
     assert request["kind"]["version"] == request["resource"]["version"] == wanted
@@ -134,7 +138,7 @@ async def test_custom_resources_are_pruned_and_defaulted_after_a_patch(client: C
     hook.answers["/p"] = patch(add("/spec", {"a": "x", "unknown": 1}))
     await configure(client, MUTATING, hook.webhook("/p", "foos"))
     path = f"/apis/{GROUP}/v1/namespaces/default/foos"
-    made = await created(client, path, {"apiVersion": f"{GROUP}/v1", "kind": "Foo", "metadata": {"name": "f"}})
+    made = await create_object(client, path, {"apiVersion": f"{GROUP}/v1", "kind": "Foo", "metadata": {"name": "f"}})
     assert made["spec"] == {"a": "x", "b": "usual"}
 
 
@@ -164,7 +168,7 @@ async def test_an_object_of_another_version_is_not_converted_between_two_webhook
     hook.answers["/a"] = patch({"op": "replace", "path": "/spec", "value": spec})
     await configure(client, MUTATING, *(hook.webhook(f"/{each}", "horizontalpodautoscalers") for each in "ab"))
     body = {"apiVersion": "autoscaling/v1", "kind": "HorizontalPodAutoscaler", "metadata": {"name": "h"}, "spec": spec}
-    made = await created(client, AUTOSCALERS.format("v1"), body)
+    made = await create_object(client, AUTOSCALERS.format("v1"), body)
     seen = [hook.of(path)[0]["object"]["spec"].get("targetCPUUtilizationPercentage") for path in ("/a", "/b")]
     assert (seen, made["spec"]["targetCPUUtilizationPercentage"]) == ([80, None], 80)
     assert hook.of("/b")[0]["object"]["spec"]["minReplicas"] == 1
@@ -205,7 +209,7 @@ async def test_an_object_that_becomes_one_of_another_kind_is_shown_to_others_and
 async def test_an_object_that_becomes_one_of_its_kind_again_is_stored(client: Client, hook: AdmissionHook):
     hook.answers |= {"/a": RETYPE, "/b": patch({"op": "replace", "path": "/kind", "value": "ConfigMap"})}
     await configure(client, MUTATING, hook.webhook("/a", "configmaps"), hook.webhook("/b", "configmaps"))
-    assert (await created(client, CONFIG_MAPS, config_map("x")))["metadata"]["name"] == "x"
+    assert (await create_object(client, CONFIG_MAPS, config_map("x")))["metadata"]["name"] == "x"
 
 
 async def test_what_an_apply_makes_is_found_by_the_name_that_was_applied_even_if_a_webhook_renames_it(
@@ -233,7 +237,7 @@ async def test_what_an_apply_makes_is_found_by_the_name_that_was_applied_even_if
 
 
 async def test_what_is_deleted_cannot_be_patched(client: Client, hook: AdmissionHook):
-    await created(client, CONFIG_MAPS, config_map("x"))
+    await create_object(client, CONFIG_MAPS, config_map("x"))
     hook.answers["/p"] = patch(add("/data", {}))
     await configure(client, MUTATING, hook.webhook("/p", "configmaps"))
     answer = await client.delete(f"{CONFIG_MAPS}/x")
@@ -265,7 +269,7 @@ async def test_who_owns_replicas_is_what_the_request_made_of_a_scale(
     path = "/apis/apps/v1/namespaces/default/deployments"
     template = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
     spec = {"replicas": 1, "selector": {"matchLabels": {"a": "b"}}, "template": template}
-    await created(client, path, {"metadata": {"name": "d"}, "spec": spec})
+    await create_object(client, path, {"metadata": {"name": "d"}, "spec": spec})
     hook.answers["/a"] = patch(add("/spec/replicas", made))
     await configure(client, MUTATING, hook.webhook("/a", "deployments/scale"))
     assert (await client.patch(f"{path}/d/scale?fieldManager=me", {"spec": {"replicas": wanted}})).status == 200
@@ -283,7 +287,7 @@ async def test_what_has_no_owners_does_not_change_by_a_patch_without_effect(
     path = "/apis/apps/v1/namespaces/default/deployments"
     template = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
     spec = {"selector": {"matchLabels": {"a": "b"}}, "template": template}
-    await created(client, path, {"metadata": {"name": "d"}, "spec": spec})
+    await create_object(client, path, {"metadata": {"name": "d"}, "spec": spec})
     again = {"reinvocationPolicy": "IfNeeded"}
     hook.answers["/b"] = patch(add("/unknown", 1))
     await configure(
@@ -300,4 +304,4 @@ async def test_a_small_patch_may_make_a_large_object(client: Client, hook: Admis
     copies = [{"op": "copy", "from": "/data/long", "path": f"/data/{number}"} for number in range(200)]
     hook.answers["/a"] = patch(add("/data/long", "x" * 1000), *copies)
     await configure(client, MUTATING, hook.webhook("/a", "configmaps"))
-    assert len((await created(client, CONFIG_MAPS, config_map("x", own="0")))["data"]) == 202
+    assert len((await create_object(client, CONFIG_MAPS, config_map("x", own="0")))["data"]) == 202

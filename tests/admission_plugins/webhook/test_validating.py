@@ -108,7 +108,10 @@ async def test_a_webhook_that_fails(client: Client, hook: AdmissionHook, policy:
 @pytest.mark.parametrize(("policy", "how"), [("Fail", "closed"), ("Ignore", "open")])
 @pytest.mark.parametrize(
     ("answer", "told"),
-    [(http_response(500, b"canary"), "it has answered with 500"), (http_response(200, b"[canary"), "cannot be read")],
+    [
+        (http_response(500, b"canary"), "its response has the status code 500"),
+        (http_response(200, b"[canary"), "cannot be decoded"),
+    ],
 )
 async def test_a_webhook_that_fails_is_logged_once_without_what_it_has_answered(
     client: Client,
