@@ -117,7 +117,7 @@ def _check_meta(field: Field, where: str) -> None:
         raise DefinitionError(f"{where}.{field.name}: every object has this, and it is not the class's to declare")
     kinds = [get_origin(each) or each for each in (field.type, *get_args(field.type))]
     if not any(each is Any or is_model(each) or each in (dict, Mapping) for each in kinds):
-        raise DefinitionError(f"{where}.metadata is of the type ObjectMeta, not {_shown(field.type)}")
+        raise DefinitionError(f"{where}.metadata is of the type ObjectMeta, not {_type_name(field.type)}")
 
 
 def _field_schema(field: Field, where: str, outer: tuple[type, ...], *, is_root: bool) -> Plain:
@@ -159,7 +159,7 @@ def _collection_schema(kind: Any, args: tuple[Any, ...], where: str, outer: tupl
         if not args:
             return {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
         if args[0] is not str:
-            raise DefinitionError(f"{where}: the keys of a map are str, not {_shown(args[0])}")
+            raise DefinitionError(f"{where}: the keys of a map are str, not {_type_name(args[0])}")
         return {"type": "object", "additionalProperties": _type_schema(args[1], f"{where}[]", outer)}
     if isinstance(kind, type) and issubclass(kind, Sequence | AbstractSet):
         if len(args) > 1 and not (len(args) == 2 and args[1] is Ellipsis):
@@ -169,7 +169,7 @@ def _collection_schema(kind: Any, args: tuple[Any, ...], where: str, outer: tupl
         if issubclass(kind, AbstractSet):
             schema["x-kubernetes-list-type"] = "set"
         return schema
-    raise DefinitionError(f"{where}: there is no schema of {_shown(kind)}")
+    raise DefinitionError(f"{where}: there is no schema of {_type_name(kind)}")
 
 
 def _union_schema(args: Sequence[Any], where: str, outer: tuple[type, ...]) -> Plain:
@@ -178,7 +178,7 @@ def _union_schema(args: Sequence[Any], where: str, outer: tuple[type, ...]) -> P
         return _type_schema(members[0], where, outer)
     if set(members) == {int, str}:
         return {"x-kubernetes-int-or-string": True}
-    shown = " | ".join(map(_shown, members))
+    shown = " | ".join(map(_type_name, members))
     raise DefinitionError(f"{where}: a structural schema cannot say {shown}; of unions it can X | None and int | str")
 
 
@@ -189,7 +189,7 @@ def _enum_schema(values: Sequence[Any], where: str) -> Plain:
     return {**_SCALARS[kinds.pop()], "enum": [each for each in values if each is not None]}
 
 
-def _shown(hint: Any) -> str:
+def _type_name(hint: Any) -> str:
     return hint.__name__ if isinstance(hint, type) else str(hint)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from steersman.api.index import MODULES
-from steersman.kinds.built_in import find
+from steersman.kinds.built_in import find_built_in
 from steersman.kinds.kind import Kind
 from steersman.machinery.codec.serializer import encode_in_order, encode_sorted
 from steersman.machinery.codec.strict import DecodeError
@@ -104,7 +104,7 @@ def _with_defaults(said: tuple[GroupVersion, str], kind: Kind[Any]) -> GroupVers
 
 def _conversion_error(kind: Kind[Any], said: GroupVersionKind, data: bytes) -> str:
     """Return the error text for an object whose kind was changed by a patch."""
-    other = find(said)
+    other = find_built_in(said)
     if other is None:
         return f'no kind "{said.kind}" is registered for version "{said.group_version}" in scheme "{_SCHEME}"'
     try:
