@@ -116,7 +116,7 @@ def _duplicates(patch: Write, value: Any) -> list[str]:
         raise bad_request(str(error)) from None
 
 
-def _judge(patch: Write, shown: Callable[[], str], objections: list[str]) -> None:
+def _check_objections(patch: Write, shown: Callable[[], str], objections: list[str]) -> None:
     """Warn of unknown and duplicate fields, or raise StatusError 422 with the document that `shown` returns."""
     if objections:
         if patch.options.field_validation == "Strict":
@@ -168,7 +168,7 @@ def _decoded(patch: Write, patched: Any, kind: Kind[Any], objections: list[str])
             raise DecodeError(why)
     except DecodeError as error:
         raise _undecodable(data.decode(), str(error)) from None
-    _judge(patch, data.decode, objections + decoded.warnings)
+    _check_objections(patch, data.decode, objections + decoded.warnings)
     return _forgetful(decoded.obj, patched)
 
 
@@ -226,7 +226,7 @@ def _read_custom(patch: Write, data: bytes, kind: Kind[Any]) -> Decoded[Any]:
     if group == kind.group and GroupVersionKind(group, version, kind.name) not in others and _is_strict(patch):
         # upstream knows no fields of versions that do not exist
         members = sorted(decode_plain(data).keys() - {"apiVersion", "kind", "metadata"})
-        _judge(patch, data.decode, [f"unknown field {quote(each)}" for each in members])
+        _check_objections(patch, data.decode, [f"unknown field {quote(each)}" for each in members])
     if patch.request.action.subresource == "status":  # all but the status is ignored
         return found
     raise wrong_type_meta(kind.gvk, api_version, name, found.obj.metadata.name)
@@ -264,7 +264,7 @@ def _strategic_merge_patched(patch: Write, current: Any, kind: Kind[Any]) -> Any
     except DecodeError as error:
         raise _undecodable(shown(), str(error)) from None
     if _is_strict(patch):
-        _judge(patch, shown, duplicates + decoded.warnings)
+        _check_objections(patch, shown, duplicates + decoded.warnings)
     if why := kind.internal_error(decoded.obj):
         raise plain_internal(why)
     return _forgetful(decoded.obj, patched)

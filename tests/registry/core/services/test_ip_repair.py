@@ -65,10 +65,10 @@ class Cluster:
 
 
 @pytest.fixture
-async def cluster(tmp_path, monkeypatch) -> AsyncIterator[Cluster]:
+async def cluster(keys_folder, monkeypatch) -> AsyncIterator[Cluster]:
     monkeypatch.setattr("steersman.controlplane.upkeep.Upkeep.follow", lambda self: None)
     monkeypatch.setattr("steersman.controlplane.upkeep.Upkeep.install", lambda self: None)
-    plane = ControlPlane(Options(data_dir=tmp_path, listen=False, storage="memory", advertise_address="192.0.2.1"))
+    plane = ControlPlane(Options(data_dir=keys_folder, listen=False, storage="memory", advertise_address="192.0.2.1"))
     await plane.start()
     yield Cluster(plane)
     await plane.stop()
