@@ -111,7 +111,9 @@ class _CustomObjects(WriteRules[OpenObject]):
         try:
             check_values(instance)
         except NoJson as error:
-            raise errors.plain_internal(f"the storage of {self.kind.name} has given no JSON: {error}") from None
+            raise errors.plain_internal(
+                f"the storage of {self.kind.name} returned a value that JSON cannot represent: {error}"
+            ) from None
         return self._instances.to_object(instance)
 
     def to_item(self, instance: Any) -> tuple[OpenObject, Encoded]:
