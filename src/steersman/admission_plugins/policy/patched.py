@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from steersman.api.index import MODULES
-from steersman.kinds.built_in import find
+from steersman.kinds.built_in import find_built_in
 from steersman.kinds.kind import Kind
 from steersman.machinery.codec.serializer import encode_in_order, encode_sorted
 from steersman.machinery.codec.strict import DecodeError
@@ -104,7 +104,7 @@ def _with_defaults(stated: tuple[GroupVersion, str], kind: Kind[Any]) -> GroupVe
 
 def _conversion_error(kind: Kind[Any], stated: GroupVersionKind, data: bytes) -> str:
     """Return the error text for an object whose kind was changed by a patch."""
-    other = find(stated)
+    other = find_built_in(stated)
     if other is None:
         return f'no kind "{stated.kind}" is registered for version "{stated.group_version}" in scheme "{_SCHEME}"'
     try:

@@ -20,7 +20,7 @@ from steersman.admission_plugins.webhook.hooks import Hook
 from steersman.admission_plugins.webhook.review import Verdict, denial_error
 from steersman.audit.documents import as_go_escapes
 from steersman.audit.policy import Level
-from steersman.kinds.built_in import find
+from steersman.kinds.built_in import find_built_in
 from steersman.kinds.kind import Kind
 from steersman.machinery.codec.serializer import decode_plain, encode_in_order
 from steersman.machinery.codec.strict import DecodeError, decode_untyped
@@ -274,7 +274,7 @@ def _kind_of(patched: Any, own: Kind[Any], versions: Conversions) -> Kind[Any]:
     api_version, name = (each if isinstance(each, str) else "" for each in type_meta)
     group, _, version = api_version.rpartition("/")
     gvk = GroupVersionKind(group, version, name)
-    found = None if own.is_open else find(gvk)
+    found = None if own.is_open else find_built_in(gvk)
     if found is None:
         raise internal(no_kind_registered(name, api_version))
     return versions.served_kind(gvk) or found

@@ -55,7 +55,7 @@ def find_cluster(kubeconfig: Path | str, *, account: Path = _ACCOUNT) -> Cluster
     except (KubeconfigError, OSError) as error:
         raise ClusterError(str(error)) from None
     if not endpoint.address.secure:
-        raise ClusterError(f"{endpoint.shown} is no https URL: tokens are shown to nobody else")
+        raise ClusterError(f"{endpoint.shown} is no https URL: tokens are not sent unencrypted")
     return Cluster(endpoint)
 
 
