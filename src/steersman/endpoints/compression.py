@@ -11,7 +11,7 @@ from concurrent.futures import Executor
 from contextlib import aclosing
 from typing import Final
 
-from steersman.endpoints.accept_encoding import takes_gzip
+from steersman.endpoints.accept_encoding import accepts_gzip
 from steersman.endpoints.request import Request
 from steersman.endpoints.streamed import StreamedBody
 from steersman.machinery.deflate import Compressor, compressor
@@ -31,7 +31,7 @@ async def compressed(request: Request, response: Response, executor: Executor) -
         is_large = sum(map(len, body)) > COMPRESS_OVER
     else:
         is_large = isinstance(body, StreamedBody)
-    if not is_large or not takes_gzip(request.headers):
+    if not is_large or not accepts_gzip(request.headers):
         return response
     return await compress(response, executor)
 
