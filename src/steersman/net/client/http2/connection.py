@@ -69,7 +69,7 @@ class Http2Connection(Sending):
     ) -> None:
         loop = asyncio.get_running_loop()
         super().__init__(loop)
-        self._when_room = on_capacity
+        self._on_capacity = on_capacity
         self._when_gone = when_gone
         self._health = health or health_of_environment()
         self._decoder = FieldDecoder(MAX_HEAD_BYTES, MAX_FIELDS)
@@ -202,8 +202,8 @@ class Http2Connection(Sending):
         if self._is_full and self.has_capacity:
             self._is_full = False
             self._wake()
-            if self._when_room is not None:
-                self._when_room(self)
+            if self._on_capacity is not None:
+                self._on_capacity(self)
 
     def _notify_end(self) -> None:
         self._wake()
