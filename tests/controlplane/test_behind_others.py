@@ -19,6 +19,7 @@ from steersman.storage.cache.cacher import Cacher
 from steersman.storage.interface import FutureRevision, StorageUnavailable
 from steersman.storage.memory import MemoryStorage
 from steersman.testing.client import Client
+from steersman.testing.keys import make_keys
 from steersman.work.parts import Part
 from tests.controlplane.shared_storage import View, parts_on
 
@@ -46,7 +47,8 @@ class Servers:
 
 
 @pytest.fixture
-async def servers(tmp_path, monkeypatch) -> AsyncIterator[Servers]:
+async def servers(tmp_path: Path) -> AsyncIterator[Servers]:
+    make_keys(tmp_path)
     store = MemoryStorage(compaction_interval=0, lease_interval=0)
     views: list[View] = []
 

@@ -227,7 +227,7 @@ _JUDGES = {
     "instrument.py",
     "server.py",
     "journal.py",
-    "given_metrics.py",
+    "configured_metrics.py",
     "audit.py",
     "priority_and_fairness.py",
     "fairness_paths.py",

@@ -23,6 +23,7 @@ from steersman.machinery.values import times
 from steersman.rest.context import loopback
 from steersman.storage.memory import MemoryStorage
 from steersman.testing import Client, User
+from steersman.testing.keys import make_keys
 from tests.apiextensions.cluster import DEFINITIONS, GROUP, condition, definition
 from tests.controlplane.shared_storage import View, parts_on
 
@@ -47,6 +48,9 @@ class Servers:
 
     def make(self, number: int, **options: Any) -> ControlPlane:
         folder = self._folder / str(number)
+        if not folder.exists():
+            folder.mkdir(0o700)
+            make_keys(folder)
         address = f"192.0.2.{number}"
         given = Options(data_dir=folder, listen=False, storage="memory", advertise_address=address, **options)
         plane = ControlPlane(given, parts=parts_on(self.open))

@@ -23,6 +23,7 @@ from steersman.machinery.values import times
 from steersman.registry.core.services import ip_repair as service_ip_repair
 from steersman.rest.context import loopback
 from steersman.rest.objects import Reading
+from steersman.testing.keys import make_keys
 
 DATA: Reading[dict[str, str]] = Reading(lambda config_map: config_map.data, "data")
 IDENTITY = {"apiserver.kubernetes.io/identity": "kube-apiserver"}
@@ -32,6 +33,7 @@ IDENTITY = {"apiserver.kubernetes.io/identity": "kube-apiserver"}
 async def start(tmp_path: Path) -> AsyncIterator[Callable[[], Any]]:
     """Yield `start()`, which starts a server on one folder after stopping the previous one."""
     running: list[ControlPlane] = []
+    make_keys(tmp_path)
 
     async def started() -> ControlPlane:
         await stop()

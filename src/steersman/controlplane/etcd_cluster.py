@@ -98,7 +98,7 @@ class EtcdClusters:
         """Return the claim of this server to be the only one on the main cluster."""
         return self._storages[0].sole_server()
 
-    def is_apart(self, resource: GroupResource) -> bool:
+    def has_own_storage(self, resource: GroupResource) -> bool:
         """Return True for a resource that is not stored in the main cluster."""
         return resource in self._of_resources
 

@@ -62,12 +62,12 @@ class StoreObjects:
     async def wait_until_current(self) -> None:
         if self._store.is_cold:
             await self._store.warm()
-        await self._store.wait_current()
+        await self._store.wait_until_current()
 
     async def try_wait_until_current(self) -> bool:
         if self._store.is_cold:
             await self._store.warm()
-        return await self._store.catches_up()
+        return await self._store.becomes_current()
 
     async def refresh(self, namespace: str, name: str) -> None:
         if "/" in namespace + name or await self.try_wait_until_current():

@@ -24,7 +24,7 @@ from steersman.storage.shared.server import StorageServer
 async def owner(tmp_path: Path) -> AsyncIterator[Owner]:
     """A running owner without workers."""
     owner = Owner(Options(data_dir=tmp_path, workers=2))
-    owner._words = SharedWords.made()
+    owner._words = SharedWords.create()
     owner._storage = await MemoryStorage.open(compaction_interval=0, lease_interval=0)
     owner._server = StorageServer(owner._storage, owner._words)
     await owner._server.start()

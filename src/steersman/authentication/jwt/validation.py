@@ -19,7 +19,7 @@ from steersman.authentication.jwt.expressions import CLAIMS, USER, Compiled, com
 from steersman.machinery.errors.field import FieldError, Path, duplicate, invalid, required, too_many
 from steersman.machinery.go.pem import blocks
 from steersman.machinery.go.strings import to_lower
-from steersman.machinery.go.urls import UrlError, failed, parse
+from steersman.machinery.go.urls import UrlError, parse, parse_error_message
 from steersman.machinery.validation.domains import is_domain_prefixed_path
 
 _MATCH_ANY: Final = "MatchAny"
@@ -94,7 +94,7 @@ def _url_errors(url: str, path: Path, disallowed: Sequence[str]) -> Iterator[Fie
     try:
         parts = parse(text, of_request=False)
     except UrlError as error:
-        yield invalid(path, url, failed(url, error))
+        yield invalid(path, url, parse_error_message(url, error))
         return
     if parts.scheme != "https":
         yield invalid(path, url, "URL scheme must be https")

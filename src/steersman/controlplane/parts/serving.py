@@ -195,18 +195,18 @@ class OtherWriters(Part):
 
     async def start(self, ending: AsyncExitStack) -> None:
         storage, clusters, server = self.opened.storage, self.opened.clusters, self.generic.server
-        behind = self.objects.stores.late.behind
+        behind = self.objects.stores.lagging.wait_for
         if self.embedding.worker is not None:
             self.embedding.worker.install(server, storage, behind)
         if storage.has_other_servers:
-            from steersman.storage.arrivals import Arrivals  # which most servers never need
+            from steersman.storage.write_barrier import WriteBarrier  # which most servers never need
 
             sole = None if clusters is None else clusters.sole_server()
             is_alone = (lambda: False) if sole is None else (lambda: sole.is_alone)
-            arrivals = Arrivals(storage, None if clusters is None else clusters.ask, is_alone=is_alone)
-            ending.push_async_callback(arrivals.stop)
+            barrier = WriteBarrier(storage, None if clusters is None else clusters.ask, is_alone=is_alone)
+            ending.push_async_callback(barrier.stop)
             may_write = (lambda: None) if sole is None else sole.may_write
-            server.consistency_wait = ConsistencyWait(arrivals.arrived, behind, costs=True, may_write=may_write)
+            server.consistency_wait = ConsistencyWait(barrier.wait_for_newest, behind, costs=True, may_write=may_write)
             if sole is not None:
                 ending.push_async_callback(sole.stop)
                 await sole.start()

@@ -90,7 +90,7 @@ class Owner:
             raise OptionsError(f"--workers: at most {messages.MOST_WORKERS}")
         check_port(options)
         make_data_folder(options)
-        words = self._words = SharedWords.made()
+        words = self._words = SharedWords.create()
         if not options.etcd_servers:
             storage = self._storage = await open_own_storage(options)
             self._server = StorageServer(storage, words)

@@ -102,7 +102,7 @@ class Worker:
         server.parting = PARTING
         server.add_checks(HealthCheck("workers", self._unready), only_ready=True)
         if isinstance(storage, SharedStorage):
-            server.consistency_wait = ConsistencyWait(storage.arrived, behind, costs=False)
+            server.consistency_wait = ConsistencyWait(storage.wait_for_newest, behind, costs=False)
 
     def _unready(self) -> str | None:
         return None if self._words[messages.ALL_WERE_READY] else "not all workers have been ready yet"

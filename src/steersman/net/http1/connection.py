@@ -289,7 +289,8 @@ class Http1Connection(Receiver):
         if reader.complete:
             body.finish()
             self._end_of_body()
-            exchange.release(keep=True)
+            if exchange.waiting_response is not None:
+                exchange.release(keep=True)
         elif self._at == before:
             return False
         return True

@@ -195,7 +195,7 @@ class Http2Stream(OutgoingAnswer):
             self.ended = True
             self.connection.half_closed(self)
             return
-        self.keep((piece for piece in pieces if piece), size)
+        self.keep(filter(None, pieces), size)
         self.ended = True
         self._leaves()
         if not self.queued:

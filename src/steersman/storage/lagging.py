@@ -10,22 +10,22 @@ _PATIENCE: Final = 3.0
 """Seconds that a request waits for subscribers, the same as a read waits for a cache."""
 
 
-class LateFeed(Protocol):
+class LaggingFeed(Protocol):
     """A subscriber with waiting events."""
 
-    told: int
+    delivered: int
     """The revision up to which no event waits."""
     caught_up: asyncio.Event
     """Set when no event waits any more."""
 
 
-class Late:
+class LaggingFeeds:
     """The lagging subscribers of one storage, or of several."""
 
     def __init__(self) -> None:
-        self.feeds: Final[set[LateFeed]] = set()
+        self.feeds: Final[set[LaggingFeed]] = set()
 
-    def behind(self, revision: int) -> Awaitable[None] | None:
+    def wait_for(self, revision: int) -> Awaitable[None] | None:
         """Return an awaitable that completes once all subscribers have reached a revision, or after _PATIENCE seconds.
 
         Returns None if none lags.
@@ -34,7 +34,7 @@ class Late:
 
     async def wait_until(self, revision: int) -> None:
         """Return once all subscribers have reached a revision."""
-        for feed in [feed for feed in self.feeds if feed.told < revision]:
+        for feed in [feed for feed in self.feeds if feed.delivered < revision]:
             await feed.caught_up.wait()
 
     async def _wait(self, revision: int) -> None:

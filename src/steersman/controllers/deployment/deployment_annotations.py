@@ -97,7 +97,7 @@ def update_annotations(deployment: Deployment, replica_set: ReplicaSet, revision
     """
     own = replica_set.metadata.annotations
     before = dict(own)
-    own.update(handed_on(deployment.metadata.annotations))
+    own.update(inherited_annotations(deployment.metadata.annotations))
     old = own.get(REVISION)
     old_revision = 0 if not old else _int64(old)
     if old_revision is None:
@@ -105,21 +105,21 @@ def update_annotations(deployment: Deployment, replica_set: ReplicaSet, revision
     if old_revision < revision:
         own[REVISION] = str(revision)
         if old is not None:
-            _remember(own, old)
+            _append_to_history(own, old)
     return own != before
 
 
-def handed_on(annotations: dict[str, str]) -> dict[str, str]:
+def inherited_annotations(annotations: dict[str, str]) -> dict[str, str]:
     """Return the annotations that Deployments and their ReplicaSets have in common."""
     return {key: value for key, value in annotations.items() if key not in _OWN}
 
 
-def not_handed_on(annotations: dict[str, str]) -> dict[str, str]:
+def own_annotations(annotations: dict[str, str]) -> dict[str, str]:
     """Return the annotations that Deployments and ReplicaSets each have for themselves."""
     return {key: value for key, value in annotations.items() if key in _OWN}
 
 
-def _remember(annotations: dict[str, str], revision: str) -> None:
+def _append_to_history(annotations: dict[str, str], revision: str) -> None:
     history = annotations.get(REVISION_HISTORY, "")
     revisions = history.split(",")
     if not revisions[0]:

@@ -17,10 +17,10 @@ from steersman.work.backoff import Backoff
 logger = logging.getLogger(__name__)
 
 _BACKOFF: Final = Backoff(0.1, 5.0)
-_ASKED_EVERY: Final = 0.1
+_PROGRESS_INTERVAL: Final = 0.1
 """The seconds between progress requests while a caller waits for a revision."""
 
-_LONGEST: Final = 512 << 20
+_MAX_FRAGMENTS_BYTES: Final = 512 << 20
 """The most bytes of one revision's changes that are kept in fragments until they are complete."""
 
 OnChanges = Callable[[Sequence[Change]], None]
@@ -30,7 +30,7 @@ class _Ended(Exception):
     """The watch has ended and can be resumed on another member."""
 
 
-class _Disordered(Exception):
+class _Inconsistent(Exception):
     """A member has sent impossible events, so earlier events may be missing."""
 
 
@@ -48,14 +48,14 @@ class Watch:
         self._parts: list[Change] = []
         self._parts_size = 0
         """The size in bytes of the messages that contained the parts."""
-        self._told = 0
+        self._revision = 0
         self._over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     async def run(self, members: Members, key: bytes, end: bytes, after: int) -> None:
-        """Watch until it ends, and raise the cause: _Ended, _Disordered or Compacted."""
-        self._told = after
+        """Watch until it ends, and raise the cause: _Ended, _Inconsistent or Compacted."""
+        self._revision = after
         try:
-            self._stream = await members.stream(messages.WATCH, self._take, self._end)
+            self._stream = await members.stream(messages.WATCH, self._receive, self._end)
         except CallError as error:
             raise _Ended(str(error)) from error
         self._stream.send(messages.watch(key, end, after + 1))
@@ -64,26 +64,26 @@ class Watch:
         finally:
             self._stream.cancel()
 
-    def ask(self) -> None:
+    def request_progress(self) -> None:
         """Request the revision up to which all events have been sent."""
         if self._stream is not None:
             self._stream.send(messages.PROGRESS)
 
-    def disbelieve(self, why: str) -> None:
-        """End the watch with _Disordered, for a fault that its user has detected."""
+    def report_fault(self, why: str) -> None:
+        """End the watch with _Inconsistent, for a fault that its user has detected."""
         if not self._over.done():
-            self._over.set_exception(_Disordered(why))
+            self._over.set_exception(_Inconsistent(why))
 
-    def _take(self, data: bytes) -> None:
+    def _receive(self, data: bytes) -> None:
         if self._over.done():
             return
         try:
             answer = messages.read_watch(data)
-            self._answered(answer, len(data))
-        except (MessageError, _Ended, _Disordered, Compacted) as error:
+            self._handle(answer, len(data))
+        except (MessageError, _Ended, _Inconsistent, Compacted) as error:
             self._over.set_exception(error if not isinstance(error, MessageError) else _Ended(str(error)))
 
-    def _answered(self, answer: WatchAnswer, size: int) -> None:
+    def _handle(self, answer: WatchAnswer, size: int) -> None:
         if answer.canceled:
             if answer.compact_revision:
                 raise Compacted(answer.compact_revision)
@@ -93,34 +93,34 @@ class Watch:
             if self._parts or answer.fragment:
                 self._parts += changes
                 self._parts_size += size
-                if self._parts_size > _LONGEST:
+                if self._parts_size > _MAX_FRAGMENTS_BYTES:
                     raise _Ended("the fragments of one watch response are too large")
                 if answer.fragment:
                     return
                 changes, self._parts, self._parts_size = self._parts, [], 0
-            self._in_order(changes)
+            self._check_order(changes)
             self._on_changes(changes)
         elif not answer.created:
-            self._told = max(self._told, answer.revision)
+            self._revision = max(self._revision, answer.revision)
             self._on_progress(answer.revision)
 
-    def _in_order(self, changes: Sequence[Change]) -> None:
-        """Check that the changes are in order. Raises _Disordered."""
+    def _check_order(self, changes: Sequence[Change]) -> None:
+        """Check that the changes are in order. Raises _Inconsistent."""
         revision = changes[0].current.mod_revision
-        if revision <= self._told:
-            raise _Disordered(f"a change at {revision} was received after all changes up to {self._told}")
+        if revision <= self._revision:
+            raise _Inconsistent(f"a change at {revision} was received after all changes up to {self._revision}")
         for change in changes:
             if change.current.mod_revision < revision:
-                raise _Disordered(f"a change at {change.current.mod_revision} was received after one at {revision}")
+                raise _Inconsistent(f"a change at {change.current.mod_revision} was received after one at {revision}")
             revision = change.current.mod_revision
-        self._told = revision
+        self._revision = revision
 
     def _end(self, error: CallError | None) -> None:
         if not self._over.done():
             self._over.set_exception(_Ended("the watch has ended" if error is None else str(error)))
 
 
-class Following:
+class WatchLoop:
     """A watch of everything from `key` to `end`, which is restarted after the last known revision whenever it ends.
 
     If that is impossible because events have been compacted, `on_gap` is called, which returns the revision to resume
@@ -146,7 +146,7 @@ class Following:
         self._watch: Watch | None = None
         self._task: asyncio.Task[None] | None = None
         self._wanted = 0
-        self._asking: asyncio.TimerHandle | None = None
+        self._timer: asyncio.TimerHandle | None = None
         self.trouble = ""
         """The reason why no events are received now, "" if they are."""
 
@@ -157,29 +157,29 @@ class Following:
 
     async def stop(self) -> None:
         """Stop reporting changes."""
-        if self._asking is not None:
-            self._asking.cancel()
+        if self._timer is not None:
+            self._timer.cancel()
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
 
-    def want(self, revision: int) -> None:
+    def request_progress(self, revision: int) -> None:
         """Request progress until everything up to the revision has been reported, even if nothing changes."""
         self._wanted = max(self._wanted, revision)
-        if self._asking is None and self._wanted > self._after:
-            self._asking = asyncio.get_running_loop().call_later(0.01, self._ask)
+        if self._timer is None and self._wanted > self._after:
+            self._timer = asyncio.get_running_loop().call_later(0.01, self._request_wanted)
 
     def start_over(self, why: str) -> None:
         """Discard the reported state, because it differs from etcd's. If a watch is running, `on_gap` is called."""
         if self._watch is not None:
-            self._watch.disbelieve(why)
+            self._watch.report_fault(why)
 
-    def _ask(self) -> None:
-        self._asking = None
+    def _request_wanted(self) -> None:
+        self._timer = None
         if self._wanted > self._after:
             if self._watch is not None:
-                self._watch.ask()
-            self._asking = asyncio.get_running_loop().call_later(_ASKED_EVERY, self._ask)
+                self._watch.request_progress()
+            self._timer = asyncio.get_running_loop().call_later(_PROGRESS_INTERVAL, self._request_wanted)
 
     async def _run(self) -> None:
         failures = 0
@@ -192,14 +192,14 @@ class Following:
                 logger.warning("changes since revision %d are no longer kept by etcd; starting over", self._after)
                 self._after = await self._on_gap(error)
                 continue
-            except _Disordered as error:
+            except _Inconsistent as error:
                 logger.error("a member of etcd sent inconsistent events; starting over: %s", error)
-                self._members.failed()
+                self._members.report_failure()
                 self._after = await self._on_gap(Compacted(self._after))
             except _Ended as error:
                 self.trouble = str(error)
                 logger.warning("the watch of etcd has ended and is restarted: %s", error)
-                self._members.failed()
+                self._members.report_failure()
             finally:
                 self._watch = None
             failures = 0 if self._after > before else failures + 1
@@ -233,8 +233,8 @@ async def replay(members: Members, key: bytes, end: bytes, *, after: int, last: 
     running = asyncio.ensure_future(watch.run(members, key, end, after))
     try:
         while not done.done() and not running.done():
-            await asyncio.wait((done, running), timeout=_ASKED_EVERY / 2, return_when=asyncio.FIRST_COMPLETED)
-            watch.ask()
+            await asyncio.wait((done, running), timeout=_PROGRESS_INTERVAL / 2, return_when=asyncio.FIRST_COMPLETED)
+            watch.request_progress()
     finally:
         running.cancel()
         ended = await asyncio.gather(running, return_exceptions=True)

@@ -12,7 +12,7 @@ class FileGone(Exception):
     """The error if the open file or its log has lost its name: a restart would not find its content."""
 
 
-class Place:
+class FileIdentity:
     """The names of both files, which are checked after each commit.
 
     A folder may be deleted, or another disk mounted over it, while SQLite goes on writing to files that nobody will

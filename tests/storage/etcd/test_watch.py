@@ -7,9 +7,9 @@ import asyncio
 import pytest
 
 from steersman.net.protobuf_fields import varint
-from steersman.storage.etcd import following
-from steersman.storage.etcd.following import Watch, _Disordered, _Ended
+from steersman.storage.etcd import watch
 from steersman.storage.etcd.messages import Change
+from steersman.storage.etcd.watch import Watch, _Ended, _Inconsistent
 
 
 def _field(number: int, data: bytes) -> bytes:
@@ -30,7 +30,7 @@ class Told:
         self.revisions: list[int] = []
         self.progress: list[int] = []
         self.watch = Watch(self._changed, self.progress.append)
-        self.watch._told = after
+        self.watch._revision = after
 
     def _changed(self, changes: object) -> None:
         assert isinstance(changes, list)
@@ -38,7 +38,7 @@ class Told:
 
     def take(self, *messages: bytes) -> BaseException | None:
         for each in messages:
-            self.watch._take(each)
+            self.watch._receive(each)
         return self.watch._over.exception() if self.watch._over.done() else None
 
 
@@ -64,7 +64,7 @@ async def test_changes_are_passed_on_in_their_order_with_fragments_joined() -> N
 )
 async def test_what_comes_out_of_order_is_not_believed(messages: tuple[bytes, ...]) -> None:
     found = Told(after=3)
-    assert isinstance(found.take(*messages), _Disordered)
+    assert isinstance(found.take(*messages), _Inconsistent)
     known = list(found.revisions)
     found.take(told(100))  # nothing is taken after that
     assert found.revisions == known
@@ -72,7 +72,7 @@ async def test_what_comes_out_of_order_is_not_believed(messages: tuple[bytes, ..
 
 
 async def test_fragments_without_end_end_the_watch(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(following, "_LONGEST", 500)
+    monkeypatch.setattr(watch, "_MAX_FRAGMENTS_BYTES", 500)
     found = Told(after=3)
     error = found.take(*[told(4, 4, fragment=True)] * 50)
     assert isinstance(error, _Ended)
@@ -86,6 +86,6 @@ async def test_garbage_ends_the_watch() -> None:
     found = Told(after=3)
     error = found.take(b"\x0a\xff")
     assert error is not None
-    assert not isinstance(error, _Disordered)
+    assert not isinstance(error, _Inconsistent)
     assert not found.revisions
     await asyncio.sleep(0)

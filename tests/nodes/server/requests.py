@@ -1,4 +1,4 @@
-"""A simulated node, as it is asked by its own protocol and through the API server."""
+"""A simulated node, with requests to its kubelet directly and through the API server."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from steersman.client.resources import PODS, SERVICE_ACCOUNTS
 from steersman.cluster.cluster import Cluster
 from steersman.net.client.http1 import Http1Answer, send
 from steersman.net.client.transport import Address
-from steersman.net.message import Upgraded
 from steersman.net.spdy import PROTOCOL, Session, Stream
+from steersman.net.upgrade import UpgradedConnection
 from tests.controllers.waiting import eventually
 
 KUBELET = Address("172.16.0.2", 10250)
 
 
 class Node:
-    """A node of a cluster, asked by its kubelet's protocol and through the API server."""
+    """A node of a cluster, with requests to its kubelet directly and through the API server."""
 
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
@@ -39,7 +39,7 @@ class Node:
         restart_policy: str = "Always",
         **more: Any,
     ) -> Pod:
-        """Makes a pod that runs."""
+        """Create a pod, wait until it runs, and return it."""
         container = Container(
             name="c",
             image=image,
@@ -49,27 +49,27 @@ class Node:
         )
         metadata = ObjectMeta(name=name, namespace="default", annotations=annotations or {}, labels=labels or {})
 
-        async def made() -> bool:
+        async def has_account() -> bool:
             return len((await self.client.list(SERVICE_ACCOUNTS, "default")).items) == 1
 
-        await eventually(made)
+        await eventually(has_account)
         spec = PodSpec(containers=[container], restart_policy=restart_policy)
         await self.client.create(PODS, Pod(metadata=metadata, spec=spec))
 
-        async def runs() -> Pod | None:
+        async def is_running() -> Pod | None:
             found = await self.client.get(PODS, name, "default")
             return found if found.status.phase != "Pending" else None
 
-        found = await eventually(runs)
+        found = await eventually(is_running)
         assert found is not None
         return found
 
     async def logs(self, name: str, query: str = "") -> str:
-        """A pod's log, through the API server."""
+        """Return the log of a pod, read through the API server."""
         return (await self.client.request("GET", f"/api/v1/namespaces/default/pods/{name}/log?{query}")).decode()
 
-    async def connect(self, address: Address) -> Upgraded:
-        """A connection to a node or a pod. Raises DialError."""
+    async def connect(self, address: Address) -> UpgradedConnection:
+        """Open a connection to a node or a pod. Raises DialError."""
         embedding = self.cluster.plane.embedding
         way = embedding.kubelets if address == KUBELET else embedding.nearby
         assert way is not None
@@ -77,13 +77,13 @@ class Node:
         assert found is not None
         return await found(None, "")
 
-    async def ask(self, target: str, fields: list[tuple[str, str]] = [], method: str = "GET") -> Http1Answer:  # noqa: B006
-        """The kubelet's answer."""
+    async def request(self, target: str, fields: list[tuple[str, str]] = [], method: str = "GET") -> Http1Answer:  # noqa: B006
+        """Send a request to the kubelet and return its response."""
         connection = await self.connect(KUBELET)
         return await send(connection, method, target, [("Host", "node"), *fields])
 
     async def spdy(self, target: str, protocol: str = "v4.channel.k8s.io") -> Session:
-        """A session with the kubelet."""
+        """Open an SPDY session with the kubelet."""
         connection = await self.connect(KUBELET)
         fields = [
             ("Host", "node"),
@@ -100,7 +100,7 @@ class Node:
     async def execute(
         self, name: str, *command: str, stdin: bytes | None = None, tty: bool = False, what: str = "exec"
     ) -> tuple[str, str, dict[str, Any]]:
-        """Runs a command over SPDY: what it prints to both streams, and what the error stream says."""
+        """Run a command over SPDY. Return what it prints to both streams, and the content of the error stream."""
         from urllib.parse import urlencode
 
         wanted = [("output", "1"), ("tty", "1") if tty else ("error", "1")]
@@ -130,6 +130,6 @@ class Node:
             await asyncio.gather(running, return_exceptions=True)
 
 
-async def all_of(stream: Stream) -> bytes:
-    """What comes until the end."""
+async def read_all(stream: Stream) -> bytes:
+    """Read a stream to its end."""
     return await stream.read_all(1 << 20)

@@ -1,4 +1,4 @@
-"""A client of a library's server in this process, for its administrator."""
+"""A client of a library's server in this process, as its administrator."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ TOKEN = "admin-token"
 
 
 def write_tokens(folder: Path) -> Path:
-    """A file in which the administrator has TOKEN, and alice, who may do nothing, alice-token."""
+    """Write a token file: TOKEN for the administrator, and alice-token for alice, who has no permissions."""
     path = folder / "tokens.csv"
     path.touch(0o600)
     path.write_text(f"{TOKEN},admin,admin,system:masters\nalice-token,alice,alice,dev\n")
     return path
 
 
-async def ask(
+async def send(
     server: Server, method: str, target: str, body: Any = None, *, media: str = "application/json", token: str = TOKEN
 ) -> Answer:
-    """The whole answer."""
+    """Send a request and return the whole answer."""
     fields = [("accept", "application/json"), ("authorization", f"Bearer {token}"), ("content-type", media)]
     data = b"" if body is None else json.dumps(body).encode()
     response = await InProcessClient(server.handler).request(method, target, fields, data)
@@ -32,6 +32,6 @@ async def ask(
 
 
 def causes(answer: Answer) -> list[tuple[str, str]]:
-    """What is wrong with which field, of an answer that says so."""
+    """Return the fields and error texts in the answer of a refused request."""
     assert answer.status == 422, answer.body
     return [(each["field"], each["message"]) for each in answer.json()["details"]["causes"]]

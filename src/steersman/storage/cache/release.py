@@ -16,14 +16,14 @@ _ENDED: Final = 32
 """Watchers that are ended between two looks at the clock."""
 
 
-def end_all(watchers: list[Watcher], error: Exception) -> None:
+def end_watchers(watchers: list[Watcher], error: Exception) -> None:
     """End watchers, which get no more events; the list is emptied in the process."""
     run_in_slices(partial(_end_some, watchers, error), _TURN)
 
 
-def forget_all(ordered: SortedEntries, entries: dict[str, Entry]) -> None:
+def free_entries(ordered: SortedEntries, entries: dict[str, Entry]) -> None:
     """Free entries that are no longer visible."""
-    run_in_slices(partial(_forget_some, ordered, entries), _TURN)
+    run_in_slices(partial(_free_some, ordered, entries), _TURN)
 
 
 def _end_some(watchers: list[Watcher], error: Exception) -> bool:
@@ -33,7 +33,7 @@ def _end_some(watchers: list[Watcher], error: Exception) -> bool:
     return bool(watchers)
 
 
-def _forget_some(ordered: SortedEntries, entries: dict[str, Entry]) -> bool:
+def _free_some(ordered: SortedEntries, entries: dict[str, Entry]) -> bool:
     chunk = ordered.take_chunk()
     for entry in chunk:
         entries.pop(entry.key, None)

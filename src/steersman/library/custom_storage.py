@@ -58,7 +58,7 @@ class _WatchEvent:
     representations: dict[Any, Any] | None = None
 
 
-class _OwnObjects(WriteRules[OpenObject]):
+class _CustomObjects(WriteRules[OpenObject]):
     """The objects of a class in a custom storage."""
 
     def __init__(
@@ -123,7 +123,7 @@ class _OwnObjects(WriteRules[OpenObject]):
         return Encoded(self.kind.body(obj), _revision(obj.metadata.resource_version))
 
 
-class OwnAnswers(_OwnObjects):
+class CustomAnswers(_CustomObjects):
     """The capability of a custom storage without `get`, which only answers posted objects."""
 
     def _validate(self, ctx: Context, obj: OpenObject) -> None:
@@ -141,7 +141,7 @@ class OwnAnswers(_OwnObjects):
         return made
 
 
-class OwnStorage(_OwnObjects):
+class CustomStorage(_CustomObjects):
     """All other capabilities on a custom storage, with the server's usual rules for writes (rest.capabilities).
 
     The verbs of the resource determine which of them are served.
@@ -294,7 +294,7 @@ class OwnStorage(_OwnObjects):
 class _Watching:
     """A running watch: passes on the events of a storage until it is cancelled or the storage ends it."""
 
-    def __init__(self, storage: OwnStorage, ctx: Context, options: ListOptions, sink: Sink, events: Any) -> None:
+    def __init__(self, storage: CustomStorage, ctx: Context, options: ListOptions, sink: Sink, events: Any) -> None:
         self.revision = 0
         self._storage = storage
         self._ctx = ctx
@@ -337,9 +337,9 @@ def _revision(version: str) -> int:
     return int(version) if is_digits(version) else 0
 
 
-def own_storage(
+def custom_storage(
     declaration: Declaration, bound: BoundResource[OpenObject], objects_of: Callable[[type[Any]], Objects[Any]]
-) -> OwnAnswers | OwnStorage:
+) -> CustomAnswers | CustomStorage:
     """Return the storage implementation of a resource with a custom storage."""
-    kind = OwnStorage if "get" in verbs_of_storage(declaration.storage) else OwnAnswers
+    kind = CustomStorage if "get" in verbs_of_storage(declaration.storage) else CustomAnswers
     return kind(bound, declaration.storage, Instances(declaration), objects_of)

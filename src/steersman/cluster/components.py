@@ -36,7 +36,7 @@ class Clients(Protocol):
         ...
 
 
-class Movers:
+class Components:
     """Controllers, nodes and, with `schedules`, the scheduler: `await start()`, then `await stop()`."""
 
     def __init__(

@@ -17,7 +17,7 @@ from steersman.machinery.selectors.labels import (
     from_label_selector,
     selector_from_set,
 )
-from steersman.scheduler.demand.demand import Around, Demand, demand_key, read_demand
+from steersman.scheduler.demand.demand import Demand, DemandContext, demand_key, read_demand
 from steersman.scheduler.demand.spread import selector_of_owners
 from steersman.scheduler.demand.weight import MOST_LABELS, is_heavy
 from steersman.scheduler.state.cluster import ClusterState
@@ -40,7 +40,7 @@ class Demands:
         self._controllers.on_change(self._changed)
         self._replica_sets.on_change(self._set_changed)
         self._stateful_sets.on_change(self._set_changed)
-        self._alike: BoundedCache[Hashable, Selector] = BoundedCache(_MOST_KNOWN)
+        self._sibling_selectors: BoundedCache[Hashable, Selector] = BoundedCache(_MOST_KNOWN)
         self._demands: BoundedCache[bytes, Demand] = BoundedCache(_MOST_KNOWN)
 
     async def synced(self) -> None:
@@ -51,35 +51,35 @@ class Demands:
         await self._stateful_sets.wait_until_synced()
 
     def _changed(self, old: object, new: object) -> None:
-        self._alike.forget()
+        self._sibling_selectors.forget()
 
     def _set_changed(
         self, old: apps.ReplicaSet | apps.StatefulSet | None, new: apps.ReplicaSet | apps.StatefulSet | None
     ) -> None:
         """Forget selectors when a set comes or goes. Selectors of sets are immutable, so updates do not matter."""
         if old is None or new is None:
-            self._alike.forget()
+            self._sibling_selectors.forget()
 
-    async def of(self, pod: core.Pod) -> Demand:
+    async def for_pod(self, pod: core.Pod) -> Demand:
         """Return the demand of a pod. Raises SelectorError if a selector of the pod is invalid.
 
         The demand of a heavy pod is read in a worker thread and not cached.
         """
-        around = self.around(pod)
+        context = self.context(pod)
         if is_heavy(pod):
-            return await offload_if(True, read_demand, pod, around, pod.metadata.uid.encode())
-        key = demand_key(pod, around)
+            return await offload_if(True, read_demand, pod, context, pod.metadata.uid.encode())
+        key = demand_key(pod, context)
         found = self._demands[key]
         if found is None:
-            found = read_demand(pod, around, key)
+            found = read_demand(pod, context, key)
             self._demands.keep(key, found)
         return found
 
-    def around(self, pod: core.Pod) -> Around:
+    def context(self, pod: core.Pod) -> DemandContext:
         """Return what other objects of the cluster add to the demand of a pod."""
-        keeping_away, liking = self._cluster.terms_meaning(pod)
+        anti_affinity_terms, preference_terms = self._cluster.terms_selecting(pod)
         namespace_labels = self._cluster.labels_of(pod.metadata.namespace)
-        return Around(self._selector_of(pod), keeping_away, liking, namespace_labels)
+        return DemandContext(self._selector_of(pod), anti_affinity_terms, preference_terms, namespace_labels)
 
     def _selector_of(self, pod: core.Pod) -> Selector:
         if pod.spec.topology_spread_constraints:
@@ -87,13 +87,13 @@ class Demands:
         metadata = pod.metadata
         owner = next((each for each in metadata.owner_references if each.controller), None)
         key = metadata.namespace, frozenset(metadata.labels.items()), None if owner is None else owner.uid
-        found = self._alike[key]
+        found = self._sibling_selectors[key]
         if found is None:
             services = self._services.list(metadata.namespace)
             of_owner = None if owner is None else self._owner_selector(metadata.namespace, owner)
             found = selector_of_owners(services, of_owner, pod)
             if len(metadata.labels) <= MOST_LABELS:
-                self._alike.keep(key, found)
+                self._sibling_selectors.keep(key, found)
         return found
 
     def _owner_selector(self, namespace: str, owner: OwnerReference) -> Selector | None:

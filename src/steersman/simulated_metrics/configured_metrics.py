@@ -69,7 +69,7 @@ class Subject(NamedTuple):
     metric: str
 
 
-class GivenMetrics:
+class ConfiguredMetrics:
     """Handlers of the paths below both APIs.
 
     `client` may read everything, as the request user was authorized before.

@@ -22,7 +22,7 @@ from .managers import MAX_UPDATE_MANAGERS, ManagerKey, in_order_of_entries, key_
 from .result_cache import result_cache
 
 
-class Before(Struct, frozen=True):
+class UpdateInputs(Struct, frozen=True):
     """The inputs that determine the entries after a write."""
 
     state: tuple[object, ...]
@@ -33,7 +33,7 @@ class Before(Struct, frozen=True):
     """The uid of the object's owner, b"" if it has none. It is not part of the cache key."""
 
 
-class _After(NamedTuple):
+class _CachedEntry(NamedTuple):
     """A cached entry after the write."""
 
     entry: ManagedFieldsEntry
@@ -50,7 +50,9 @@ _UID: Final = re.compile(rb'k:\{\\"uid\\":\\"([^"\\]+)\\"\}')
 _encode: Final = msgspec.json.Encoder().encode
 
 
-def before(entries: Sequence[ManagedFieldsEntry], key: ManagerKey, comparison: Comparison) -> Before | None:
+def update_inputs(
+    entries: Sequence[ManagedFieldsEntry], key: ManagerKey, comparison: Comparison
+) -> UpdateInputs | None:
     """Return the inputs that determine the entries after a write by `key`, or None if the result cannot be cached.
 
     It cannot be cached if there are more entries than updates may have, or if the result depends on the object in
@@ -58,7 +60,7 @@ def before(entries: Sequence[ManagedFieldsEntry], key: ManagerKey, comparison: C
     """
     if not 0 < len(entries) < MAX_UPDATE_MANAGERS:
         return None
-    changes = _encode(comparison.changed), _encode(comparison.removed)
+    changes = _encode(comparison.changed), _encode(comparison.removed) if comparison.removed else b"{}"
     parts: list[object] = [key, *changes]
     fields: list[bytes] = []
     for entry in entries:
@@ -68,8 +70,8 @@ def before(entries: Sequence[ManagedFieldsEntry], key: ManagerKey, comparison: C
         fields.append(bytes(entry.fields_v1))
     owner = _owner_in(fields)
     if owner and not any(owner in each or _OWNER in each for each in changes):
-        return Before((*parts, *(each.replace(owner, _OWNER) for each in fields)), owner)
-    return Before((*parts, *fields), b"")
+        return UpdateInputs((*parts, *(each.replace(owner, _OWNER) for each in fields)), owner)
+    return UpdateInputs((*parts, *fields), b"")
 
 
 def _owner_in(fields: Sequence[bytes]) -> bytes:
@@ -92,16 +94,16 @@ def _owner_in(fields: Sequence[bytes]) -> bytes:
     return owner if sum(each.count(owner) for each in fields) == count else b""
 
 
-class Changes:
+class UpdateCache:
     """A cache of the entries after a write, by the entries before the write, for the updates of one version."""
 
     __slots__ = ("_known",)
 
     def __init__(self) -> None:
-        self._known: BoundedCache[tuple[object, ...], tuple[_After, ...]] = result_cache()
+        self._known: BoundedCache[tuple[object, ...], tuple[_CachedEntry, ...]] = result_cache()
 
-    def after(
-        self, found: Before | None, entries: Sequence[ManagedFieldsEntry], time: str
+    def entries_after(
+        self, found: UpdateInputs | None, entries: Sequence[ManagedFieldsEntry], time: str
     ) -> list[ManagedFieldsEntry] | None:
         """Return the entries after a write at `time`; None if the cache does not have them."""
         known = None if found is None else self._known[found.state]
@@ -109,9 +111,9 @@ class Changes:
             return None
         return in_order_of_entries([_entry(each, entries, time, found.owner) for each in known])
 
-    def keep(
+    def store(
         self,
-        found: Before,
+        found: UpdateInputs,
         entries: Sequence[ManagedFieldsEntry],
         after: Sequence[ManagedFieldsEntry],
         writer: ManagerKey,
@@ -119,7 +121,7 @@ class Changes:
     ) -> None:
         """Cache the result of a write to `entries` by which `writer` has `taken` some fields."""
         places = {key_of_entry(entry): index for index, entry in enumerate(entries)}
-        kept: list[_After] = []
+        kept: list[_CachedEntry] = []
         for entry in after:
             key = key_of_entry(entry)
             place = places.get(key, _NONE)
@@ -129,13 +131,13 @@ class Changes:
                 template = msgspec.Raw(fields.replace(found.owner, _OWNER))
                 entry = msgspec.structs.replace(entry, fields_v1=template)
             time_of = _NONE if taken and key == writer else places[key]
-            kept.append(_After(entry, place if is_as_before else _NONE, time_of))
+            kept.append(_CachedEntry(entry, place if is_as_before else _NONE, time_of))
         weight = sum(len(part) for part in found.state if isinstance(part, str | bytes))
         weight += sum(512 + len(bytes(entry.fields_v1 or b"")) for entry in after)
         self._known.keep(found.state, tuple(kept), weight)
 
 
-def _entry(after: _After, entries: Sequence[ManagedFieldsEntry], time: str, owner: bytes) -> ManagedFieldsEntry:
+def _entry(after: _CachedEntry, entries: Sequence[ManagedFieldsEntry], time: str, owner: bytes) -> ManagedFieldsEntry:
     entry, fields_of, time_of = after
     if fields_of >= 0:
         fields = entries[fields_of].fields_v1

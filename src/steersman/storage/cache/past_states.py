@@ -13,7 +13,7 @@ BYTES_LIMIT: Final = 32 << 20
 """A revision is evicted once this many bytes of objects have been replaced or deleted since."""
 
 
-class Past:
+class PastStates:
     """Entries as they were at some revisions. Unchanged entries are shared with the present."""
 
     def __init__(self) -> None:
@@ -25,7 +25,7 @@ class Past:
         """Record that only past revisions still refer to an object of this many bytes."""
         self._replaced += size
         if self._kept:
-            self._let_go()
+            self._evict()
 
     def keep(self, revision: int, entries: SortedEntries, *, is_own: bool = False) -> None:
         """Keep the entries at a revision: a fork of them, or the given object itself if it is used for nothing else."""
@@ -42,11 +42,11 @@ class Past:
         self._kept.move_to_end(revision)
         return found[0]
 
-    def forget(self) -> None:
+    def clear(self) -> None:
         """Evict all revisions."""
         self._kept.clear()
 
-    def _let_go(self) -> None:
+    def _evict(self) -> None:
         least = self._replaced - BYTES_LIMIT
         for revision in [each for each, (_, before) in self._kept.items() if before < least]:
             del self._kept[revision]

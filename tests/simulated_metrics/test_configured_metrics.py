@@ -1,11 +1,11 @@
-"""Paths and values of metrics that users give."""
+"""Paths and values of metrics that users configure."""
 
 from __future__ import annotations
 
 import pytest
 
 from steersman.endpoints.request_info import read_request_info
-from steersman.simulated_metrics.given_metrics import Subject, external_values, subject_of
+from steersman.simulated_metrics.configured_metrics import Subject, external_values, subject_of
 
 ROOT = "/apis/custom.metrics.k8s.io/v1beta2"
 

@@ -26,7 +26,7 @@ _WOKEN: Final = 8
 """Requests that continue in one turn of the event loop."""
 
 
-class Arrivals:
+class WriteBarrier:
     """Reads of the newest revision of `storage`, one at a time, that requests wait for.
 
     While storage does not answer, or does not deliver committed events, no request waits: requests are decided by the
@@ -47,10 +47,10 @@ class Arrivals:
         While `is_alone` returns True, all acknowledged writes are known, and nothing is read.
         """
         self._storage = storage
-        self._ask = ask or self._ask_as_anybody
+        self._ask = ask or self._ask_current_revision
         self._is_alone = is_alone
         self._patience = patience
-        self._next: list[asyncio.Future[int]] = []
+        self._waiting: list[asyncio.Future[int]] = []
         """Requests that wait for the next read."""
         self._is_asking = False
         self._question: asyncio.Task[None] | None = None
@@ -59,7 +59,7 @@ class Arrivals:
         self.is_silent = False
         """True if the last requests waited in vain."""
 
-    def arrived(self) -> asyncio.Future[int] | int:
+    def wait_for_newest(self) -> asyncio.Future[int] | int:
         """Return the present newest revision, or a future of it that completes when all its events are processed.
 
         The result is 0 if it cannot be determined in time.
@@ -70,11 +70,11 @@ class Arrivals:
             if not self._is_asking and not self._catching_up:
                 self._ask_for([])
             return 0
-        arrival: asyncio.Future[int] = asyncio.get_running_loop().create_future()
-        self._next.append(arrival)
+        waiter: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        self._waiting.append(waiter)
         if not self._is_asking:
             self._ask_next()
-        return arrival
+        return waiter
 
     async def stop(self) -> None:
         """Stop reading, and let all waiting requests continue."""
@@ -86,24 +86,24 @@ class Arrivals:
         for each in ended:
             each.cancel()
         await asyncio.gather(*ended, return_exceptions=True)
-        _let_go(self._next, 0)
+        _complete(self._waiting, 0)
 
     def _ask_next(self) -> None:
-        arrivals, self._next = self._next, []
-        self._ask_for(arrivals)
+        waiters, self._waiting = self._waiting, []
+        self._ask_for(waiters)
 
-    def _ask_for(self, arrivals: list[asyncio.Future[int]]) -> None:
+    def _ask_for(self, waiters: list[asyncio.Future[int]]) -> None:
         if self._is_closed:
-            _let_go(arrivals, 0)
+            _complete(waiters, 0)
             return
-        timer = asyncio.get_running_loop().call_later(self._patience, self._give_up, arrivals, "it does not answer")
+        timer = asyncio.get_running_loop().call_later(self._patience, self._give_up, waiters, "it does not answer")
         self._is_asking = True
         try:
-            self._ask(partial(self._answered, arrivals, timer))
+            self._ask(partial(self._answered, waiters, timer))
         except StorageUnavailable as error:
-            self._answered(arrivals, timer, error)
+            self._answered(waiters, timer, error)
 
-    def _ask_as_anybody(self, answered: Answered) -> None:
+    def _ask_current_revision(self, answered: Answered) -> None:
         self._question = asyncio.get_running_loop().create_task(self._ask_storage(answered))
 
     async def _ask_storage(self, answered: Answered) -> None:
@@ -116,60 +116,60 @@ class Arrivals:
             answered(found)
 
     def _answered(
-        self, arrivals: list[asyncio.Future[int]], timer: asyncio.TimerHandle, newest: int | StorageUnavailable
+        self, waiters: list[asyncio.Future[int]], timer: asyncio.TimerHandle, newest: int | StorageUnavailable
     ) -> None:
         self._is_asking = False
         if not isinstance(newest, int):
             timer.cancel()
-            waiting, self._next = arrivals + self._next, []
-            arrivals.clear()
+            waiting, self._waiting = waiters + self._waiting, []
+            waiters.clear()
             self._give_up(waiting, str(newest))
             return
         if newest > self._storage.revision:
-            catching_up = asyncio.get_running_loop().create_task(self._catch_up(newest, arrivals, timer))
+            catching_up = asyncio.get_running_loop().create_task(self._catch_up(newest, waiters, timer))
             self._catching_up.add(catching_up)
             catching_up.add_done_callback(self._catching_up.discard)
         else:
             timer.cancel()
-            self._is_told(newest, arrivals)
-        if self._next:
+            self._succeed(newest, waiters)
+        if self._waiting:
             self._ask_next()
 
-    async def _catch_up(self, newest: int, arrivals: list[asyncio.Future[int]], timer: asyncio.TimerHandle) -> None:
+    async def _catch_up(self, newest: int, waiters: list[asyncio.Future[int]], timer: asyncio.TimerHandle) -> None:
         try:
             await self._storage.wait_until(newest)
-            self._is_told(newest, arrivals)
+            self._succeed(newest, waiters)
         except StorageUnavailable as error:
-            self._give_up(arrivals, str(error))
+            self._give_up(waiters, str(error))
         finally:
             timer.cancel()
-            _let_go(arrivals, 0)
+            _complete(waiters, 0)
 
-    def _is_told(self, newest: int, arrivals: list[asyncio.Future[int]]) -> None:
+    def _succeed(self, newest: int, waiters: list[asyncio.Future[int]]) -> None:
         if self.is_silent and not self._is_closed:
             self.is_silent = False
             logger.info("requests wait again for the acknowledged writes of other servers")
-        _let_go(arrivals, newest)
+        _complete(waiters, newest)
 
-    def _give_up(self, arrivals: list[asyncio.Future[int]], why: str) -> None:
+    def _give_up(self, waiters: list[asyncio.Future[int]], why: str) -> None:
         if not self.is_silent:
             self.is_silent = True
             logger.warning(
                 "storage does not report its newest revision, requests are decided by the known state: %s", why
             )
-        _let_go(arrivals, 0)
+        _complete(waiters, 0)
 
 
-def _let_go(arrivals: list[asyncio.Future[int]], newest: int) -> None:
+def _complete(waiters: list[asyncio.Future[int]], newest: int) -> None:
     """Let requests continue, a few in each turn of the event loop, and clear the list."""
-    waiting = arrivals[::-1]
-    arrivals.clear()
+    waiting = waiters[::-1]
+    waiters.clear()
 
-    def let_few_go() -> bool:
+    def complete_some() -> bool:
         for _ in range(min(_WOKEN, len(waiting))):
-            arrival = waiting.pop()
-            if not arrival.done():
-                arrival.set_result(newest)
+            waiter = waiting.pop()
+            if not waiter.done():
+                waiter.set_result(newest)
         return bool(waiting)
 
-    run_in_slices(let_few_go, 0.0)
+    run_in_slices(complete_some, 0.0)

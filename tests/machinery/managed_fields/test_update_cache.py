@@ -126,4 +126,4 @@ def test_a_version_of_its_own_is_not_remembered() -> None:
     assert [
         each.manager for each in manager.update(with_entries(obj, entries), with_entries({}, entries), "two", "t")
     ] == ["two"]
-    assert len(manager._changes._known) == 0
+    assert len(manager._update_cache._known) == 0

@@ -17,7 +17,7 @@ _LARGE: Final = 1 << 20
 _KEYS_TRIED: Final = 3
 
 
-class SealedValues:
+class EncryptedValues:
     """A `storage.mapped.ValueMap` with the transformer of one resource."""
 
     seals = True

@@ -30,7 +30,7 @@ def owner_of(claim: ResourceClaim) -> tuple[str, str]:
     return "", ""
 
 
-def is_held(claim: ResourceClaim) -> bool:
+def is_protected(claim: ResourceClaim) -> bool:
     """Return True if a claim has the finalizer that protects its allocation."""
     return DELETE_PROTECTION in claim.metadata.finalizers
 
