@@ -64,10 +64,10 @@ async def test_one_that_has_no_value_does_not_count_where_another_does_not_hold(
 async def test_what_takes_long_is_done_beside_the_loop():
     dear = "[1,2,3,4,5,6,7,8,9].all(a, [1,2,3,4,5,6,7,8,9].all(b, [1,2,3,4,5,6,7,8,9].all(c, a + b + c > 0)))"
     conditions, threads = MatchConditions([f"{dear} && {dear} && {dear}"]), []
-    judge = conditions._judged
+    judge = conditions._evaluate
 
     class Watched(MatchConditions):
-        def _judged(self, variables):
+        def _evaluate(self, variables):
             threads.append(threading.current_thread() is threading.main_thread())
             return judge(variables)
 

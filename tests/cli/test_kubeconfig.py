@@ -10,7 +10,7 @@ import yaml
 from click.testing import CliRunner, Result
 
 from steersman.cli import main
-from steersman.cli.merged_context import merge, replaced_server, take_out, without
+from steersman.cli.merged_context import merge, remove_contexts, replaced_server, without
 from steersman.cli.up.process_file import claim
 
 ADMIN = {
@@ -206,13 +206,13 @@ def test_the_context_is_taken_out_wherever_it_was_put_and_nothing_else(
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
     own = (folder / "admin.kubeconfig").read_bytes()
-    assert list(take_out(folder)) == [("lab", first), ("steersman", home)]
+    assert list(remove_contexts(folder)) == [("lab", first), ("steersman", home)]
     assert yaml.safe_load(first.read_text()) == {**other, "apiVersion": "v1", "kind": "Config", "current-context": ""}
     assert yaml.safe_load(home.read_text())["contexts"] == []
     assert (folder / "admin.kubeconfig").read_bytes() == own
     assert not (tmp_path / "none").exists()
     before = first.stat().st_mtime_ns
-    assert list(take_out(folder)) == []
+    assert list(remove_contexts(folder)) == []
     assert first.stat().st_mtime_ns == before
 
 

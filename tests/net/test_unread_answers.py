@@ -42,7 +42,7 @@ class Places:
 
     async def __call__(self, request: Request) -> Response:
         self.begun += 1
-        request.when_over = self.leave
+        request.on_request_end = self.leave
         return Response(200, [], self.body() if callable(self.body) else self.body)
 
 

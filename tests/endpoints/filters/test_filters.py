@@ -193,8 +193,8 @@ async def test_a_large_answer_keeps_its_place_until_it_has_left() -> None:
     first, second = read(), read()
     assert (await limit(first, answer)).status == 200
     assert (await limit(second, answer)).status == 429
-    connection.tell_over(first.http)
-    connection.tell_over(first.http)
+    connection.notify_end(first.http)
+    connection.notify_end(first.http)
     assert (await limit(second, answer)).status == 200
     assert (await limit(read(), answer)).status == 429, "told twice, a place is given back once"
 
