@@ -11,6 +11,7 @@ from steersman.api.core.v1 import (
     ContainerResizePolicy,
     ContainerRestartRule,
     ContainerRestartRuleOnExitCodes,
+    EnvVar,
     EphemeralContainer,
     Pod,
     PodDNSConfig,
@@ -31,7 +32,7 @@ from steersman.nodes.behaviour import PREFIX
 from steersman.nodes.container_status import image_name
 from steersman.nodes.context import ContainerExit, PodContext
 from steersman.nodes.images import Pulls
-from steersman.nodes.pod_life import PodSyncResult, sync_pod
+from steersman.nodes.pod_life import PodSyncResult, sync_pod, takes_long
 from steersman.nodes.resize import NodeCapacity
 from steersman.scheduler.demand.requests import used_by
 
@@ -615,3 +616,10 @@ def test_mounts_tell_how_they_are_read_only() -> None:
     sync(it, NOW)
     found = [each.recursive_read_only for each in it.status.container_statuses[0].volume_mounts]
     assert found == [None, "Disabled", "Disabled", "Enabled", "Enabled"]
+
+
+def test_a_pod_with_a_long_command_takes_long() -> None:
+    words = Container(name="c", command=["echo", "hello"])
+    assert not takes_long(Pod(spec=PodSpec(containers=[words])))
+    assert takes_long(Pod(spec=PodSpec(containers=[words], init_containers=[Container(args=["$(A)" * 10_000])])))
+    assert takes_long(Pod(spec=PodSpec(containers=[Container(env=[EnvVar(name="E", value="$(A)" * 10_000)])])))

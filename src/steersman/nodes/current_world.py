@@ -16,7 +16,7 @@ from steersman.nodes.container.probes import DueCommand
 from steersman.nodes.containers import ContainerFiles, Containers
 from steersman.nodes.contents import changes_files
 from steersman.nodes.context import EMPTY_RECORD, POST_START, CommandResult, exact_time
-from steersman.nodes.initial_world import command_of, initial_world
+from steersman.nodes.initial_world import initial_world, offloaded_command_of
 from steersman.nodes.processes import processes_of
 from steersman.nodes.rehearsal import attempt, rehearsed
 from steersman.nodes.shares import Slices
@@ -132,7 +132,7 @@ async def _follow(
     share = containers.shares.for_namespace(pod.metadata.namespace)
     slices = Slices(share)
     if files_of_container.rehearsal is None:
-        words = command_of(container, world.environment)
+        words = await offloaded_command_of(container, world.environment)
         own = _copy(world, files_of_container, memory=share)
         unknown = unknown_programs(pod, container, containers.contents.unknown_programs_of(pod))
         files_of_container.rehearsal = rehearsed(words, own, started, now, unknown)

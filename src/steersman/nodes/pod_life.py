@@ -30,6 +30,7 @@ from steersman.nodes.container.sync import ContainerSync, PodSync, status_time
 from steersman.nodes.container_status import aligned, all_statuses, never_started, wait
 from steersman.nodes.context import ContainerRecord, PodContext, PodEvent
 from steersman.nodes.dns import REASON, resolving_of
+from steersman.nodes.initial_world import has_long_texts
 from steersman.nodes.naming import name_error
 from steersman.nodes.pod_status import phase_of, put_conditions, put_disruption
 from steersman.nodes.resize import put_pod_resources, resize
@@ -80,6 +81,7 @@ def takes_long(pod: Pod) -> bool:
         len(containers) + len(pod.spec.ephemeral_containers) > _FEW_CONTAINERS
         or len(pod.metadata.annotations) > _FEW
         or sum(len(each.env) + len(each.command) + len(each.args) for each in containers) > _FEW
+        or any(map(has_long_texts, (*containers, *pod.spec.ephemeral_containers)))
     )
 
 

@@ -10,7 +10,7 @@ from typing import Final
 from steersman.machinery.values import times
 from steersman.net.message import Request, Response
 from steersman.nodes.current_world import current_world
-from steersman.nodes.initial_world import command_of
+from steersman.nodes.initial_world import offloaded_command_of
 from steersman.nodes.names import resolve_name
 from steersman.nodes.server.kubelet import ContainerRequest, text
 from steersman.nodes.server.logs import LogOptions, NoLogs, follow
@@ -132,7 +132,7 @@ async def _attach(target: ContainerRequest, streams: Streams, options: StreamOpt
             async for line in lines:
                 await streams.write(line.stream, with_crlf(line.data) if options.tty else line.data)
         return Finished()
-    words = command_of(container, {}) or ["sh"]
+    words = await offloaded_command_of(container, {}) or ["sh"]
     try:
         code = await _run(
             target, words, streams, StreamOptions(options.stdin, options.stdout, options.stderr, container.tty)

@@ -22,7 +22,7 @@ from steersman.net.message import Response
 from steersman.nodes.behaviour import annotation_of, duration_or_none, unknown_programs
 from steersman.nodes.container_status import MOST_IMAGE
 from steersman.nodes.context import EMPTY_RECORD
-from steersman.nodes.initial_world import command_of, initial_world
+from steersman.nodes.initial_world import initial_world, offloaded_command_of
 from steersman.nodes.processes import processes_of
 from steersman.nodes.rehearsal import Printed, rehearsed
 from steersman.nodes.server.kubelet import ContainerRequest, Query, text
@@ -299,7 +299,7 @@ async def _all_printed(target: ContainerRequest, run: ContainerRun, now: float) 
     if start is not None:
         world.files.update(start.files)
     world.processes = processes_of(pod, container)
-    words = command_of(container, world.environment)
+    words = await offloaded_command_of(container, world.environment)
     said = annotation_of(pod, container.name, "logs")
     every = _seconds(annotation_of(pod, container.name, "log-every"))
     if said:
