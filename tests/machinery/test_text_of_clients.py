@@ -61,6 +61,7 @@ ALLOWED = {
     "controlplane/metrics.py": {"Path('/proc/self/statm').read_text().split()"},
     "controlplane/feature_gates.py": {"text.split()"},
     "controlplane/option_ties.py": {"header.lower()"},
+    "endpoints/bodies.py": {"data.lower()"},
     "endpoints/discovery.py": {"hashlib.sha512(document).hexdigest().upper()"},
     "cel/grammar.py": {"text.split()"},
     "cel/library/strings.py": {"each.lower()", "each.upper()"},
