@@ -21,7 +21,8 @@ from steersman.machinery.values import times
 from steersman.rest.capabilities import Change, Updated
 from steersman.server.certificates import CertificateFiles, ensure_certificates
 from steersman.store.store import Store
-from steersman.testing import WITHOUT_ACCOUNTS, Client, Environment, ServerProcess, User
+from steersman.testing import WITHOUT_ACCOUNTS, Client, Environment, ServerProcess, User, throw_away_keys
+from steersman.testing.keys import SERVICE_ACCOUNTS, make_keys
 from steersman.work.offloading import Account, bound, missed_offloads
 from steersman.work.threads import WorkerThreads
 from tests import durations, failures, first_states, hanging, memoised, reports
@@ -150,9 +151,10 @@ def hook_files(tmp_path_factory: pytest.TempPathFactory) -> CertificateFiles:
 
 
 @pytest.fixture(scope="session")
-def keys_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def keys_folder() -> Iterator[Path]:
     """The data folder of all control planes in memory: keys are made in it once."""
-    return tmp_path_factory.mktemp("keys")
+    with throw_away_keys.temporary_folder(small=True) as folder:
+        yield Path(folder)
 
 
 def _environment(folder: Path, **options: Any) -> Environment:
@@ -206,7 +208,11 @@ async def start_control_plane(keys_folder: Path) -> AsyncIterator[StartControlPl
     started: list[Environment] = []
 
     async def start(**options: Any) -> ControlPlane:
-        environment = _environment(options.pop("data_dir", keys_folder), **options)
+        folder = options.pop("data_dir", keys_folder)
+        if folder != keys_folder and not (folder / SERVICE_ACCOUNTS).exists():
+            folder.mkdir(0o700, exist_ok=True)
+            make_keys(folder)
+        environment = _environment(folder, **options)
         started.append(environment)
         await environment.start()
         return environment.plane

@@ -40,5 +40,5 @@ async def test_a_server_with_another_authority_makes_its_own_objects(
     start_control_plane: StartControlPlane, tmp_path: Path
 ) -> None:
     first = await start_control_plane()
-    other = await start_control_plane(data_dir=tmp_path / "data")
+    other = await start_control_plane(data_dir=tmp_path / "data")  # which has keys of its own
     assert not await uids(other) & await uids(first)

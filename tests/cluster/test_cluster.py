@@ -1,4 +1,4 @@
-"""A control plane with what works on it."""
+"""A control plane with controllers, scheduler and nodes."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from tests.controllers.waiting import eventually
 DEPLOYMENTS: Final[APIResource[dict[str, Any]]] = APIResource("apps", "v1", "deployments", "Deployment", dict)
 
 
-async def test_pods_can_be_made_in_a_fresh_namespace_which_goes_again(tmp_path: Path) -> None:
-    cluster = Cluster(Options(data_dir=tmp_path, storage="memory", listen=False))
+async def test_pods_can_be_made_in_a_fresh_namespace_which_goes_again(keys_folder: Path) -> None:
+    cluster = Cluster(Options(data_dir=keys_folder, storage="memory", listen=False))
     await cluster.start()
     try:
         client = cluster.client(UserInfo("admin", groups=("system:masters",)), "tests")
@@ -75,10 +75,13 @@ async def test_what_a_file_begins_with_runs_on_the_nodes_that_it_names(tmp_path:
 
 @pytest.mark.parametrize("rests", [True, False])
 async def test_a_cluster_is_brought_back_whether_it_rests_or_not(
-    rests: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    rests: bool, keys_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where it does not, controllers, scheduler and nodes are started anew; either way nothing of before is left."""
-    cluster = Cluster(Options(data_dir=tmp_path, storage="memory", listen=False))
+    """If the cluster is busy, controllers, scheduler and nodes are restarted.
+
+    Nothing of their earlier state may be left.
+    """
+    cluster = Cluster(Options(data_dir=keys_folder, storage="memory", listen=False))
     await cluster.start()
     try:
         assert await cluster.settle(30)
@@ -108,9 +111,9 @@ async def test_a_cluster_is_brought_back_whether_it_rests_or_not(
         await cluster.stop()
 
 
-async def test_without_a_scheduler_pods_stay_where_they_are(tmp_path: Path) -> None:
+async def test_without_a_scheduler_pods_stay_where_they_are(keys_folder: Path) -> None:
     configuration = Configuration((), schedules=False)
-    cluster = Cluster(Options(data_dir=tmp_path, storage="memory", listen=False), configuration)
+    cluster = Cluster(Options(data_dir=keys_folder, storage="memory", listen=False), configuration)
     await cluster.start()
     try:
         client = cluster.client(UserInfo("admin", groups=("system:masters",)), "tests")

@@ -1,4 +1,4 @@
-"""A cluster with storage: stateful sets get their volumes."""
+"""A cluster with storage: StatefulSets get their volumes."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ async def ready(client: Client, name: str) -> bool:
     return any(each.type == "Ready" and each.status == "True" for each in conditions)
 
 
-async def test_a_stateful_set_has_volumes_that_can_be_made_larger(tmp_path: Path) -> None:
-    cluster = Cluster(Options(data_dir=tmp_path, storage="memory", listen=False))
+async def test_a_stateful_set_has_volumes_that_can_be_made_larger(keys_folder: Path) -> None:
+    cluster = Cluster(Options(data_dir=keys_folder, storage="memory", listen=False))
     await cluster.start()
     try:
         client = cluster.client(UserInfo("admin", groups=("system:masters",)), "tests")
@@ -80,8 +80,8 @@ async def test_a_stateful_set_has_volumes_that_can_be_made_larger(tmp_path: Path
         await cluster.stop()
 
 
-async def test_a_pod_waits_until_its_volume_is_let_go_by_another_node(tmp_path: Path) -> None:
-    options = Options(data_dir=tmp_path, storage="memory", listen=False)
+async def test_a_pod_waits_until_its_volume_is_let_go_by_another_node(keys_folder: Path) -> None:
+    options = Options(data_dir=keys_folder, storage="memory", listen=False)
     cluster = Cluster(options, Configuration(nodes=(NodeGroup(count=2),)))
     await cluster.start()
     try:

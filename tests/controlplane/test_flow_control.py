@@ -1,4 +1,4 @@
-"""The flow schemas and priority levels of a whole server: followed, kept up, told of."""
+"""Flow schemas and priority levels of a whole server: followed, restored, and reported."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from steersman.rest.context import LOOPBACK, loopback
 
 
 async def until(condition: Callable[[], Any]) -> None:
-    """Waits until something holds."""
+    """Wait until a condition holds."""
     for _ in range(2_000):
         if condition():
             return
@@ -29,8 +29,8 @@ async def until(condition: Callable[[], Any]) -> None:
 
 
 @pytest.fixture
-async def plane(tmp_path: Path) -> AsyncIterator[ControlPlane]:
-    plane = ControlPlane(Options(data_dir=tmp_path, listen=False, advertise_address="192.0.2.10", storage="memory"))
+async def plane(keys_folder: Path) -> AsyncIterator[ControlPlane]:
+    plane = ControlPlane(Options(data_dir=keys_folder, listen=False, advertise_address="192.0.2.10", storage="memory"))
     await plane.start()
     yield plane
     await plane.stop()
@@ -165,8 +165,8 @@ async def test_metrics_tell_of_levels_and_requests(plane: ControlPlane) -> None:
     assert 'apiserver_flowcontrol_work_estimated_seats_count{priority_level="exempt",flow_schema="exempt"} 2' in text
 
 
-async def test_without_it_requests_are_only_counted(tmp_path: Path) -> None:
-    options = Options(data_dir=tmp_path, listen=False, storage="memory", enable_priority_and_fairness=False)
+async def test_without_it_requests_are_only_counted(keys_folder: Path) -> None:
+    options = Options(data_dir=keys_folder, listen=False, storage="memory", enable_priority_and_fairness=False)
     plane = ControlPlane(options)
     await plane.start()
     try:

@@ -1,4 +1,4 @@
-"""Control planes on one store: each does its part, and none harms what another has done."""
+"""Control planes on one store: each does its part, and none undoes the work of another."""
 
 from __future__ import annotations
 
@@ -16,19 +16,20 @@ from steersman.controlplane.bootstrap import AUTHENTICATION_INFO
 from steersman.controlplane.control_plane import ControlPlane
 from steersman.controlplane.kubernetes_service.service import KubernetesService
 from steersman.controlplane.options import Options
-from steersman.controlplane.parts.keeping import InitialObjects, KeptUp
+from steersman.controlplane.parts.keeping import InitialObjects, MaintainedObjects
 from steersman.controlplane.upkeep import Upkeep
 from steersman.machinery.errors.status import StatusError
 from steersman.machinery.values import times
 from steersman.rest.context import loopback
 from steersman.storage.memory import MemoryStorage
 from steersman.testing import Client, User
+from steersman.testing.keys import make_keys
 from tests.apiextensions.cluster import DEFINITIONS, GROUP, condition, definition
 from tests.controlplane.shared_storage import View, parts_on
 
 
 class Servers:
-    """Servers on one store, each at an address of its own: 192.0.2.1 and so on."""
+    """Servers on one store, each with its own address: 192.0.2.1 and so on."""
 
     def __init__(self, folder: Path, store: MemoryStorage) -> None:
         self._folder = folder
@@ -36,7 +37,7 @@ class Servers:
         self.running: dict[int, ControlPlane] = {}
         self.views: dict[int, View] = {}
         self.late = False
-        """Whether servers are behind the others from the start."""
+        """True if servers are behind the others from the start."""
 
     async def open(self, options: Options) -> View:
         number = int(options.advertise_address.rpartition(".")[2])
@@ -47,6 +48,9 @@ class Servers:
 
     def make(self, number: int, **options: Any) -> ControlPlane:
         folder = self._folder / str(number)
+        if not folder.exists():
+            folder.mkdir(0o700)
+            make_keys(folder)
         address = f"192.0.2.{number}"
         given = Options(data_dir=folder, listen=False, storage="memory", advertise_address=address, **options)
         plane = ControlPlane(given, parts=parts_on(self.open))
@@ -62,7 +66,7 @@ class Servers:
         await self.running.pop(number).stop()
 
     def upkeep(self, number: int) -> Upkeep:
-        return self.running[number].part(KeptUp).upkeep
+        return self.running[number].part(MaintainedObjects).upkeep
 
     def kubernetes(self, number: int) -> KubernetesService:
         return self.running[number].part(InitialObjects).kubernetes
@@ -79,7 +83,7 @@ async def servers(tmp_path, monkeypatch) -> AsyncIterator[Servers]:
 
 
 async def leading_to(plane: ControlPlane) -> tuple[list[str], list[str]]:
-    """The addresses of the Endpoints and of the EndpointSlice."""
+    """Return the addresses of the Endpoints and of the EndpointSlice."""
     endpoints = await plane.objects("", "endpoints").get_cached("default", "kubernetes")
     slice_ = await plane.objects("discovery.k8s.io", "endpointslices").get_cached("default", "kubernetes")
     subsets = [address.ip for subset in endpoints.subsets for address in subset.addresses]
@@ -173,7 +177,9 @@ async def test_servers_never_give_one_address_or_port_to_two_services(servers: S
 async def test_a_definition_that_another_server_has_let_go_is_not_taken_for_the_next_of_its_name(
     servers: Servers, caplog
 ) -> None:
-    """Both delete its objects at the same time, and one is first: what has its name then keeps its objects."""
+    """Both servers delete the objects of a definition concurrently; a new definition of the same name keeps its
+    objects.
+    """
     planes = [await servers.start(number) for number in (1, 2)]
     one, two = (Client(plane, {}, User("admin", ("system:masters",))) for plane in planes)
     name, path = f"foos.{GROUP}", f"/apis/{GROUP}/v1/namespaces/default/foos"

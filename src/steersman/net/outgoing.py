@@ -85,7 +85,7 @@ class OutgoingAnswer:
         self._drain_waiters: list[asyncio.Future[None]] = []
 
     @property
-    def over(self) -> bool:
+    def is_over(self) -> bool:
         """True if nothing more can be written."""
         return self.ended or self.closed
 
