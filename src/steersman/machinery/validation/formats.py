@@ -233,18 +233,9 @@ def _checked(value: str, maximum: int, matches: Match, error: str) -> list[str]:
     return errors
 
 
-# Every write asks about its namespace and the keys of all labels and annotations, and nearly all have been seen before.
-# Bounded in number, and in length by the rules themselves.
-_KNOWN: Final = 4096
-_known_labels: Final[BoundedSet[str]] = BoundedSet(_KNOWN)
-
-
 def is_dns1123_label(value: str) -> list[str]:
     """Check a label of a DNS name (RFC 1123), in lower case."""
-    if value in _known_labels or _known_labels.has(value):
-        return []
     if _is_usual_label(value):
-        _known_labels.keep(value)
         return []
     errors = [max_length_error(DNS1123_LABEL_MAX_LENGTH)] if byte_length(value) > DNS1123_LABEL_MAX_LENGTH else []
     if not _is_label(value):
@@ -290,6 +281,9 @@ def is_dns1035_label(value: str) -> list[str]:
     return _checked(value, DNS1035_LABEL_MAX_LENGTH, _is_1035_label, _1035_LABEL_ERROR)
 
 
+# Every write checks the keys of all labels and annotations, nearly all of which were checked before. The set is bounded
+# in number, and in length by the rules themselves.
+_KNOWN: Final = 4096
 _known_keys: Final[BoundedSet[str]] = BoundedSet(_KNOWN)
 
 
