@@ -27,7 +27,7 @@ def authorizer():
     return rbac
 
 
-def test_objects_are_complete_and_fresh_each_time():
+def test_objects_are_complete_and_fresh_each_time() -> None:
     policy = load_bootstrap_policy()
     counts = (policy.cluster_roles, policy.cluster_role_bindings, policy.roles, policy.role_bindings)
     assert [len(each) for each in counts] == [69, 50, 7, 7]
@@ -57,12 +57,12 @@ def test_objects_are_complete_and_fresh_each_time():
         ),
     ],
 )
-def test_components_hold_their_roles(authorizer, user, action, reason):
+def test_components_hold_their_roles(authorizer, user, action, reason: str) -> None:
     verdict = authorizer.authorize(Attributes(user, Action(**action)))
     assert verdict.reason == f"RBAC: allowed by {reason}"
 
 
-def test_everyone_may_see_health_and_version_and_nothing_else(authorizer):
+def test_everyone_may_see_health_and_version_and_nothing_else(authorizer) -> None:
     anonymous = UserInfo("system:anonymous", groups=("system:unauthenticated",))
     answers = {
         path: authorizer.authorize(Attributes(anonymous, Action("get"), path)).allowed
@@ -145,7 +145,7 @@ class TestBindings:
         assert reconcile_binding(None, self.binding("r")).operation is Operation.CREATE
 
 
-def test_shipped_objects_need_nothing_once_stored():
+def test_shipped_objects_need_nothing_once_stored() -> None:
     policy = load_bootstrap_policy()
     for first, second in zip(policy.cluster_roles, load_bootstrap_policy().cluster_roles, strict=True):
         assert reconcile_role(first, second).operation is Operation.NONE

@@ -102,7 +102,7 @@ def test_empty_lists_are_stored_as_null_where_null_is_printed() -> None:
     assert json.loads(kind.value(node))["spec"] == {"drivers": None}
 
 
-def test_an_empty_list_that_is_null_when_it_is_not_set_is_stored_as_null():
+def test_an_empty_list_that_is_null_when_it_is_not_set_is_stored_as_null() -> None:
     kind = built_in(ClusterRole)
     empty = ClusterRole(metadata=ObjectMeta(name="a", annotations={"says": '{"rules":[]}'}), rules=[])
     stored = json.loads(kind.value(empty))

@@ -178,7 +178,9 @@ async def test_a_dry_run_goes_the_whole_way_and_stores_nothing(open_client) -> N
     assert await client.revision() == before
 
 
-async def test_a_generated_name_is_tried_again_when_it_is_taken(client: StoreClient, monkeypatch) -> None:
+async def test_a_generated_name_is_tried_again_when_it_is_taken(
+    client: StoreClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
     names = chain(repeat("x-00000", 8), ["x-11111"])
     monkeypatch.setattr(store_module, "generate_name", lambda base: next(names))
     first = await client.create(metadata={"generateName": "x-"})
@@ -188,7 +190,9 @@ async def test_a_generated_name_is_tried_again_when_it_is_taken(client: StoreCli
     assert first["metadata"]["uid"] != second["metadata"]["uid"]
 
 
-async def test_a_generated_name_is_given_up_after_some_attempts(client: StoreClient, monkeypatch) -> None:
+async def test_a_generated_name_is_given_up_after_some_attempts(
+    client: StoreClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
     attempts = []
 
     def generate(base: str) -> str:

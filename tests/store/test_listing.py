@@ -197,7 +197,9 @@ async def test_a_name_is_not_found_in_another_namespace_by_its_beginning(client:
     assert await client.names() == []
 
 
-async def test_a_long_selection_gives_way_and_is_of_one_revision(client: StoreClient, monkeypatch) -> None:
+async def test_a_long_selection_gives_way_and_is_of_one_revision(
+    client: StoreClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(listing_module, "SLICE", 2)
     for number in range(8):
         await client.create(f"a{number}", labels={"x": "y"})

@@ -123,7 +123,7 @@ async def test_a_revision_that_is_gone_is_told(client: StoreClient) -> None:
     assert events.seen == []
 
 
-async def test_a_version_of_the_future_ends_in_a_timeout(client: StoreClient, monkeypatch) -> None:
+async def test_a_version_of_the_future_ends_in_a_timeout(client: StoreClient, monkeypatch: pytest.MonkeyPatch) -> None:
     cacher = client.store.cacher
     monkeypatch.setattr(cacher, "wait_fresh", partial(cacher.wait_fresh, timeout=0.01))
     now = await client.revision()
@@ -198,7 +198,7 @@ async def test_a_cluster_wide_object_can_be_watched_by_its_name(open_client) -> 
     start.handle.cancel()
 
 
-async def test_a_sink_that_fails_harms_nobody_else(client: StoreClient, caplog) -> None:
+async def test_a_sink_that_fails_harms_nobody_else(client: StoreClient, caplog: pytest.LogCaptureFixture) -> None:
     class Failing(Events):
         def deliver(self, event: Any) -> None:
             raise RuntimeError("no")

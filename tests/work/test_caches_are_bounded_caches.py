@@ -46,7 +46,12 @@ def _forgets_the_first(node: ast.AST) -> bool:
     """Return True for `del x[next(iter(x))]` and `x.pop(next(iter(x)))`, also by a method `_drop`."""
     if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Del):
         key: ast.expr = node.slice
-    elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in ("pop", "_drop") and node.args:
+    elif (
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr in ("pop", "_drop")
+        and node.args
+    ):
         key = node.args[0]
     else:
         return False

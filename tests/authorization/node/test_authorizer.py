@@ -80,7 +80,7 @@ UNRELATED = "no relationship found between node 'n' and this object"
         (Action("create", "", "v1", "serviceaccounts", "token", "x", "a"), "", UNRELATED),
     ],
 )
-def test_what_a_node_may_do(authorizer, action, fields, reason):
+def test_what_a_node_may_do(authorizer: NodeAuthorizer, action, fields: str, reason) -> None:
     assert judged(authorizer, action, fields=fields) == reason
 
 
@@ -92,17 +92,17 @@ def test_what_a_node_may_do(authorizer, action, fields, reason):
         (UserInfo("system:node:", groups=(NODES,)), 'unknown node for user "system:node:"'),
     ],
 )
-def test_who_is_no_node_is_not_judged(authorizer, user, reason):
+def test_who_is_no_node_is_not_judged(authorizer: NodeAuthorizer, user, reason: str) -> None:
     assert judged(authorizer, Action("get", "", "v1", "services"), user) == reason
 
 
-async def test_the_rules_of_nodes_are_not_told(authorizer):
+async def test_the_rules_of_nodes_are_not_told(authorizer: NodeAuthorizer) -> None:
     rules = await authorizer.rules_for(KUBELET, "x")
     assert rules.incomplete
     assert rules.error == "node authorizer does not support user rule resolution"
     assert not (await authorizer.rules_for(UserInfo("alice"), "x")).incomplete
 
 
-def test_paths_are_nothing_of_nodes(authorizer):
+def test_paths_are_nothing_of_nodes(authorizer: NodeAuthorizer) -> None:
     verdict = authorizer.authorize(Attributes(KUBELET, Action("get"), path="/metrics"))
     assert verdict.decision is Decision.NO_OPINION

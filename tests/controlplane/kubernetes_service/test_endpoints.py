@@ -49,7 +49,7 @@ def test_the_port_is_set_when_it_is_to_be() -> None:
         ([subset("a", "b", "c", "d")], 2, ["a", "b"]),
     ],
 )
-def test_those_after_ones_own_go_where_there_are_too_many(old, count, expected) -> None:
+def test_those_after_ones_own_go_where_there_are_too_many(old, count: int, expected) -> None:
     [(addresses, _)] = shown(counting(old, "b", count, PORT, sets_port=False))
     assert addresses == expected
 

@@ -202,7 +202,7 @@ async def test_a_large_answer_keeps_its_place_until_it_has_left() -> None:
 # Failures
 
 
-async def test_a_programming_error_is_logged_and_told_to_nobody(start_server, caplog) -> None:
+async def test_a_programming_error_is_logged_and_told_to_nobody(start_server, caplog: pytest.LogCaptureFixture) -> None:
     small: SmallServer = await start_server({"/panic": panicking})
     answer = await small.get("/panic")
     assert answer.status == 500
@@ -282,7 +282,9 @@ async def test_what_is_not_allowed_is_refused(small: SmallServer) -> None:
     assert answer.headers["x-content-type-options"] == "nosniff"
 
 
-async def test_rights_that_cannot_be_found_out_are_a_server_error(small: SmallServer, caplog) -> None:
+async def test_rights_that_cannot_be_found_out_are_a_server_error(
+    small: SmallServer, caplog: pytest.LogCaptureFixture
+) -> None:
     answer = await small.get(NOTES, user="unsure")
     assert answer.status == 500
     assert "the database is away" in answer.text
@@ -405,7 +407,9 @@ async def test_a_request_is_carried_out_as_the_user_that_its_headers_name(start_
     assert small.rights.asked[-1].user.name == "bob"
 
 
-async def test_the_headers_that_name_a_user_are_gone_through_once(start_server, monkeypatch) -> None:
+async def test_the_headers_that_name_a_user_are_gone_through_once(
+    start_server, monkeypatch: pytest.MonkeyPatch
+) -> None:
     small: SmallServer = await start_server({"/who": who})
     asked: list[str] = []
     get_all = Headers.get_all
@@ -417,7 +421,9 @@ async def test_the_headers_that_name_a_user_are_gone_through_once(start_server, 
     assert len(asked) < 10
 
 
-async def test_before_it_is_known_who_asks_a_long_query_is_not_read(start_server, monkeypatch) -> None:
+async def test_before_it_is_known_who_asks_a_long_query_is_not_read(
+    start_server, monkeypatch: pytest.MonkeyPatch
+) -> None:
     small: SmallServer = await start_server()
     read: list[int] = []
     parse = request_module.parse_query

@@ -83,7 +83,7 @@ async def test_bytes_are_binary_messages(serve) -> None:
 
 
 @pytest.mark.parametrize("size", [125, 126, 65535, 65536, 200_000])
-async def test_messages_of_any_length(serve, size) -> None:
+async def test_messages_of_any_length(serve, size: int) -> None:
     told = Told()
     _, client = await opened(serve, told)
     (await told.writer).write(b"x" * size)

@@ -37,7 +37,9 @@ class Judge:
 
 @pytest.mark.usefixtures("large_request")
 @pytest.mark.parametrize(("module", "kind", "who"), KINDS)
-async def test_what_is_wrong_with_a_large_review_is_found_beside_the_loop(module, kind, who, monkeypatch):
+async def test_what_is_wrong_with_a_large_review_is_found_beside_the_loop(
+    module, kind, who, monkeypatch: pytest.MonkeyPatch
+) -> None:
     threads = []
 
     def valid(errors):

@@ -42,7 +42,7 @@ async def open_quiet(path: Path, **options) -> SQLiteStorage:
 
 
 @pytest.mark.parametrize(("durable", "level"), [(True, 2), (False, 0)])
-async def test_commits_are_on_the_disk_unless_that_is_not_asked_for(tmp_path: Path, durable: bool, level: int):
+async def test_commits_are_on_the_disk_unless_that_is_not_asked_for(tmp_path: Path, durable: bool, level: int) -> None:
     store = await open_quiet(tmp_path / "store.db", durable=durable)
     try:
         assert store._log.connection.execute("PRAGMA synchronous").fetchone() == (level,)

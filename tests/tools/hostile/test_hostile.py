@@ -272,7 +272,9 @@ def test_the_report_names_the_worst_first_and_its_cause() -> None:
 
 
 @pytest.mark.slow
-def test_a_real_server_is_measured_and_what_holds_its_loop_is_named(tmp_path: Path, capsys) -> None:
+def test_a_real_server_is_measured_and_what_holds_its_loop_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     out = tmp_path / "result.json"
     only = ["--only=floods/http1/pipelined-livez", "--only=lists/v1.ConfigMap/data/distinct/*"]
     # A bound that everything breaks: what was measured is there to be looked at.

@@ -130,7 +130,7 @@ async def test_what_is_outside_of_the_range_is_told(net: Net) -> None:
     ]
 
 
-async def test_one_that_comes_between_is_not_lost(net: Net, monkeypatch) -> None:
+async def test_one_that_comes_between_is_not_lost(net: Net, monkeypatch: pytest.MonkeyPatch) -> None:
     """Another server takes a port between what a repair reads and what it writes."""
     await net.service("a", 30001)
     replace = NodePorts.replace
