@@ -44,7 +44,7 @@ async def test_a_pod_made_on_a_node_gets_its_zone_and_region() -> None:
 
 
 @pytest.mark.parametrize(("kind", "labels"), [("Node", {ZONE: "z", REGION: "r"}), ("", {}), ("Other", {})])
-async def test_a_binding_to_a_node_hands_them_on(kind: str, labels) -> None:
+async def test_a_binding_to_a_node_hands_them_on(kind: str, labels: Any) -> None:
     binding = from_plain(Binding, {"metadata": {"name": "p", "namespace": "ns"}, "target": {"kind": kind, "name": "n"}})
     record = await admitted(TOPOLOGY, a_write(binding, subresource="binding"))
     assert record.obj.metadata.labels == labels
@@ -89,7 +89,7 @@ RESIZE = PodResizeValidator(HOSTS.get)
         (sized("1", 2, node="gone"), 'node "gone" not found', []),
     ],
 )
-async def test_a_resize_must_fit_the_node(pod, why: str, reasons) -> None:
+async def test_a_resize_must_fit_the_node(pod: Any, why: str, reasons: list[Any]) -> None:
     error = await refusal(RESIZE, an_update(pod, sized("1"), subresource="resize"))
     assert (error.code, error.message) == (403, f'pods "p" is forbidden: {why}')
     assert [cause.reason for cause in error.causes] == reasons

@@ -68,7 +68,7 @@ NONE = "pod rejected: Pod Overhead set without corresponding RuntimeClass define
         ),
     ],
 )
-async def test_what_contradicts_the_class_is_refused(spec, why) -> None:
+async def test_what_contradicts_the_class_is_refused(spec: dict[str, Any], why: Any) -> None:
     error = await refusal(PLUGIN, a_write(make_pod(spec)))
     assert (error.code, error.message) == (403, f'pods "p" is forbidden: {why}')
 

@@ -80,8 +80,10 @@ async def test_a_volume_of_the_right_name_is_taken() -> None:
     ("of_account", "of_pod", "mounted"),
     [(None, None, True), (False, None, False), (False, True, True), (True, False, False)],
 )
-async def test_the_pod_has_the_last_word_on_the_token(of_account, of_pod, mounted: bool) -> None:
-    asked = {} if of_account is None else {"automountServiceAccountToken": of_account}
+async def test_the_pod_has_the_last_word_on_the_token(
+    of_account: bool | None, of_pod: bool | None, mounted: bool
+) -> None:
+    asked: dict[str, Any] = {} if of_account is None else {"automountServiceAccountToken": of_account}
     spec = await spec_of({} if of_pod is None else {"automountServiceAccountToken": of_pod}, account(**asked))
     assert ("volumes" in spec) is mounted
 
@@ -141,7 +143,7 @@ REFERENCES = [
 
 
 @pytest.mark.parametrize(("spec", "what", "kind"), REFERENCES)
-async def test_only_the_secrets_of_a_strict_account_may_be_used(spec, what, kind) -> None:
+async def test_only_the_secrets_of_a_strict_account_may_be_used(spec: Any, what: Any, kind: Any) -> None:
     strict = from_plain(
         ServiceAccountObject,
         {"metadata": {"name": "default", "annotations": {ENFORCE: "true"}}, "secrets": [{"name": "k"}]},
@@ -187,7 +189,7 @@ async def test_updates_are_let_through_whatever_has_become_of_the_account() -> N
         ),
     ],
 )
-async def test_mirror_pods_get_nothing_and_may_ask_for_nothing(spec, why: str) -> None:
+async def test_mirror_pods_get_nothing_and_may_ask_for_nothing(spec: dict[str, Any], why: str) -> None:
     error = await refusal(plugin(account()), a_write(make_pod(spec, annotations=MIRROR)))
     assert error.message == f'pods "p" is forbidden: {why}'
     record = await admitted(plugin(account()), a_write(make_pod(annotations=MIRROR)))

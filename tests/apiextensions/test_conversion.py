@@ -175,7 +175,7 @@ async def test_many_large_objects_are_converted_by_several_requests(
         ),
     ],
 )
-async def test_requests_that_fail(cluster: Cluster, hook: Hook, answer, text: str) -> None:
+async def test_requests_that_fail(cluster: Cluster, hook: Hook, answer: Any, text: str) -> None:
     await cluster.define(hosts(hook.config()))
     await made(cluster, "v1", "a", {"host": "one"})
     hook.answer = lambda *_: answer
@@ -466,7 +466,9 @@ async def test_a_webhook_behind_a_service(cluster: Cluster, hook: Hook) -> None:
         ({"clusterIP": "None", "ports": [{"port": 443}]}, 'cannot route to service with ClusterIP "None"'),
     ],
 )
-async def test_services_that_lead_nowhere(cluster: Cluster, hook: Hook, service, text: str) -> None:
+async def test_services_that_lead_nowhere(
+    cluster: Cluster, hook: Hook, service: dict[str, Any] | None, text: str
+) -> None:
     if service is not None:
         body = {"metadata": {"name": "hook"}, "spec": service}
         assert (await cluster.client.post("/api/v1/namespaces/default/services", body)).status == 201

@@ -56,7 +56,7 @@ def test_a_review_asks_for_objects_as_they_are() -> None:
         "  convertedObjects: [{}]\n",
     ],
 )
-def test_answers_may_be_written_in_many_ways(data) -> None:
+def test_answers_may_be_written_in_many_ways(data: Any) -> None:
     assert converted_objects(data.encode(), "v1", UID, 1) == [b"{}"]
 
 
@@ -115,7 +115,7 @@ def test_answers_may_be_written_in_many_ways(data) -> None:
         (answer({"result": {}}), "response.result.status was '', not 'Success'"),
     ],
 )
-def test_answers_that_cannot_be_used(data, text: str) -> None:
+def test_answers_that_cannot_be_used(data: Any, text: str) -> None:
     body = data if isinstance(data, str) else json.dumps(data)
     with pytest.raises(ReviewError) as raised:
         converted_objects(body.encode(), "v1", UID, 1)
@@ -123,7 +123,7 @@ def test_answers_that_cannot_be_used(data, text: str) -> None:
 
 
 @pytest.mark.parametrize(("objects", "found"), [([], 0), (None, 0), ([{}, {}], 2)])
-def test_there_must_be_as_many_objects_as_were_sent(objects, found: int) -> None:
+def test_there_must_be_as_many_objects_as_were_sent(objects: list[Any] | None, found: int) -> None:
     data = json.dumps(answer({"convertedObjects": objects})).encode()
     with pytest.raises(ReviewError, match=rf"^ returned {found} objects, expected 1$"):
         converted_objects(data, "v1", UID, 1)
@@ -228,7 +228,7 @@ def test_what_the_schema_does_not_know_is_pruned_and_nothing_is_defaulted_or_val
         ),
     ],
 )
-def test_objects_that_are_not_what_was_sent(value, text: str) -> None:
+def test_objects_that_are_not_what_was_sent(value: Any, text: str) -> None:
     with pytest.raises(ReviewError) as raised:
         take(value)
     assert str(raised.value) == f" {text}"
@@ -242,7 +242,7 @@ def test_objects_that_are_not_what_was_sent(value, text: str) -> None:
         ({"annotations": {"!!": "x"}}, "metadata.annotation"),
     ],
 )
-def test_labels_and_annotations_that_are_changed_must_be_valid(metadata, path: str) -> None:
+def test_labels_and_annotations_that_are_changed_must_be_valid(metadata: dict[str, Any], path: str) -> None:
     with pytest.raises(ReviewError) as raised:
         take(an_object(metadata))
     assert str(raised.value).startswith(f' returned invalid metadata: {path}: Invalid value: "!!": ')

@@ -1,6 +1,7 @@
 """Bearer tokens in headers and in WebSocket subprotocols."""
 
 import base64
+from typing import Any
 
 import pytest
 
@@ -63,7 +64,7 @@ def test_other_subprotocols_are_left_alone() -> None:
         (encoded(b"t"), "missing additional subprotocol"),
     ],
 )
-def test_bad_subprotocol_tokens_are_refused(protocols, message: str) -> None:
+def test_bad_subprotocol_tokens_are_refused(protocols: Any, message: str) -> None:
     with pytest.raises(AuthenticationError) as refused:
         subprotocol_token(protocols)
     assert str(refused.value) == message
@@ -71,7 +72,7 @@ def test_bad_subprotocol_tokens_are_refused(protocols, message: str) -> None:
 
 async def test_unknown_tokens_are_refused_whether_or_not_the_answer_takes_time() -> None:
     class Slow:
-        async def authenticate_token(self, token, audiences):
+        async def authenticate_token(self, token: str, audiences: tuple[str, ...]) -> TokenIdentity | None:
             return TokenIdentity(UserInfo("alice")) if token == "good" else None
 
     fast = BearerTokenAuthenticator(StaticTokens({"good": UserInfo("alice")}), ())

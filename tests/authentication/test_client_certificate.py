@@ -1,6 +1,7 @@
 """Client certificates: who they stand for, and which are not accepted."""
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from cryptography import x509
@@ -69,7 +70,7 @@ def test_no_certificate_and_no_common_name_are_no_opinion(authenticator) -> None
     ("uids", "message"),
     [(["a", "b"], "expected 1 UID, but found multiple: [a b]"), ([""], "UID cannot be an empty string")],
 )
-def test_odd_uids_are_refused(authenticator, uids, message: str) -> None:
+def test_odd_uids_are_refused(authenticator, uids: list[Any], message: str) -> None:
     subject = name((NameOID.COMMON_NAME, "alice"), *[(UID, each) for each in uids if each])
     if uids == [""]:  # a builder does not make one
         attribute = x509.NameAttribute(UID, "", _validate=False)
@@ -92,7 +93,7 @@ def test_a_remembered_certificate_is_still_refused_once_it_has_ended(authenticat
 
 
 @pytest.mark.parametrize("usage", [None, ExtendedKeyUsageOID.ANY_EXTENDED_KEY_USAGE])
-def test_unlimited_certificates_are_accepted(authenticator, usage) -> None:
+def test_unlimited_certificates_are_accepted(authenticator, usage: Any) -> None:
     assert authenticator.authenticate(shown(certificate(ALICE, usage=usage))).name == "alice"
 
 
@@ -107,7 +108,7 @@ def test_what_tls_has_not_verified_is_refused(authenticator) -> None:
 
 
 @pytest.mark.parametrize("der", [b"", b"nonsense", certificate(ALICE)[:-40]])
-def test_what_is_no_certificate_is_refused(authenticator, der) -> None:
+def test_what_is_no_certificate_is_refused(authenticator, der: Any) -> None:
     with pytest.raises(AuthenticationError, match="cannot be parsed"):
         authenticator.authenticate(shown(der))
 

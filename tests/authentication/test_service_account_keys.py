@@ -9,6 +9,7 @@ import stat
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
@@ -56,7 +57,7 @@ def test_the_key_is_made_once_and_only_its_owner_reads_it(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("key", [RSA, P256, P384, P521])
 @pytest.mark.parametrize("form", [PrivateFormat.PKCS8, PrivateFormat.TraditionalOpenSSL])
-def test_tokens_signed_with_the_key_verify_with_the_published_set(key, form) -> None:
+def test_tokens_signed_with_the_key_verify_with_the_published_set(key: Any, form: Any) -> None:
     keys = ServiceAccountKeys(private(key, form))
     published = json.loads(keys.jwks)
     [web_key] = published["keys"]
@@ -133,7 +134,7 @@ def test_issuers_openid_does_not_allow_have_no_document(issuer: str, message: st
         private(ec.generate_private_key(ec.SECP256K1())),
     ],
 )
-def test_files_without_a_usable_key_are_refused_by_name(tmp_path: Path, pem) -> None:
+def test_files_without_a_usable_key_are_refused_by_name(tmp_path: Path, pem: Any) -> None:
     path = tmp_path / "sa.key"
     path.write_bytes(pem)
     with pytest.raises(KeyFileError, match=r"sa\.key"):
@@ -160,7 +161,7 @@ def test_a_key_made_here_is_known_to_be_sound_without_cryptography(tmp_path: Pat
 
 
 @given(st.data())
-def test_a_key_with_any_byte_changed_or_cut_off_is_not_sound(data) -> None:
+def test_a_key_with_any_byte_changed_or_cut_off_is_not_sound(data: Any) -> None:
     pem = private(RSA, PrivateFormat.TraditionalOpenSSL)
     assert is_sound(pem)
     der = base64.b64decode(b"".join(pem.splitlines()[1:-1]))
@@ -203,7 +204,9 @@ def test_a_key_of_another_kind_put_there_is_used(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("load", [ServiceAccountKeys.load, ServiceAccountKeys.load_or_make])
-def test_a_signing_key_that_others_can_read_is_told(tmp_path: Path, caplog: pytest.LogCaptureFixture, load) -> None:
+def test_a_signing_key_that_others_can_read_is_told(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, load: Any
+) -> None:
     path = tmp_path / "sa.key"
     path.write_bytes(private(P256))
     path.chmod(0o644)

@@ -1,5 +1,7 @@
 """Several authenticators as one: order, refusals, anonymous requests, answers that take time."""
 
+from typing import Any
+
 import pytest
 
 from steersman.authentication.anonymous import AnonymousAuthenticator
@@ -63,7 +65,7 @@ class TestUsers:
 
 
 @pytest.mark.parametrize("later", LATER)
-async def test_tokens_follow_the_same_rules(later) -> None:
+async def test_tokens_follow_the_same_rules(later: Any) -> None:
     alice = TokenIdentity(UserInfo("alice"))
     known = UnionTokenAuthenticator(map(Says, ["bad", alice, None], later))
     assert await settle(known.authenticate_token("t", ())) is alice
@@ -75,7 +77,7 @@ async def test_tokens_follow_the_same_rules(later) -> None:
 
 
 @pytest.mark.parametrize("groups", [("system:authenticated",), ("system:unauthenticated",)])
-def test_groups_that_say_it_already_are_kept(groups) -> None:
+def test_groups_that_say_it_already_are_kept(groups: tuple[Any, ...]) -> None:
     union = UnionAuthenticator([Says(UserInfo("alice", groups=groups), False)])
     assert union.authenticate(NOBODY).groups == groups
 

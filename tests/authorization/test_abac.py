@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -35,7 +36,7 @@ EVERYTHING = {"api_group": "*", "resource": "*", "namespace": "*"}
         ({}, False),
     ],
 )
-def test_whom_a_policy_is_for(subject, is_for: bool) -> None:
+def test_whom_a_policy_is_for(subject: dict[str, Any], is_for: bool) -> None:
     assert allows(Policy(**subject, **EVERYTHING), READ) is is_for
 
 
@@ -50,7 +51,7 @@ def test_who_may_read_may_not_write() -> None:
 
 
 @pytest.mark.parametrize("wrong", [{"namespace": "y"}, {"resource": "secrets"}, {"api_group": "apps"}])
-def test_all_of_the_resource_must_fit(wrong) -> None:
+def test_all_of_the_resource_must_fit(wrong: dict[str, Any]) -> None:
     assert allows(Policy(user="alice", namespace="x", resource="pods"), WRITE)
     assert not allows(Policy(**{"user": "alice", "namespace": "x", "resource": "pods", **wrong}), WRITE)
 

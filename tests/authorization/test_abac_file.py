@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -44,7 +45,7 @@ def test_all_users_are_those_who_are_authenticated(tmp_path: Path) -> None:
         ('{"kind": "Policy", "user": "a"}', Policy("a", "", False, "*", "*", "*", "*")),
     ],
 )
-def test_lines_without_a_version_say_more_by_saying_less(tmp_path: Path, line: str, policy) -> None:
+def test_lines_without_a_version_say_more_by_saying_less(tmp_path: Path, line: str, policy: Policy) -> None:
     assert read(tmp_path, line) == [policy]
 
 
@@ -57,7 +58,7 @@ def test_lines_without_a_version_say_more_by_saying_less(tmp_path: Path, line: s
         ("x" * (64 << 10), "bufio.Scanner: token too long"),
     ],
 )
-def test_what_cannot_be_read_ends_the_start(tmp_path: Path, line, why: str) -> None:
+def test_what_cannot_be_read_ends_the_start(tmp_path: Path, line: Any, why: str) -> None:
     with pytest.raises(PolicyFileError, match="error reading policy file") as error:
         read(tmp_path, "", line)
     assert why in str(error.value)

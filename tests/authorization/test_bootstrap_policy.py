@@ -1,5 +1,7 @@
 """The shipped roles and bindings, and bringing stored ones up to them."""
 
+from typing import Any
+
 import msgspec
 import pytest
 
@@ -57,7 +59,7 @@ def test_objects_are_complete_and_fresh_each_time() -> None:
         ),
     ],
 )
-def test_components_hold_their_roles(authorizer, user, action, reason: str) -> None:
+def test_components_hold_their_roles(authorizer, user: UserInfo, action: dict[str, Any], reason: str) -> None:
     verdict = authorizer.authorize(Attributes(user, Action(**action)))
     assert verdict.reason == f"RBAC: allowed by {reason}"
 
@@ -75,7 +77,7 @@ READ = PolicyRule(verbs=["get", "list"], api_groups=[""], resources=["pods"])
 EXPECTED = ClusterRole(metadata=ObjectMeta(name="r", labels={"l": "1"}, annotations={AUTOUPDATE: "true"}), rules=[READ])
 
 
-def stored(**changes):
+def stored(**changes: Any):
     metadata = ObjectMeta(name="r", uid="u", labels={"l": "1"}, annotations={AUTOUPDATE: "true"})
     return ClusterRole(**{"metadata": metadata, "rules": [READ], **changes})
 
@@ -121,7 +123,7 @@ class TestRoles:
 
 
 class TestBindings:
-    def binding(self, role, *users, **annotations):
+    def binding(self, role, *users, **annotations: Any):
         return ClusterRoleBinding(
             metadata=ObjectMeta(name="b", annotations={AUTOUPDATE: "true", **annotations}),
             role_ref=RoleRef(kind="ClusterRole", name=role),

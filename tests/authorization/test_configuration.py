@@ -88,7 +88,7 @@ NO_TYPE = 'supported values: "ABAC", "AlwaysAllow", "AlwaysDeny", "Node", "RBAC"
         ([{"type": "Webhook", "name": "w"}], "authorizers[0].webhook: Required value: required when type=Webhook"),
     ],
 )
-def test_chains_that_cannot_be(authorizers, why: str) -> None:
+def test_chains_that_cannot_be(authorizers: Any, why: str) -> None:
     with pytest.raises(ConfigurationError) as error:
         read_configuration(document(*authorizers))
     assert str(error.value) == why
@@ -151,7 +151,7 @@ CONNECTION = "authorizers[0].connectionInfo"
         ),
     ],
 )
-def test_webhooks_that_cannot_be(kubeconfig: str, changes, why: str) -> None:
+def test_webhooks_that_cannot_be(kubeconfig: str, changes: Any, why: str) -> None:
     with pytest.raises(ConfigurationError) as error:
         read_configuration(document(a_webhook(kubeconfig, **changes)))
     assert str(error.value) == why
@@ -171,7 +171,7 @@ def test_types_that_are_needed_must_stay() -> None:
         (document({"type": "RBAC", "name": "rbac", "foo": 1}), 'unknown field "authorizers[0].foo"'),
     ],
 )
-def test_documents_that_cannot_be_read(data, why: str) -> None:
+def test_documents_that_cannot_be_read(data: Any, why: str) -> None:
     with pytest.raises(ConfigurationError) as error:
         read_configuration(data)
     assert why in str(error.value)

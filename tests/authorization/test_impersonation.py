@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 import pytest
 
@@ -88,7 +89,9 @@ async def test_a_service_account_has_the_groups_of_its_namespace_unless_others_a
         ("bob", ("system:masters",), ("system:masters", "system:authenticated")),
     ],
 )
-async def test_all_are_authenticated_but_the_anonymous(name: str, groups, become_groups) -> None:
+async def test_all_are_authenticated_but_the_anonymous(
+    name: str, groups: tuple[Any, ...], become_groups: tuple[Any, ...]
+) -> None:
     rights = [f"impersonate users {name}", *(f"impersonate groups {group}" for group in groups)]
     assert (await become(UserInfo(name, groups=groups), *rights)).user.groups == become_groups
 
@@ -165,7 +168,7 @@ async def test_a_constrained_right_never_makes_an_administrator() -> None:
         ),
     ],
 )
-async def test_a_constrained_right_is_strict_about_extra_values(extra, told: str) -> None:
+async def test_a_constrained_right_is_strict_about_extra_values(extra: dict[str, Any], told: str) -> None:
     rights = "impersonate-on:user-info:list pods", "impersonate:user-info users bob"
     assert (await refusal(UserInfo("bob", extra=extra), *rights)).endswith(f": {told}")
 

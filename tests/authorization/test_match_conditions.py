@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from typing import Any
 
 import pytest
 
@@ -67,7 +68,7 @@ async def test_what_takes_long_is_done_beside_the_loop() -> None:
     judge = conditions._judged
 
     class Watched(MatchConditions):
-        def _judged(self, variables):
+        def _judged(self, variables: Any) -> Any:
             threads.append(threading.current_thread() is threading.main_thread())
             return judge(variables)
 

@@ -2,7 +2,9 @@
 
 import asyncio
 import threading
+from collections.abc import Callable
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -182,7 +184,7 @@ def asked(authorizer, history):
 
 
 @given(HISTORIES)
-def test_decisions_are_those_of_the_documentation_after_every_change(history) -> None:
+def test_decisions_are_those_of_the_documentation_after_every_change(history: Any) -> None:
     authorizer = RbacAuthorizer()
     for question, expected in asked(authorizer, history):
         assert authorizer.authorize(question).allowed == expected
@@ -445,7 +447,7 @@ def test_what_clients_ask_does_not_fill_the_memory(cluster) -> None:
     ids=["names", "verbs", "groups", "resources", "urls", "patterns"],
 )
 def test_a_role_of_many_rules_is_not_gone_through_for_each_request(
-    cluster, rule, monkeypatch: pytest.MonkeyPatch
+    cluster, rule: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(rbac, "_FEW_VALUES", 1 << 20)  # so that it is judged here, where calls are counted
     cluster.role("r", [with_texts(rule(n)) for n in range(3000)])

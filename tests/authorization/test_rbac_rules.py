@@ -1,6 +1,7 @@
 """Covering: who may grant what; and how a refusal to let someone grant reads."""
 
 from itertools import product
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -67,7 +68,7 @@ def allowed(rules):
 @pytest.mark.slow
 @settings(max_examples=examples(200), deadline=None)
 @given(RULES, RULES)
-def test_what_is_covered_allows_nothing_more(owner, servant) -> None:
+def test_what_is_covered_allows_nothing_more(owner: Any, servant: Any) -> None:
     if covers(owner, servant):
         assert allowed(servant) <= allowed(owner)
     assert allowed([*owner, *uncovered(owner, servant)]) >= allowed(servant)
@@ -116,19 +117,19 @@ ODD_RULES = st.lists(st.one_of(RESOURCE_RULES, URL_RULES, MIXED_RULES), max_size
 @pytest.mark.slow
 @settings(max_examples=examples(300), deadline=None)
 @given(ODD_RULES, ODD_RULES)
-def test_what_is_missing_is_found_as_by_comparing_every_combination(owner, servant) -> None:
+def test_what_is_missing_is_found_as_by_comparing_every_combination(owner: Any, servant: Any) -> None:
     parts = [part for rule in servant for part in break_down(rule)]
     assert uncovered(owner, servant) == [part for part in parts if not any(plain_covers(rule, part) for rule in owner)]
 
 
 @given(RULES)
-def test_everyone_covers_themselves_and_full_authority_covers_all(rules) -> None:
+def test_everyone_covers_themselves_and_full_authority_covers_all(rules: Any) -> None:
     assert covers(rules, rules)
     assert covers(FULL_AUTHORITY, rules)
 
 
 @given(RULES)
-def test_compacting_changes_no_right(rules) -> None:
+def test_compacting_changes_no_right(rules: Any) -> None:
     parts = [part for rule in rules for part in break_down(rule)]
     assert allowed(compact(parts)) == allowed(parts) == allowed(rules)
 
@@ -163,7 +164,7 @@ MANY_RULES = {
 
 
 @pytest.mark.parametrize("rule", MANY_RULES.values(), ids=MANY_RULES)
-def test_not_every_rule_is_compared_with_every_other(rule) -> None:
+def test_not_every_rule_is_compared_with_every_other(rule: Any) -> None:
     def comparing(owned, wanted):
         owner, servant = ([with_texts(rule(n)) for n in each] for each in (owned, wanted))
         return lambda: uncovered(owner, servant)

@@ -1,5 +1,7 @@
 """Access reviews: what is asked, what is answered, what is refused as invalid."""
 
+from typing import Any
+
 import msgspec
 import pytest
 
@@ -24,7 +26,7 @@ ALICE = UserInfo("alice")
 NO = Verdict(Decision.NO_OPINION)
 
 
-def review(kind, spec, **metadata):
+def review(kind, spec, **metadata: Any):
     return msgspec.convert({"metadata": metadata, "spec": spec}, kind)
 
 
@@ -93,7 +95,7 @@ def test_selectors_are_read() -> None:
         ),
     ],
 )
-def test_what_cannot_be_read_of_a_selector_is_told(selectors, error: str) -> None:
+def test_what_cannot_be_read_of_a_selector_is_told(selectors: dict[str, Any], error: str) -> None:
     status = review_status(Verdict(Decision.DENY, "why", "broken"), asked({"verb": "list", **selectors}))
     assert (status.allowed, status.denied, status.reason) == (False, True, "why")
     assert status.evaluation_error == f"broken; {error}"
@@ -150,7 +152,7 @@ USER = 'spec.user: Invalid value: "": at least one of user or group must be spec
         ({"user": "u", "resourceAttributes": PODS}, {"managedFields": [{"manager": "m"}]}, []),
     ],
 )
-def test_invalid_subject_reviews(spec, metadata, errors) -> None:
+def test_invalid_subject_reviews(spec: dict[str, Any], metadata: dict[str, Any], errors: list[Any]) -> None:
     found = validate_subject_access_review(review(SubjectAccessReview, spec, **metadata))
     assert [str(error) for error in found] == errors
 
@@ -182,7 +184,7 @@ def test_invalid_subject_reviews(spec, metadata, errors) -> None:
         ),
     ],
 )
-def test_invalid_local_reviews(spec, metadata, errors) -> None:
+def test_invalid_local_reviews(spec: dict[str, Any], metadata: dict[str, Any], errors: list[Any]) -> None:
     found = validate_local_subject_access_review(review(LocalSubjectAccessReview, spec, **metadata))
     assert [str(error) for error in found] == errors
 
@@ -247,7 +249,9 @@ def test_selectors_that_say_nothing_or_everything_twice() -> None:
     ],
 )
 @pytest.mark.parametrize(("kind", "read"), [("labelSelector", "labels"), ("fieldSelector", "fields")])
-def test_long_selectors_are_ignored_as_those_of_requests_are_and_cost_nothing(selector, kind: str, read: str) -> None:
+def test_long_selectors_are_ignored_as_those_of_requests_are_and_cost_nothing(
+    selector: dict[str, Any], kind: str, read: str
+) -> None:
     spec = review(SelfSubjectAccessReview, {"resourceAttributes": {"verb": "list", kind: selector}}).spec
     assert calls(lambda: review_attributes(ALICE, spec.resource_attributes, None)) < 10_000
     attributes = review_attributes(ALICE, spec.resource_attributes, None)

@@ -1,5 +1,7 @@
 """Several authorizers as one, those that come with the server, and the words of a refusal."""
 
+from typing import Any
+
 import pytest
 
 from steersman.api.rbac.v1 import PolicyRule
@@ -41,7 +43,7 @@ class Says:
         ([Verdict(Decision.NO_OPINION)] * 3, Verdict(Decision.NO_OPINION)),
     ],
 )
-async def test_the_first_opinion_decides_and_without_one_all_are_told(verdicts, expected, later) -> None:
+async def test_the_first_opinion_decides_and_without_one_all_are_told(verdicts: Any, expected: Any, later: Any) -> None:
     assert await decide(UnionAuthorizer(map(Says, verdicts, later)), QUESTION) == expected
 
 
@@ -107,7 +109,7 @@ def resource(verb, name="", namespace="", group="", what="pods", subresource="")
         ),
     ],
 )
-def test_refusals_read_as_the_reference_s(attributes, message: str) -> None:
+def test_refusals_read_as_the_reference_s(attributes: Any, message: str) -> None:
     error = forbidden_error(attributes)
     assert (error.code, error.reason, error.message) == (403, "Forbidden", message)
 

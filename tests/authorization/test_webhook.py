@@ -140,7 +140,7 @@ async def test_the_older_version_has_another_name_for_groups(hook: Hook, asking)
         ({"allowed": False, "denied": True, "reason": "no"}, Verdict(Decision.DENY, "no")),
     ],
 )
-async def test_a_verdict_is_kept(hook: Hook, asking, status, verdict) -> None:
+async def test_a_verdict_is_kept(hook: Hook, asking, status: dict[str, Any], verdict: Verdict) -> None:
     hook.status = status
     asked = asking()
     assert await asked.judge() == verdict
@@ -157,7 +157,7 @@ async def test_nothing_is_kept_where_that_is_not_wanted(hook: Hook, asking) -> N
 
 
 @pytest.mark.parametrize("on_error", [Decision.NO_OPINION, Decision.DENY])
-async def test_without_an_answer_nothing_is_allowed(hook: Hook, asking, on_error) -> None:
+async def test_without_an_answer_nothing_is_allowed(hook: Hook, asking, on_error: Any) -> None:
     hook.answer = lambda body: http_response(403, b"x", "application/json")
     asked = asking(on_error=on_error)
     assert await asked.judge() == Verdict(on_error, error="unknown")

@@ -12,10 +12,10 @@ from steersman.cli import main
 from steersman.cli.flags import NOT_SUPPORTED, parse
 from steersman.controlplane.admission import PLUGINS, plugin_names
 from steersman.controlplane.flag_readers import parse_override
-from steersman.controlplane.options import FLAGS, OptionsError
+from steersman.controlplane.options import FLAGS, Options, OptionsError
 
 
-def parsed(*arguments: str):
+def parsed(*arguments: str) -> Options:
     return parse(list(arguments), Path("/nowhere"))
 
 

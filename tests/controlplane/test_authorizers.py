@@ -158,7 +158,7 @@ def _line(metrics: str, start: str) -> str:
     ],
 )
 async def test_files_that_cannot_be_used_end_the_start(
-    start_control_plane: Callable[..., Awaitable[ControlPlane]], options, why: str
+    start_control_plane: Callable[..., Awaitable[ControlPlane]], options: dict[str, Any], why: str
 ) -> None:
     with pytest.raises(OptionsError) as error:
         await start_control_plane(**options)

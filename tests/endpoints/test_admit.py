@@ -74,7 +74,7 @@ async def replacing(start_server: Any) -> SmallServer:
     ],
 )
 async def test_the_object_that_a_plugin_puts_in_place_is_stored(
-    replacing: SmallServer, method: str, name: str, media
+    replacing: SmallServer, method: str, name: str, media: Any
 ) -> None:
     if name == "/a":
         await replacing.note("a", n="0")

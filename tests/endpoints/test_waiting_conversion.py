@@ -180,7 +180,7 @@ async def test_a_long_list_is_whole_and_in_order(server: SmallServer, converter:
         (APPLY, gadget("a", width=9)),
     ],
 )
-async def test_patches_are_applied_to_the_version_of_the_request(server: SmallServer, media, patch) -> None:
+async def test_patches_are_applied_to_the_version_of_the_request(server: SmallServer, media: Any, patch: Any) -> None:
     await ask(server, "POST", V1, gadget("a", "v1", size="2x3"))
     query = "?fieldManager=me&force=true" if media == APPLY else ""
     patched = await ask(server, "PATCH", f"{V2}/a{query}", patch, media)
@@ -366,7 +366,7 @@ async def test_a_write_brings_an_older_object_to_the_stored_version(server: Smal
     [(V1, "size=2x3", ["old", "same"]), (V2, "width=2", ["old", "same"]), (V2, "width!=2", ["other"])],
 )
 async def test_fields_are_selected_in_the_version_of_the_request(
-    server: SmallServer, path, selector: str, expected
+    server: SmallServer, path: Any, selector: str, expected: list[Any]
 ) -> None:
     await stored_otherwise(server, "old", width=2, height=3)
     await ask(server, "POST", V1, gadget("same", "v1", size="2x3"))

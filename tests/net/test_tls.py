@@ -16,13 +16,17 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from steersman.net.log_levels import NOTICE
+from steersman.net.server import HttpServer
 from steersman.net.tls import Certificate, ServerTLS
 from steersman.work import followed_files
 from tests.net.tls_client import ask, der, who
 
 
 async def test_a_verified_client_certificate_is_given_to_the_handler(
-    serve, client_context: Callable[..., ssl.SSLContext], authority, certificate: Certificate
+    serve: Callable[..., Awaitable[HttpServer]],
+    client_context: Callable[..., ssl.SSLContext],
+    authority: Any,
+    certificate: Certificate,
 ) -> None:
     tls = ServerTLS([certificate], client_ca_files=[str(authority.file)])
     server = await serve(who, tls=tls)
@@ -32,9 +36,9 @@ async def test_a_verified_client_certificate_is_given_to_the_handler(
 
 
 async def test_a_certificate_of_a_foreign_authority_fails_the_handshake_and_is_counted(
-    serve,
+    serve: Callable[..., Awaitable[HttpServer]],
     client_context: Callable[..., ssl.SSLContext],
-    authority,
+    authority: Any,
     certificate: Certificate,
     tmp_path: Path,
     eventually: Callable[[Callable[[], bool]], Awaitable[None]],
@@ -53,7 +57,7 @@ async def test_a_certificate_of_a_foreign_authority_fails_the_handshake_and_is_c
     "request_line", [b"GET /api HTTP/1.1", b"HEAD / HTTP/1.1", b"POST /api HTTP/1.1", b"PUT / HTTP/1.0"]
 )
 async def test_plain_http_is_answered_as_go_does_and_closed(
-    serve,
+    serve: Callable[..., Awaitable[HttpServer]],
     client_context: Callable[..., ssl.SSLContext],
     certificate: Certificate,
     request_line: bytes,
@@ -73,7 +77,9 @@ async def test_plain_http_is_answered_as_go_does_and_closed(
 
 
 async def test_what_is_neither_tls_nor_http_gets_no_answer(
-    serve, certificate: Certificate, eventually: Callable[[Callable[[], bool]], Awaitable[None]]
+    serve: Callable[..., Awaitable[HttpServer]],
+    certificate: Certificate,
+    eventually: Callable[[Callable[[], bool]], Awaitable[None]],
 ) -> None:
     server = await serve(who, tls=ServerTLS([certificate]))
     reader, writer = await asyncio.open_connection(*server.address)
@@ -85,7 +91,10 @@ async def test_what_is_neither_tls_nor_http_gets_no_answer(
 
 
 async def test_the_certificate_follows_the_name_asked_for(
-    serve, client_context: Callable[..., ssl.SSLContext], authority, certificate: Certificate
+    serve: Callable[..., Awaitable[HttpServer]],
+    client_context: Callable[..., ssl.SSLContext],
+    authority: Any,
+    certificate: Certificate,
 ) -> None:
     other = authority.issue("other.example.org")
     wild = authority.issue("wild.example.net")
@@ -98,7 +107,10 @@ async def test_the_certificate_follows_the_name_asked_for(
 
 
 async def test_names_that_are_given_count_before_those_in_certificates(
-    serve, client_context: Callable[..., ssl.SSLContext], authority, certificate: Certificate
+    serve: Callable[..., Awaitable[HttpServer]],
+    client_context: Callable[..., ssl.SSLContext],
+    authority: Any,
+    certificate: Certificate,
 ) -> None:
     first = authority.issue("a.example.org", file="named-1")
     second = authority.issue("a.example.org", file="named-2")
@@ -118,7 +130,11 @@ async def test_names_that_are_given_count_before_those_in_certificates(
 
 
 async def test_changed_files_are_used_and_broken_ones_are_not(
-    serve, client_context: Callable[..., ssl.SSLContext], authority, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    serve: Callable[..., Awaitable[HttpServer]],
+    client_context: Callable[..., ssl.SSLContext],
+    authority: Any,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     first, second = authority.issue("localhost", file="first"), authority.issue("localhost", file="second")
     used = Certificate(str(tmp_path / "tls.crt"), str(tmp_path / "tls.key"))
@@ -194,7 +210,9 @@ async def test_files_are_looked_at_in_a_handshake_but_not_in_every_one(
     assert looks == [certificate.cert_file, certificate.key_file]
 
 
-async def test_tls_1_2_is_served_and_1_1_is_not(serve, client_context: Callable[..., ssl.SSLContext]) -> None:
+async def test_tls_1_2_is_served_and_1_1_is_not(
+    serve: Callable[..., Awaitable[HttpServer]], client_context: Callable[..., ssl.SSLContext]
+) -> None:
     server = await serve(who, tls=True)
     context = client_context()
     context.maximum_version = ssl.TLSVersion.TLSv1_2
@@ -207,7 +225,9 @@ async def test_tls_1_2_is_served_and_1_1_is_not(serve, client_context: Callable[
 
 
 async def test_what_is_no_tls_is_counted_and_does_no_harm(
-    serve, client_context: Callable[..., ssl.SSLContext], eventually: Callable[[Callable[[], bool]], Awaitable[None]]
+    serve: Callable[..., Awaitable[HttpServer]],
+    client_context: Callable[..., ssl.SSLContext],
+    eventually: Callable[[Callable[[], bool]], Awaitable[None]],
 ) -> None:
     server = await serve(who, tls=True)
     reader, writer = await asyncio.open_connection(*server.address)

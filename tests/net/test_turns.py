@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
 import uvloop
@@ -101,7 +102,7 @@ FLOODS = {
 
 
 @pytest.mark.parametrize("name", FLOODS)
-def test_one_read_is_worked_on_in_many_turns(name) -> None:
+def test_one_read_is_worked_on_in_many_turns(name: Any) -> None:
     kind, data = FLOODS[name]
     assert len(data) <= READ
 
@@ -155,7 +156,9 @@ PING = F(frames.PING, 0, 0, bytes(8))
     ],
     ids=["http/1.1", "http/2"],
 )
-async def test_what_comes_to_hundreds_of_connections_at_once_is_for_several_turns(kind, first, more, answer) -> None:
+async def test_what_comes_to_hundreds_of_connections_at_once_is_for_several_turns(
+    kind: Any, first: Any, more: Any, answer: F | bytes
+) -> None:
     shared = core()
     shared.put_off.clock = shared.turns.clock
     wires = [Wire() for _ in range(400)]
@@ -184,7 +187,9 @@ async def test_what_comes_to_hundreds_of_connections_at_once_is_for_several_turn
     [(Http1Connection, b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"), (Http2Connection, HELLO + opened(0))],
     ids=["http/1.1", "http/2"],
 )
-async def test_of_hundreds_of_connections_that_are_lost_at_once_some_are_let_go_of_in_each_turn(kind, request_) -> None:
+async def test_of_hundreds_of_connections_that_are_lost_at_once_some_are_let_go_of_in_each_turn(
+    kind: Any, request_: Any
+) -> None:
     cancelled = 0
 
     async def handler(_: Request) -> Response:

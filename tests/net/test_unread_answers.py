@@ -6,6 +6,7 @@ import asyncio
 import socket
 import ssl
 from collections.abc import Awaitable, Callable
+from typing import Any
 
 import pytest
 
@@ -19,6 +20,7 @@ from steersman.net.http2.frames import ErrorCode, Setting
 from steersman.net.in_process import InProcessClient
 from steersman.net.limits import Limits
 from steersman.net.message import Request, Response
+from steersman.net.server import HttpServer
 from tests.net.wire import Undated, Wire
 
 LARGE = b"x" * (2 << 20)
@@ -58,7 +60,10 @@ BODIES = {"bytes": LARGE, "pieces": [LARGE[:100], LARGE[100:]], "an iterator": p
 
 @pytest.mark.parametrize("body", BODIES)
 async def test_over_http2_a_place_is_kept_until_the_answer_has_left(
-    serve, http2, eventually: Callable[[Callable[[], bool]], Awaitable[None]], body
+    serve: Callable[..., Awaitable[HttpServer]],
+    http2: Callable[..., Awaitable[Any]],
+    eventually: Callable[[Callable[[], bool]], Awaitable[None]],
+    body: Any,
 ) -> None:
     places = Places(BODIES[body])
     client = await http2(await serve(places), settings=CLOSED)
@@ -72,7 +77,9 @@ async def test_over_http2_a_place_is_kept_until_the_answer_has_left(
 
 
 async def test_over_http1_a_place_is_kept_until_the_answer_has_left(
-    serve, http1, eventually: Callable[[Callable[[], bool]], Awaitable[None]]
+    serve: Callable[..., Awaitable[HttpServer]],
+    http1: Callable[..., Awaitable[Any]],
+    eventually: Callable[[Callable[[], bool]], Awaitable[None]],
 ) -> None:
     places = Places([LARGE] * 8)
     client = await http1(await serve(places))
@@ -86,7 +93,11 @@ async def test_over_http1_a_place_is_kept_until_the_answer_has_left(
     await eventually(lambda: places.over == 1)
 
 
-async def test_what_leaves_at_once_gives_its_place_back_at_once(serve, http1, http2) -> None:
+async def test_what_leaves_at_once_gives_its_place_back_at_once(
+    serve: Callable[..., Awaitable[HttpServer]],
+    http1: Callable[..., Awaitable[Any]],
+    http2: Callable[..., Awaitable[Any]],
+) -> None:
     places = Places(b"little")
     server = await serve(places)
     first = await http1(server)
@@ -100,7 +111,9 @@ async def test_what_leaves_at_once_gives_its_place_back_at_once(serve, http1, ht
 
 
 async def test_a_client_that_goes_away_gives_its_place_back(
-    serve, http2, eventually: Callable[[Callable[[], bool]], Awaitable[None]]
+    serve: Callable[..., Awaitable[HttpServer]],
+    http2: Callable[..., Awaitable[Any]],
+    eventually: Callable[[Callable[[], bool]], Awaitable[None]],
 ) -> None:
     places = Places()
     client = await http2(await serve(places), settings=CLOSED)
@@ -121,7 +134,9 @@ async def test_in_process_what_is_written_is_the_clients() -> None:
 
 
 async def test_over_http2_what_is_not_read_in_time_is_reset_and_the_connection_lives(
-    serve, http2, eventually: Callable[[Callable[[], bool]], Awaitable[None]]
+    serve: Callable[..., Awaitable[HttpServer]],
+    http2: Callable[..., Awaitable[Any]],
+    eventually: Callable[[Callable[[], bool]], Awaitable[None]],
 ) -> None:
     places = Places()
     client = await http2(await serve(places, limits=IMPATIENT), settings=CLOSED)
@@ -131,7 +146,9 @@ async def test_over_http2_what_is_not_read_in_time_is_reset_and_the_connection_l
     await client.ping()
 
 
-async def test_over_http2_a_body_that_has_ended_has_to_leave_too(serve, http2) -> None:
+async def test_over_http2_a_body_that_has_ended_has_to_leave_too(
+    serve: Callable[..., Awaitable[HttpServer]], http2: Callable[..., Awaitable[Any]]
+) -> None:
     async def handler(request: Request) -> Response:
         async def pieces():
             yield b"x" * 1000
@@ -144,7 +161,7 @@ async def test_over_http2_a_body_that_has_ended_has_to_leave_too(serve, http2) -
 
 @pytest.mark.parametrize("tls", [False, True])
 async def test_over_http1_what_is_not_read_in_time_ends_the_connection(
-    serve,
+    serve: Callable[..., Awaitable[HttpServer]],
     client_context: Callable[..., ssl.SSLContext],
     eventually: Callable[[Callable[[], bool]], Awaitable[None]],
     tls: bool,
@@ -165,7 +182,9 @@ async def test_over_http1_what_is_not_read_in_time_ends_the_connection(
 
 
 async def test_one_connection_is_not_answered_on_while_it_keeps_what_it_may(
-    serve, http2, eventually: Callable[[Callable[[], bool]], Awaitable[None]]
+    serve: Callable[..., Awaitable[HttpServer]],
+    http2: Callable[..., Awaitable[Any]],
+    eventually: Callable[[Callable[[], bool]], Awaitable[None]],
 ) -> None:
     places = Places()
     client = await http2(await serve(places, limits=Limits(max_unsent=5 << 20)), settings=CLOSED)
@@ -182,7 +201,9 @@ async def test_one_connection_is_not_answered_on_while_it_keeps_what_it_may(
 
 
 async def test_a_connection_that_keeps_answers_whose_end_nobody_waits_for_is_not_answered_on(
-    serve, http2, eventually: Callable[[Callable[[], bool]], Awaitable[None]]
+    serve: Callable[..., Awaitable[HttpServer]],
+    http2: Callable[..., Awaitable[Any]],
+    eventually: Callable[[Callable[[], bool]], Awaitable[None]],
 ) -> None:
     begun = []
 
@@ -288,7 +309,9 @@ def unread(kind, body) -> tuple[Full, Http1Connection | Http2Connection]:
 
 @pytest.mark.parametrize("kind", [Http1Connection, Http2Connection])
 @pytest.mark.parametrize("size", [1 << 20, 60_000, 1000])
-async def test_what_a_connection_keeps_of_its_own_for_a_client_that_does_not_read_is_bounded(kind, size: int) -> None:
+async def test_what_a_connection_keeps_of_its_own_for_a_client_that_does_not_read_is_bounded(
+    kind: Any, size: int
+) -> None:
     """What is shared waits as it is; what has been joined and handed to the transport is there once more."""
     shared, watch = b"x" * size, Pushed()
     wire, connection = unread(kind, watch)
@@ -305,7 +328,7 @@ async def test_what_a_connection_keeps_of_its_own_for_a_client_that_does_not_rea
 
 
 @pytest.mark.parametrize("kind", [Http1Connection, Http2Connection])
-async def test_of_a_large_answer_the_transport_is_given_no_more_than_it_takes(kind) -> None:
+async def test_of_a_large_answer_the_transport_is_given_no_more_than_it_takes(kind: Any) -> None:
     wire, connection = unread(kind, LARGE)
     for _ in range(100):
         await asyncio.sleep(0)

@@ -10,6 +10,7 @@ import subprocess
 import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
@@ -106,7 +107,7 @@ def test_good_certificates_are_used_again(tmp_path: Path) -> None:
     [(["10.0.0.2"], timedelta()), ([], timedelta(days=340))],
     ids=["another host", "soon to end"],
 )
-def test_certificates_are_renewed_by_the_same_authority(tmp_path: Path, hosts, later) -> None:
+def test_certificates_are_renewed_by_the_same_authority(tmp_path: Path, hosts: list[Any], later: Any) -> None:
     before = contents(ensure_certificates(tmp_path))
     files = ensure_certificates(tmp_path, hosts, now=NOW + later)
     after = contents(files)
@@ -117,7 +118,7 @@ def test_certificates_are_renewed_by_the_same_authority(tmp_path: Path, hosts, l
 
 @pytest.mark.parametrize("name", ["apiserver.key", "admin.crt", "certificates.json"])
 @pytest.mark.parametrize("damage", [b"", None])
-def test_lost_or_damaged_files_are_made_anew(tmp_path: Path, name: str, damage) -> None:
+def test_lost_or_damaged_files_are_made_anew(tmp_path: Path, name: str, damage: bytes | None) -> None:
     files = ensure_certificates(tmp_path)
     if damage is None:
         (tmp_path / name).unlink()
@@ -173,7 +174,7 @@ OTHER_KEY = ec.generate_private_key(ec.SECP256R1()).private_bytes(
     ],
 )
 def test_a_damaged_authority_is_refused_and_nothing_is_changed(
-    tmp_path: Path, name: str, damage, message: str, renewal
+    tmp_path: Path, name: str, damage: Any, message: str, renewal: list[Any]
 ) -> None:
     files = ensure_certificates(tmp_path)
     if damage is None:
@@ -202,7 +203,7 @@ def test_a_folder_or_a_dangling_link_in_place_of_a_file_is_refused(tmp_path: Pat
 
 @pytest.mark.parametrize("damage", [b"half a certif", OTHER_KEY])
 def test_a_file_that_was_changed_is_kept_under_another_name(
-    tmp_path: Path, damage, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, damage: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
     files = ensure_certificates(tmp_path)
     for _ in range(2):
@@ -215,7 +216,7 @@ def test_a_file_that_was_changed_is_kept_under_another_name(
 
 @pytest.mark.parametrize("damage", [b"{", b"", b'{"\xff":1}', None])
 def test_where_only_the_note_is_lost_nothing_is_set_aside(
-    tmp_path: Path, damage, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, damage: bytes | None, caplog: pytest.LogCaptureFixture
 ) -> None:
     files = ensure_certificates(tmp_path)
     names = set(contents(files))

@@ -6,6 +6,8 @@ import asyncio
 import gc
 import re
 import time
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 import uvloop
@@ -42,7 +44,7 @@ def registry() -> Registry:
     return Registry()
 
 
-async def watched(registry: Registry, work) -> None:
+async def watched(registry: Registry, work: Callable[[], object]) -> None:
     watchdog = LoopWatchdog(THRESHOLD, registry)
     watchdog.start()
     try:
@@ -57,7 +59,7 @@ async def watched(registry: Registry, work) -> None:
 
 @pytest.mark.parametrize("new_loop", [uvloop.new_event_loop, asyncio.new_event_loop], ids=["uvloop", "asyncio"])
 def test_a_held_loop_is_told_with_how_long_and_what_held_it(
-    registry: Registry, caplog: pytest.LogCaptureFixture, new_loop
+    registry: Registry, caplog: pytest.LogCaptureFixture, new_loop: Any
 ) -> None:
     with asyncio.Runner(loop_factory=new_loop) as runner:
         runner.run(watched(registry, hold_the_loop))

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
+from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any
 
@@ -185,7 +186,7 @@ async def test_selectors_select(client: StoreClient, label: str, field: str, nam
     assert "".join(await client.names(exact)) == names
 
 
-async def test_cluster_wide_objects_are_selected_by_name(open_client) -> None:
+async def test_cluster_wide_objects_are_selected_by_name(open_client: Callable[..., Awaitable[StoreClient]]) -> None:
     client = await open_client(CLUSTER_WIDE)
     for name in ("a", "ab", "b"):
         await client.create(name)

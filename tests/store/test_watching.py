@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any
 
@@ -188,7 +189,9 @@ async def test_one_object_can_be_watched_by_its_name(client: StoreClient) -> Non
     assert client.store.cacher.watchers == 0
 
 
-async def test_a_cluster_wide_object_can_be_watched_by_its_name(open_client) -> None:
+async def test_a_cluster_wide_object_can_be_watched_by_its_name(
+    open_client: Callable[..., Awaitable[StoreClient]],
+) -> None:
     client = await open_client(CLUSTER_WIDE)
     await client.create("a")
     events, start = await client.watch(selecting(field="metadata.name=b"))

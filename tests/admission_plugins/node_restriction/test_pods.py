@@ -50,7 +50,7 @@ def test_a_mirror_pod_of_its_own_may_be_made() -> None:
         ({"ownerReferences": [{**OWNER, "uid": "v"}]}, "node n UID mismatch: expected v got u"),
     ],
 )
-def test_others_may_not(change, reason: str) -> None:
+def test_others_may_not(change: dict[str, Any], reason: str) -> None:
     assert reason in why(a_mirror(**change))
 
 
@@ -83,7 +83,7 @@ def of_variable(**source: Any) -> dict[str, Any]:
         (of_volume(projected={"sources": [{"clusterTrustBundle": {"path": "t"}}]}), "clustertrustbundles"),
     ],
 )
-def test_a_mirror_pod_names_no_objects(spec, what: str) -> None:
+def test_a_mirror_pod_names_no_objects(spec: Any, what: str) -> None:
     assert why(a_mirror(spec)) == f'node "n" can not create pods that reference {what}'
 
 
@@ -110,7 +110,7 @@ def with_status(status: dict[str, Any], node: str = "n", **metadata: Any) -> Pod
         ),
     ],
 )
-def test_what_may_be_said_of_a_pod(old, new, reason: str) -> None:
+def test_what_may_be_said_of_a_pod(old: Any, new: Any, reason: str) -> None:
     found = forbidden_in_status("n", old, new)
     assert reason in found
     assert bool(found) is bool(reason)

@@ -42,7 +42,7 @@ def a_request(*names: str, signer: str = "kubernetes.io/kubelet-serving") -> Cer
         (a_request("anybody", signer="acme.com/other"), ""),
     ],
 )
-def test_a_node_is_none_but_itself(request_, why) -> None:
+def test_a_node_is_none_but_itself(request_: Any, why: Any) -> None:
     assert forbidden_in_request("n", request_) == why
 
 

@@ -74,7 +74,7 @@ PROJECTED = {"projected": {"sources": [{"serviceAccountToken": {"path": "t", "au
         ({"azureDisk": {"diskName": "a", "diskURI": "b"}}, "for-driver"),
     ],
 )
-async def test_what_volumes_of_the_pod_name(volume, audience: str) -> None:
+async def test_what_volumes_of_the_pod_name(volume: Any, audience: str) -> None:
     assert await forbidden([volume], audience) == ""
     assert "not found in pod spec volume" in await forbidden([volume], "another")
 
@@ -116,7 +116,7 @@ async def test_an_authorizer_that_fails_allows_nothing() -> None:
         (BoundObjectReference(api_version="v1", kind="Pod", name="p", uid="u"), ""),
     ],
 )
-def test_a_token_is_a_pods(reference, why: str) -> None:
+def test_a_token_is_a_pods(reference: BoundObjectReference | None, why: str) -> None:
     found = forbidden_in_token_request(reference)
     assert why in found
     assert bool(found) is bool(why)

@@ -101,13 +101,13 @@ RESTRICTED_VIOLATIONS = [
 
 
 @pytest.mark.parametrize(("spec", "text"), BASELINE_VIOLATIONS)
-def test_what_baseline_forbids(spec, text) -> None:
+def test_what_baseline_forbids(spec: Any, text: Any) -> None:
     assert found(BASELINE, spec) == text
     assert found(PRIVILEGED, spec) == ""
 
 
 @pytest.mark.parametrize(("spec", "text"), RESTRICTED_VIOLATIONS)
-def test_what_restricted_forbids_beyond_that(spec, text) -> None:
+def test_what_restricted_forbids_beyond_that(spec: Any, text: Any) -> None:
     assert found(RESTRICTED, spec) == text
     assert found(BASELINE, spec) == ""
 
@@ -147,7 +147,7 @@ WINDOWS = {"os": {"name": "windows"}, "securityContext": {"runAsNonRoot": True}}
         (RESTRICTED, WINDOWS, 24, 25),
     ],
 )
-def test_what_newer_versions_allow(level, spec, last_refused: int, first_allowed: int) -> None:
+def test_what_newer_versions_allow(level: Any, spec: Any, last_refused: int, first_allowed: int) -> None:
     assert found(level, spec, last_refused) != ""
     assert found(level, spec, first_allowed) == ""
 
@@ -160,7 +160,7 @@ def test_what_newer_versions_allow(level, spec, last_refused: int, first_allowed
         (RESTRICTED, AS_ROOT, 22, 23),
     ],
 )
-def test_what_newer_versions_forbid(level, spec, last_allowed: int, first_refused: int) -> None:
+def test_what_newer_versions_forbid(level: Any, spec: Any, last_allowed: int, first_refused: int) -> None:
     assert found(level, spec, last_allowed) == ""
     assert found(level, spec, first_refused) != ""
 

@@ -127,7 +127,7 @@ async def test_only_updates_that_run_something_else_are_looked_at() -> None:
         ({"enforce": "baseline", "warn": "nonsense"}, "baseline:latest", "privileged:latest"),
     ],
 )
-def test_labels_and_what_they_leave_out(modes, enforce: str, warn: str) -> None:
+def test_labels_and_what_they_leave_out(modes: dict[str, Any], enforce: str, warn: str) -> None:
     policy = policy_of(labels(**modes))
     assert (str(policy.enforce), str(policy.warn)) == (enforce, warn)
 
@@ -182,7 +182,7 @@ async def test_a_stricter_label_tells_of_the_pods_that_are_there() -> None:
         ({"enforce": "baseline"}, {"enforce": "baseline", "warn": "restricted"}),
     ],
 )
-async def test_a_label_that_is_no_stricter_looks_at_no_pods(before, after) -> None:
+async def test_a_label_that_is_no_stricter_looks_at_no_pods(before: dict[str, Any], after: dict[str, Any]) -> None:
     def none(namespace: str) -> tuple[int, AsyncIterator[tuple[Pod, None]]]:
         raise AssertionError("not asked for")
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from steersman.authentication.user import NODES, UserInfo
@@ -80,7 +82,7 @@ UNRELATED = "no relationship found between node 'n' and this object"
         (Action("create", "", "v1", "serviceaccounts", "token", "x", "a"), "", UNRELATED),
     ],
 )
-def test_what_a_node_may_do(authorizer: NodeAuthorizer, action, fields: str, reason) -> None:
+def test_what_a_node_may_do(authorizer: NodeAuthorizer, action: Action, fields: str, reason: Any) -> None:
     assert judged(authorizer, action, fields=fields) == reason
 
 
@@ -92,7 +94,7 @@ def test_what_a_node_may_do(authorizer: NodeAuthorizer, action, fields: str, rea
         (UserInfo("system:node:", groups=(NODES,)), 'unknown node for user "system:node:"'),
     ],
 )
-def test_who_is_no_node_is_not_judged(authorizer: NodeAuthorizer, user, reason: str) -> None:
+def test_who_is_no_node_is_not_judged(authorizer: NodeAuthorizer, user: UserInfo, reason: str) -> None:
     assert judged(authorizer, Action("get", "", "v1", "services"), user) == reason
 
 

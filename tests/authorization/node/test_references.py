@@ -67,7 +67,7 @@ def test_variables_of_all_containers(where: str) -> None:
         ({"emptyDir": {}}, set()),
     ],
 )
-def test_volumes(volume, found) -> None:
+def test_volumes(volume: dict[str, Any], found: Any) -> None:
     assert of_pod({"volumes": [{"name": "v", **volume}]}) == found
 
 
@@ -127,7 +127,7 @@ GROWN = {
 
 
 @pytest.mark.parametrize("what", GROWN)
-def test_a_pod_that_leads_to_more_is_read_again(what) -> None:
+def test_a_pod_that_leads_to_more_is_read_again(what: Any) -> None:
     before = pod_references("p", stored("1", "n"))
     assert "another" in {name for _, name in pod_references("p", GROWN[what], before).references}
 
@@ -167,7 +167,7 @@ def test_a_pod_that_has_led_to_more_is_read_each_time() -> None:
         ({"hostPath": {"path": "/x"}}, set()),
     ],
 )
-def test_secrets_of_volumes_that_nodes_need(source, secrets) -> None:
+def test_secrets_of_volumes_that_nodes_need(source: dict[str, Any], secrets: Any) -> None:
     spec = {"claimRef": {"namespace": "mine", "name": "c"}, **source}
     found = volume_references(encode(from_plain(PersistentVolume, {"metadata": {"name": "v"}, "spec": spec})))
     assert found.claim == ("mine", "c")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 
@@ -28,7 +29,7 @@ DEEP = {
 }
 
 
-def ask(server, method: str, path: str, body: bytes, media: str) -> tuple[int, dict]:
+def ask(server: ServerProcess, method: str, path: str, body: bytes, media: str) -> tuple[int, dict[str, Any]]:
     with server.client() as client:
         status, answer = client.request(method, path, body, {"Content-Type": media})
     return status, json.loads(answer)

@@ -93,7 +93,7 @@ async def test_other_media_types_are_refused(config_map: Patches, media: str) ->
 
 
 @pytest.mark.parametrize("media", TYPES)
-async def test_parameters_of_the_media_type_do_not_matter(config_map: Patches, media) -> None:
+async def test_parameters_of_the_media_type_do_not_matter(config_map: Patches, media: Any) -> None:
     assert (await config_map([] if media == JSON else {}, f"{media}; charset=utf-8")).status == 200
 
 
@@ -144,19 +144,19 @@ def a_request(media: str) -> Request:
     ],
 )
 async def test_what_is_no_patch_is_refused(
-    config_map: Patches, media, validation: str, body: str, message: str
+    config_map: Patches, media: Any, validation: str, body: str, message: str
 ) -> None:
     await config_map.refused(400, message, body, media, fieldValidation=validation)
 
 
 @pytest.mark.parametrize("media", TYPES)
-async def test_a_body_is_looked_at_only_if_there_is_an_object(config_map: Patches, media) -> None:
+async def test_a_body_is_looked_at_only_if_there_is_an_object(config_map: Patches, media: Any) -> None:
     config_map.target += "-not-there"
     assert (await config_map("{", media)).status == 404
 
 
 @pytest.mark.parametrize("media", TYPES)
-async def test_a_body_nested_too_deeply_is_refused(config_map: Patches, media) -> None:
+async def test_a_body_nested_too_deeply_is_refused(config_map: Patches, media: Any) -> None:
     deep = "[" * 50_000 + "]" * 50_000
     assert (await config_map(f'{{"data":{deep}}}' if media != JSON else deep, media)).status == 400
     nested = '{"a":' * 700 + "1" + "}" * 700
@@ -170,7 +170,7 @@ async def test_a_large_patch_is_applied(config_map: Patches) -> None:
 
 
 @pytest.mark.parametrize("media", [MERGE, STRATEGIC])
-async def test_an_empty_patch_writes_nothing(config_map: Patches, media) -> None:
+async def test_an_empty_patch_writes_nothing(config_map: Patches, media: Any) -> None:
     assert await config_map.made({}, media) == await config_map.current()
 
 
@@ -182,14 +182,14 @@ async def test_null_is_an_empty_strategic_patch(config_map: Patches) -> None:
 
 
 @pytest.mark.parametrize("media", [MERGE, STRATEGIC])
-async def test_unknown_and_repeated_fields_are_warned_of(config_map: Patches, media) -> None:
+async def test_unknown_and_repeated_fields_are_warned_of(config_map: Patches, media: Any) -> None:
     answer = await config_map('{"bogus":1,"bogus":2,"metadata":{"zzz":1}}', media)
     assert answer.status == 200
     assert warnings(answer) == ['duplicate field "bogus"', 'unknown field "bogus"', 'unknown field "metadata.zzz"']
 
 
 @pytest.mark.parametrize("media", [MERGE, STRATEGIC])
-async def test_unknown_and_repeated_fields_can_be_ignored(config_map: Patches, media) -> None:
+async def test_unknown_and_repeated_fields_can_be_ignored(config_map: Patches, media: Any) -> None:
     answer = await config_map('{"data":{"a":"1","a":"2"},"bogus":1}', media, fieldValidation="Ignore")
     assert (answer.json()["data"], warnings(answer)) == ({"a": "2", "k": "v"}, [])
 
@@ -221,7 +221,7 @@ async def test_a_strict_json_patch_shows_the_whole_object_and_names_its_own_fiel
 
 
 @pytest.mark.parametrize("media", TYPES)
-async def test_names_may_not_contradict_the_path(config_map: Patches, media) -> None:
+async def test_names_may_not_contradict_the_path(config_map: Patches, media: Any) -> None:
     def body(name: str, value: Any) -> Any:
         if media == JSON:
             return [{"op": "add", "path": f"/metadata/{name}", "value": value}]
@@ -290,7 +290,9 @@ async def test_bad_directives_are_refused_as_upstream_does(deployment: Patches) 
         ),
     ],
 )
-async def test_a_merge_patch_that_makes_another_kind_is_refused(config_map: Patches, patch, why: str) -> None:
+async def test_a_merge_patch_that_makes_another_kind_is_refused(
+    config_map: Patches, patch: dict[str, Any], why: str
+) -> None:
     status = (await config_map(patch, MERGE)).json()
     assert status["code"] == 422
     assert status["message"].endswith(f": {why}")
@@ -340,7 +342,7 @@ async def test_lists_are_merged_by_key_and_owned_by_who_changed_them(deployment:
 
 
 @pytest.mark.parametrize("media", [MERGE, STRATEGIC])
-async def test_an_empty_list_of_managers_forgets_them(config_map: Patches, media) -> None:
+async def test_an_empty_list_of_managers_forgets_them(config_map: Patches, media: Any) -> None:
     assert "managedFields" in (await config_map.current())["metadata"]
     assert "managedFields" not in (await config_map.made({"metadata": {"managedFields": []}}, media))["metadata"]
 
@@ -387,7 +389,7 @@ async def test_a_controller_revision_takes_no_patch(api: Client, namespace: str)
 
 
 @pytest.mark.parametrize("media", TYPES)
-async def test_patches_at_the_same_time_all_go_through(config_map: Patches, media) -> None:
+async def test_patches_at_the_same_time_all_go_through(config_map: Patches, media: Any) -> None:
     def body(number: int) -> Any:
         if media == JSON:
             return [{"op": "add", "path": f"/data/k{number}", "value": "x"}]

@@ -33,7 +33,7 @@ def test_what_reads_as_json_is_the_same_object() -> None:
     ("sent", "kept"),
     [(5, 5), (2.0, 2), (5_000_000_000, 705_032_704), (-(2**31) - 1, 2**31 - 1), (1e30, 0), (2.0**40, 0)],
 )
-def test_numbers_are_cut_to_the_size_of_their_field(sent, kept: int) -> None:
+def test_numbers_are_cut_to_the_size_of_their_field(sent: Any, kept: int) -> None:
     assert deployment(replicas=sent).spec.replicas == kept
 
 
@@ -90,7 +90,7 @@ def test_numbers_of_other_types_read_as_go_writes_them() -> None:
         ({"metadata": {"creationTimestamp": 5}}, "json: cannot unmarshal number into Go value of type string"),
     ],
 )
-def test_what_a_field_cannot_take_is_told(document, told: str) -> None:
+def test_what_a_field_cannot_take_is_told(document: dict[str, Any], told: str) -> None:
     with pytest.raises(DecodeError) as caught:
         from_unstructured(Deployment, document)
     assert str(caught.value) == told
@@ -147,7 +147,7 @@ DOCUMENTS = st.fixed_dictionaries(
 
 
 @given(DOCUMENTS)
-def test_what_becomes_an_object_says_the_same_afterwards(document) -> None:
+def test_what_becomes_an_object_says_the_same_afterwards(document: Any) -> None:
     try:
         found = from_unstructured_with_validation(Service, document).obj
     except DecodeError:

@@ -25,7 +25,7 @@ HERE = Path("spec", "a")
         (Path("a").child("b", "c"), "a.b.c"),
     ],
 )
-def test_path_prints(path, text: str) -> None:
+def test_path_prints(path: Any, text: str) -> None:
     assert str(path) == text
 
 
@@ -64,7 +64,7 @@ def test_paths_compare_by_where_they_lead() -> None:
         (field.internal(HERE, ValueError("oh")), "InternalError", "spec.a: Internal error: oh"),
     ],
 )
-def test_error_prints(error, type_: str, text: str) -> None:
+def test_error_prints(error: Any, type_: str, text: str) -> None:
     assert (error.type, str(error)) == (type_, text)
     assert error.body == text.removeprefix("spec.a: ")
 
@@ -98,7 +98,7 @@ def test_error_prints(error, type_: str, text: str) -> None:
         (Verbatim('{"Go":1}'), '{"Go":1}'),
     ],
 )
-def test_value_prints_as_go_would(value, text: str) -> None:
+def test_value_prints_as_go_would(value: Any, text: str) -> None:
     assert print_value(value) == text
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from steersman.machinery.errors.go_print import go_source, go_text, go_type, go_value
@@ -38,7 +40,7 @@ def test_source() -> None:
         (None, "<nil>"),
     ],
 )
-def test_types(value, name: str) -> None:
+def test_types(value: Any, name: str) -> None:
     assert go_type(value) == name
 
 

@@ -1,5 +1,7 @@
 """Status errors: code, reason, message and details as a client reads them."""
 
+from typing import Any
+
 import pytest
 
 from steersman.machinery.errors import field
@@ -158,7 +160,7 @@ DEPLOYMENT_DETAILS = {"name": "a", "group": "apps", "kind": "deployments"}
         ),
     ],
 )
-def test_status(error, code: int, reason: str | None, message: str, details) -> None:
+def test_status(error: Any, code: int, reason: str | None, message: str, details: Any) -> None:
     status = error.status()
     assert {key: status[key] for key in ("kind", "apiVersion", "metadata", "status", "code")} == {
         "kind": "Status",

@@ -15,7 +15,7 @@ from steersman.machinery.patch.json_patch import PatchError
 from steersman.work.offloading import offload
 
 
-def patched(document, *operations, **limits):
+def patched(document, *operations, **limits: Any):
     """The outcome, after seeing to it that neither the document nor the patch was changed."""
     before = copy.deepcopy((document, operations))
     result = json_patch.apply(document, operations, **limits)
@@ -23,7 +23,7 @@ def patched(document, *operations, **limits):
     return result
 
 
-def op(kind, path, **members):
+def op(kind, path, **members: Any):
     return {"op": kind, "path": path, **{name.rstrip("_"): value for name, value in members.items()}}
 
 
@@ -58,7 +58,7 @@ def op(kind, path, **members):
         ({"a": 0.5}, op("test", "/a", value=0.5), {"a": 0.5}),
     ],
 )
-def test_operation_applies(document, operation, expected) -> None:
+def test_operation_applies(document: dict[str, Any], operation: Any, expected: dict[str, Any]) -> None:
     assert patched(document, operation) == expected
 
 
@@ -116,7 +116,7 @@ UNDECODABLE = "error decoding patch: json: cannot unmarshal"
         ({}, {}, "Unexpected kind: unknown"),
     ],
 )
-def test_failing_operation_says_why(document, operation, error: str) -> None:
+def test_failing_operation_says_why(document: dict[str, Any], operation: Any, error: str) -> None:
     before = copy.deepcopy(document)
     with pytest.raises(PatchError) as raised:
         json_patch.apply(document, [operation])
@@ -206,7 +206,7 @@ def test_many_operations_on_one_list_stay_fast() -> None:
         ),
     ],
 )
-def test_what_is_no_patch_is_refused(patch, strict: bool, code: int, message: str) -> None:
+def test_what_is_no_patch_is_refused(patch: Any, strict: bool, code: int, message: str) -> None:
     with pytest.raises(StatusError) as raised:
         json_patch.decode(patch, strict=strict)
     assert (raised.value.code, raised.value.message) == (code, message)
@@ -239,13 +239,13 @@ def pointer(*names):
 
 
 @given(DOCUMENTS, KEYS, JSON)
-def test_what_was_added_is_found_by_test(document, key, value) -> None:
+def test_what_was_added_is_found_by_test(document: Any, key: Any, value: Any) -> None:
     path = pointer(key)
     assert patched(document, op("add", path, value=value), op("test", path, value=value)) == {**document, key: value}
 
 
 @given(DOCUMENTS.filter(bool), st.data(), KEYS)
-def test_move_is_copy_and_remove(document, data, target) -> None:
+def test_move_is_copy_and_remove(document: Any, data: Any, target: Any) -> None:
     source = data.draw(st.sampled_from(sorted(document)))
     moved = patched(document, op("move", pointer(target), from_=pointer(source)))
     if source == target:
@@ -257,7 +257,7 @@ def test_move_is_copy_and_remove(document, data, target) -> None:
 
 
 @given(JSON, JSON)
-def test_equality_is_that_of_json(left, right) -> None:
+def test_equality_is_that_of_json(left: Any, right: Any) -> None:
     assert json_patch.equal(left, right) == (json.dumps(left, sort_keys=True) == json.dumps(right, sort_keys=True))
 
 
@@ -270,7 +270,7 @@ OPERATIONS = st.fixed_dictionaries(
 
 
 @given(DOCUMENTS, st.lists(OPERATIONS, max_size=5))
-def test_no_patch_changes_its_document_or_itself(document, operations) -> None:
+def test_no_patch_changes_its_document_or_itself(document: Any, operations: Any) -> None:
     before = copy.deepcopy((document, operations))
     try:
         first = json_patch.apply(document, operations)

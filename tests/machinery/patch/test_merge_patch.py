@@ -1,6 +1,7 @@
 """JSON Merge Patch: RFC 7386's examples, what the reference does otherwise, and its errors."""
 
 import copy
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -26,7 +27,7 @@ from steersman.machinery.patch import merge_patch
         ({"a": 1}, {"b": None}, {"a": 1}),
     ],
 )
-def test_patch_merges(document, patch, expected) -> None:
+def test_patch_merges(document: dict[str, Any], patch: dict[str, Any], expected: dict[str, Any]) -> None:
     assert merge_patch.apply(document, patch) == expected
 
 
@@ -51,7 +52,7 @@ def test_nulls_inside_a_list_are_dropped_unless_it_replaces_an_object() -> None:
         (None, False, "Invalid JSON Patch"),
     ],
 )
-def test_what_is_no_patch_is_refused(patch, strict: bool, message: str) -> None:
+def test_what_is_no_patch_is_refused(patch: Any, strict: bool, message: str) -> None:
     with pytest.raises(StatusError) as raised:
         merge_patch.apply({}, patch, strict=strict)
     assert (raised.value.code, raised.value.message) == (400, message)
@@ -106,12 +107,12 @@ def difference(old, new):
 
 
 @given(OBJECTS, OBJECTS)
-def test_patch_made_from_a_difference_gives_the_other(old, new) -> None:
+def test_patch_made_from_a_difference_gives_the_other(old: Any, new: Any) -> None:
     assert merge_patch.apply(old, difference(old, new)) == new
 
 
 @given(OBJECTS, PATCHES)
-def test_applying_twice_is_applying_once_and_changes_nothing_in_place(document, patch) -> None:
+def test_applying_twice_is_applying_once_and_changes_nothing_in_place(document: Any, patch: Any) -> None:
     before = copy.deepcopy((document, patch))
     once = merge_patch.apply(document, patch)
     assert (document, patch) == before
@@ -119,7 +120,7 @@ def test_applying_twice_is_applying_once_and_changes_nothing_in_place(document, 
 
 
 @given(OBJECTS)
-def test_empty_patch_changes_nothing(document) -> None:
+def test_empty_patch_changes_nothing(document: Any) -> None:
     assert merge_patch.apply(document, {}) == document
 
 

@@ -1,5 +1,7 @@
 """Field selectors: the grammar, escapes, matching, transformation."""
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -21,7 +23,7 @@ from steersman.machinery.selectors.fields import Requirement, Selector, Selector
         (r"a=b\,c,d=e\=f\\", [("a", "=", "b,c"), ("d", "=", "e=f\\")]),
     ],
 )
-def test_selector_is_read(text: str, requirements) -> None:
+def test_selector_is_read(text: str, requirements: list[Any]) -> None:
     assert [(each.field, each.operator, each.value) for each in parse(text).requirements] == requirements
 
 
@@ -64,7 +66,7 @@ def test_exact_match_is_found() -> None:
 
 
 def test_transformation_renames_drops_and_refuses() -> None:
-    def rename(field, value):
+    def rename(field: str, value: str) -> tuple[str, str]:
         if field == "bad":
             raise SelectorError(f"field label not supported: {field}")
         return ("", "") if field == "drop" else (f"metadata.{field}", value.upper())
@@ -80,17 +82,17 @@ SELECTORS = st.lists(st.builds(Requirement, NAMES, st.sampled_from(["=", "!="]),
 
 
 @given(SELECTORS)
-def test_printed_selector_reads_as_itself(selector) -> None:
+def test_printed_selector_reads_as_itself(selector: Any) -> None:
     assert set(parse(str(selector)).requirements) == set(selector.requirements)
 
 
 @given(TEXT)
-def test_escaped_value_reads_as_itself(value) -> None:
+def test_escaped_value_reads_as_itself(value: Any) -> None:
     assert fields.unescape_value(fields.escape_value(value)) == value
 
 
 @given(st.text("ab=!,\\", max_size=10))
-def test_any_text_is_read_or_refused(text) -> None:
+def test_any_text_is_read_or_refused(text: Any) -> None:
     try:
         selector = parse(text)
     except SelectorError:

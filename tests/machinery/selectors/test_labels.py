@@ -1,5 +1,7 @@
 """Label selectors: the grammar, its errors, matching."""
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -126,11 +128,11 @@ SELECTORS = st.lists(REQUIREMENTS, max_size=5).map(Selector)
 
 
 @given(SELECTORS)
-def test_printed_selector_reads_as_itself(selector) -> None:
+def test_printed_selector_reads_as_itself(selector: Any) -> None:
     assert parse(str(selector)) == selector
 
 
-def plainly_matches(requirement, given_labels):
+def plainly_matches(requirement: Any, given_labels: dict[str, str]) -> bool:
     """What a requirement means, word for word."""
     value = given_labels.get(requirement.key)
     match requirement.operator:
@@ -146,10 +148,11 @@ def plainly_matches(requirement, given_labels):
             return value is not None and value.isdigit() and int(value) > int(requirement.values[0])
         case "lt":
             return value is not None and value.isdigit() and int(value) < int(requirement.values[0])
+    raise AssertionError(requirement.operator)
 
 
 @given(SELECTORS, st.data())
-def test_compiled_selector_means_what_its_requirements_say(selector, data) -> None:
+def test_compiled_selector_means_what_its_requirements_say(selector: Any, data: Any) -> None:
     keys = [requirement.key for requirement in selector.requirements] or ["a"]
     values = [value for each in selector.requirements for value in each.values] or [""]
     given_labels = data.draw(st.dictionaries(st.sampled_from(keys), st.sampled_from(values) | NUMBERS | VALUES))
@@ -158,7 +161,7 @@ def test_compiled_selector_means_what_its_requirements_say(selector, data) -> No
 
 
 @given(st.text("ab=!(), <>\tin\0", max_size=12))
-def test_any_text_is_read_or_refused(text) -> None:
+def test_any_text_is_read_or_refused(text: Any) -> None:
     try:
         selector = parse(text)
     except SelectorError:
@@ -246,7 +249,7 @@ def test_absent_label_selector_selects_nothing_and_an_empty_one_everything() -> 
         (LabelSelectorRequirement(key="-", operator="Exists"), f'key: Invalid value: "-": name part {QUALIFIED}'),
     ],
 )
-def test_bad_label_selector_object_says_why(expression, error: str) -> None:
+def test_bad_label_selector_object_says_why(expression: LabelSelectorRequirement, error: str) -> None:
     with pytest.raises(SelectorError) as raised:
         labels.from_label_selector(LabelSelector(match_expressions=[expression]))
     assert str(raised.value) == error

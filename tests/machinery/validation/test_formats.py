@@ -1,6 +1,7 @@
 """Formats of single values: what passes, what is said of the rest."""
 
 import re
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -75,7 +76,7 @@ C_IDENTIFIER = (
         (formats.is_path_segment_name, ["a", "a:b", "...", "é"]),
     ],
 )
-def test_good_values_pass(check, good) -> None:
+def test_good_values_pass(check: Any, good: list[Any]) -> None:
     assert [(value, check(value)) for value in good] == [(value, []) for value in good]
 
 
@@ -148,7 +149,7 @@ def test_good_values_pass(check, good) -> None:
         (formats.is_path_segment_name, "a/b%", ["may not contain '/'", "may not contain '%'"]),
     ],
 )
-def test_bad_values_are_told_why(check, value: str, messages) -> None:
+def test_bad_values_are_told_why(check: Any, value: str, messages: list[Any]) -> None:
     assert check(value) == messages
 
 
@@ -165,7 +166,7 @@ def test_ids_are_bounded() -> None:
 
 
 @given(st.text("aB0-._/é\n", max_size=12))
-def test_label_keys_hold_what_their_parts_allow(value) -> None:
+def test_label_keys_hold_what_their_parts_allow(value: Any) -> None:
     prefix, slash, name = value.rpartition("/")
     expected = bool(name) and not formats.is_valid_label_value(name)
     if slash:
@@ -174,7 +175,7 @@ def test_label_keys_hold_what_their_parts_allow(value) -> None:
 
 
 @given(st.text("aB0-._é\n", max_size=12))
-def test_labels_are_subdomains_and_config_keys(value) -> None:
+def test_labels_are_subdomains_and_config_keys(value: Any) -> None:
     if not formats.is_dns1123_label(value):
         assert formats.is_dns1123_subdomain(value) == []
         assert formats.is_config_map_key(value) == []
@@ -234,12 +235,12 @@ HERE = Path("p")
         ),
     ],
 )
-def test_domains_are_judged(check, value: str, errors) -> None:
+def test_domains_are_judged(check: Any, value: str, errors: list[Any]) -> None:
     assert list(map(str, check(value, HERE))) == errors
 
 
 @given(st.text("ab-._A", max_size=40))
-def test_long_names_are_judged_as_short_ones(text) -> None:
+def test_long_names_are_judged_as_short_ones(text: Any) -> None:
     for judge in (formats.is_dns1123_subdomain, formats.is_dns1123_subdomain_with_underscore):
         long = f"{text}{'.a' * 3000}"
         assert (len(judge(long)) == 1) == (judge(f"{text}.a") == [])

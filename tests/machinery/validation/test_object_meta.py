@@ -1,5 +1,7 @@
 """Object metadata: what a create and an update may hold."""
 
+from typing import Any
+
 import pytest
 
 from steersman.api.meta.v1 import Condition, ManagedFieldsEntry, ObjectMeta, OwnerReference
@@ -12,7 +14,7 @@ from steersman.machinery.validation.managed_fields import validate_managed_field
 HERE = Path("metadata")
 
 
-def created(*, namespaced=True, name_validator=object_meta.name_is_dns_subdomain, **members):
+def created(*, namespaced=True, name_validator=object_meta.name_is_dns_subdomain, **members: Any):
     meta = ObjectMeta(**{"name": "a", "namespace": "ns" if namespaced else "", **members})
     found = object_meta.validate_object_meta(meta, namespaced=namespaced, name_validator=name_validator, path=HERE)
     return list(map(str, found))
@@ -72,7 +74,7 @@ def test_annotations_are_bounded_together() -> None:
     assert created(annotations={"a": "é" * (limit // 2)}) == [too_long]
 
 
-def owner(**members):
+def owner(**members: Any):
     return OwnerReference(**{"api_version": "v1", "kind": "Pod", "name": "n", "uid": "u", **members})
 
 
@@ -92,7 +94,7 @@ def owner(**members):
         ),
     ],
 )
-def test_owner_reference_is_complete(reference, error: str) -> None:
+def test_owner_reference_is_complete(reference: Any, error: str) -> None:
     assert created(owner_references=[reference]) == [f"metadata.ownerReferences{error}"]
 
 
@@ -161,7 +163,7 @@ def test_managed_fields_are_checked() -> None:
         ({"finalizers": ["x"]}, {}, []),
     ],
 )
-def test_update_keeps_what_is_immutable(new, old, errors) -> None:
+def test_update_keeps_what_is_immutable(new: dict[str, Any], old: dict[str, Any], errors: list[Any]) -> None:
     assert updated(new, old) == errors
 
 
@@ -181,7 +183,7 @@ def test_path_segment_names_may_be_almost_anything() -> None:
     assert object_meta.name_is_path_segment("a/b", True) == ["may not contain '/'"]
 
 
-def condition(**members):
+def condition(**members: Any):
     plain = {"type": "Ready", "status": "True", "reason": "R", "last_transition_time": "2024-01-01T00:00:00Z"}
     return Condition(**{**plain, **members})
 
@@ -201,7 +203,7 @@ def condition(**members):
         ({"message": "x" * 32769}, ["c[0].message: Too long: may not be more than 32768 bytes"]),
     ],
 )
-def test_conditions_are_checked(members, errors) -> None:
+def test_conditions_are_checked(members: dict[str, Any], errors: list[Any]) -> None:
     assert list(map(str, validate_conditions([condition(**members)], Path("c")))) == errors
 
 

@@ -1,5 +1,7 @@
 """Request options and the selectors in objects."""
 
+from typing import Any
+
 import pytest
 
 from steersman.api.meta.v1 import (
@@ -66,7 +68,7 @@ def told(errors):
         ),
     ],
 )
-def test_list_options(members, errors) -> None:
+def test_list_options(members: dict[str, Any], errors: list[Any]) -> None:
     assert told(options.validate_list_options(ListOptions(**members))) == errors
 
 
@@ -95,7 +97,7 @@ def test_initial_events_can_be_switched_off() -> None:
         ),
     ],
 )
-def test_delete_options(members, errors) -> None:
+def test_delete_options(members: dict[str, Any], errors: list[Any]) -> None:
     assert told(options.validate_delete_options(DeleteOptions(**members))) == errors
 
 
@@ -118,7 +120,7 @@ def test_deleting_the_unreadable_goes_with_nothing_else() -> None:
     ("kind", "check"),
     [(CreateOptions, options.validate_write_options), (UpdateOptions, options.validate_write_options)],
 )
-def test_write_options(kind, check) -> None:
+def test_write_options(kind: Any, check: Any) -> None:
     assert told(check(kind(dry_run=["All"], field_manager="m", field_validation="Strict"))) == []
     assert told(check(kind(dry_run=[""], field_manager="a\a", field_validation="Bad"))) == [
         'fieldManager: Invalid value: "a\\a": invalid character U+0007 (at position 1)',
@@ -128,7 +130,7 @@ def test_write_options(kind, check) -> None:
 
 
 def test_patch_options() -> None:
-    def check(*, apply, **members):
+    def check(*, apply, **members: Any):
         return told(options.validate_patch_options(PatchOptions(**members), apply=apply))
 
     assert check(apply=True) == ["fieldManager: Required value: is required for apply patch"]
@@ -167,7 +169,7 @@ def expression(operator, *values, key="k"):
         (expression("Gt"), ['s.matchExpressions[0].operator: Invalid value: "Gt": not a valid selector operator']),
     ],
 )
-def test_label_selector_operators(requirement, errors) -> None:
+def test_label_selector_operators(requirement: Any, errors: list[Any]) -> None:
     selector = LabelSelector(match_expressions=[requirement])
     assert told(selectors.validate_label_selector(selector, Path("s"))) == errors
 
@@ -193,7 +195,7 @@ def test_values_stored_unchecked_are_let_through() -> None:
 
 
 def test_field_selector_requirements() -> None:
-    def check(*, allow=False, **members):
+    def check(*, allow=False, **members: Any):
         requirement = FieldSelectorRequirement(**members)
         return told(selectors.validate_field_selector_requirement(requirement, Path("r"), allow_unknown_operator=allow))
 

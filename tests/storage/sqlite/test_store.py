@@ -37,7 +37,7 @@ from steersman.storage.sqlite.reader import Readers
 from tests.storage.storage_model import Clock, Recorder, check_every_revision, write_at_random
 
 
-async def open_quiet(path: Path, **options) -> SQLiteStorage:
+async def open_quiet(path: Path, **options: Any) -> SQLiteStorage:
     return await SQLiteStorage.open(path, compaction_interval=0, lease_interval=0, **options)
 
 

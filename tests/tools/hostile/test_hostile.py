@@ -48,7 +48,7 @@ def made(case: Case, size: int = SIZE) -> Message | None:
 @pytest.mark.parametrize(
     "cases", [documents.cases, selectors.cases, floods.cases, heads.query, heads.paths, heads.tokens]
 )
-def test_every_case_makes_a_message_of_about_the_size_asked_for(cases) -> None:
+def test_every_case_makes_a_message_of_about_the_size_asked_for(cases: Any) -> None:
     for case in cases():
         message = made(case)
         assert message is not None

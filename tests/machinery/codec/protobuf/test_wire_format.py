@@ -8,6 +8,7 @@ import random
 import types
 import typing
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -70,7 +71,7 @@ def without_item_kinds(data):
 
 
 @pytest.mark.parametrize("vector", OBJECTS + VARIANTS)
-def test_a_document_of_the_reference_server_is_read_as_its_json_says(vector) -> None:
+def test_a_document_of_the_reference_server_is_read_as_its_json_says(vector: Any) -> None:
     document = base64.b64decode(vector["protobuf_base64"])
     obj = protobuf.decode_object(class_of(vector["json"]), document)
     expected = to_plain(object_of(vector["json"]))
@@ -80,7 +81,7 @@ def test_a_document_of_the_reference_server_is_read_as_its_json_says(vector) -> 
 
 
 @pytest.mark.parametrize("vector", OBJECTS + VARIANTS)
-def test_an_object_is_written_byte_for_byte_as_the_reference_server_does(vector) -> None:
+def test_an_object_is_written_byte_for_byte_as_the_reference_server_does(vector: Any) -> None:
     assert protobuf.encode(object_of(vector["json"]), gvk_of(vector["json"])) == base64.b64decode(
         vector["protobuf_base64"]
     )
@@ -175,7 +176,7 @@ SCALARS = {
 
 
 @pytest.mark.parametrize("cls", SERVED)
-def test_every_kind_is_read_as_it_was_written(cls) -> None:
+def test_every_kind_is_read_as_it_was_written(cls: Any) -> None:
     for seed in range(8):
         obj = Generator(f"{seed}{cls.__qualname__}").object(cls)
         again = protobuf.decode(cls, protobuf.encode_body(obj))
@@ -184,7 +185,7 @@ def test_every_kind_is_read_as_it_was_written(cls) -> None:
 
 
 @pytest.mark.parametrize("cls", SERVED)
-def test_stored_json_becomes_the_message_its_object_would(cls) -> None:
+def test_stored_json_becomes_the_message_its_object_would(cls: Any) -> None:
     texts = [serializer.encode(Generator(f"{seed}{cls.__qualname__}").object(cls)) for seed in range(8)]
     for text in texts + texts[:2]:  # the second time parts of it are known
         assert protobuf.transcode(cls, text) == protobuf.encode_body(decode_json(cls, text))
@@ -205,7 +206,7 @@ def pod_message():
 
 
 @given(data=st.data())
-def test_broken_data_are_refused_and_never_break_the_reader(pod_message, data) -> None:
+def test_broken_data_are_refused_and_never_break_the_reader(pod_message, data: Any) -> None:
     broken = bytearray(pod_message[: data.draw(st.integers(0, len(pod_message)))])
     for _ in range(data.draw(st.integers(0, 5))):
         if broken:
@@ -218,7 +219,7 @@ def test_broken_data_are_refused_and_never_break_the_reader(pod_message, data) -
 
 
 @given(st.binary(max_size=60), st.sampled_from([Pod, Secret, Status, List]))
-def test_any_bytes_are_read_or_refused(data, cls) -> None:
+def test_any_bytes_are_read_or_refused(data: Any, cls: Any) -> None:
     for read in (protobuf.decode, lambda cls, data: protobuf.decode_object(cls, protobuf.PREFIX + data)):
         with contextlib.suppress(protobuf.DecodeError):
             to_plain(read(cls, data))
@@ -348,7 +349,7 @@ def test_fields_that_nobody_knows_count_as_objects_do() -> None:
 
 
 @pytest.mark.parametrize("packed", [(70_000,), (40_000, 40_000), (65_536, 0)])
-def test_numbers_of_one_list_are_counted_however_they_come(packed) -> None:
+def test_numbers_of_one_list_are_counted_however_they_come(packed: tuple[Any, ...]) -> None:
     body = b"".join(b"\x1a" + length_of(b"\x01" * count) + b"\x01" * count for count in packed)
     for key in (b"\x0a", b"\x6a", b"\x42", b"\x1a"):  # linux, user, containerStatuses, status
         body = key + length_of(body) + body

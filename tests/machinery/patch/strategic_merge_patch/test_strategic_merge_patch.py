@@ -114,7 +114,7 @@ def test_every_recorded_section_is_judged() -> None:
         {"$retainKeys": [{}]},
     ],
 )
-def test_what_go_cannot_compare_is_refused(patch) -> None:
+def test_what_go_cannot_compare_is_refused(patch: dict[str, Any]) -> None:
     with pytest.raises(StatusError) as caught:
         patched(DOCUMENTS["dep"], {"spec": {"template": {"spec": patch}}})
     assert caught.value.code == 400
@@ -203,31 +203,31 @@ def difference_of_items(name: str, key: str, before: list[Any], after: list[Any]
 
 
 @given(DEPLOYMENTS, DEPLOYMENTS)
-def test_a_difference_applied_gives_what_it_was_made_for(before, after) -> None:
+def test_a_difference_applied_gives_what_it_was_made_for(before: Any, after: Any) -> None:
     assert patched(before, difference(before, after)) == after
 
 
 @given(DEPLOYMENTS, DEPLOYMENTS)
-def test_a_patch_applied_again_changes_nothing(before, after) -> None:
+def test_a_patch_applied_again_changes_nothing(before: Any, after: Any) -> None:
     patch = difference(before, after)
     once = patched(before, patch)
     assert patched(once, patch) == once
 
 
 @given(DEPLOYMENTS, DEPLOYMENTS)
-def test_a_document_is_a_patch_that_applied_again_changes_nothing(document, other) -> None:
+def test_a_document_is_a_patch_that_applied_again_changes_nothing(document: Any, other: Any) -> None:
     once = patched(document, other)
     assert patched(once, other) == once
 
 
 @given(DEPLOYMENTS)
-def test_an_empty_patch_and_the_document_itself_change_nothing(document) -> None:
+def test_an_empty_patch_and_the_document_itself_change_nothing(document: Any) -> None:
     assert patched(document, {}) == document
     assert patched(document, document) == document
 
 
 @given(CONTAINERS, CONTAINERS, st.permutations(["a", "b", "c", "d", "e"]))
-def test_the_order_given_is_that_of_the_result(before, changes, order) -> None:
+def test_the_order_given_is_that_of_the_result(before: Any, changes: Any, order: Any) -> None:
     directive = {"$setElementOrder/containers": [{"name": name} for name in order]}
     sent = sorted(changes, key=lambda each: order.index(each["name"]))
     patch = {"spec": {"template": {"spec": {**directive, "containers": sent}}}}
@@ -238,7 +238,7 @@ def test_the_order_given_is_that_of_the_result(before, changes, order) -> None:
 
 
 @given(CONTAINERS, CONTAINERS)
-def test_items_of_the_patch_and_of_the_server_keep_their_orders(before, changes) -> None:
+def test_items_of_the_patch_and_of_the_server_keep_their_orders(before: Any, changes: Any) -> None:
     document = {"spec": {"template": {"spec": {"containers": before}}}}
     found = patched(document, {"spec": {"template": {"spec": {"containers": changes}}}})
     names = [each["name"] for each in found["spec"]["template"]["spec"]["containers"]]
@@ -249,7 +249,7 @@ def test_items_of_the_patch_and_of_the_server_keep_their_orders(before, changes)
 
 
 @given(CONTAINERS, NAMES)
-def test_what_is_deleted_is_gone_and_nothing_else(before, name) -> None:
+def test_what_is_deleted_is_gone_and_nothing_else(before: Any, name: Any) -> None:
     document = {"spec": {"template": {"spec": {"containers": before}}}}
     patch = {"spec": {"template": {"spec": {"containers": [{"name": name, "$patch": "delete"}]}}}}
     found = patched(document, patch)["spec"]["template"]["spec"]["containers"]
@@ -257,7 +257,7 @@ def test_what_is_deleted_is_gone_and_nothing_else(before, name) -> None:
 
 
 @given(DEPLOYMENTS, LABELS)
-def test_a_replaced_object_is_the_one_sent(document, labels) -> None:
+def test_a_replaced_object_is_the_one_sent(document: Any, labels: Any) -> None:
     patch = {"metadata": {"labels": {"$patch": "replace", **labels}}}
     before = copy.deepcopy(document)
     before.setdefault("metadata", {}).setdefault("labels", {})

@@ -83,7 +83,7 @@ async def test_an_external_name_at_any_port(client: Client) -> None:
         ({"clusterIP": "None"}, 500, 'cannot route to service with ClusterIP "None"'),
     ],
 )
-async def test_services_that_lead_nowhere(client: Client, spec, code: int, text: str) -> None:
+async def test_services_that_lead_nowhere(client: Client, spec: dict[str, Any] | None, code: int, text: str) -> None:
     if spec is not None:
         await make(client, **spec)
     with pytest.raises(StatusError) as raised:
@@ -99,7 +99,7 @@ async def test_services_that_lead_nowhere(client: Client, spec, code: int, text:
         ({"type": "ExternalName", "externalName": "example.com"}, 'unsupported service type "ExternalName"'),
     ],
 )
-async def test_endpoints_only(client: Client, spec, text: str) -> None:
+async def test_endpoints_only(client: Client, spec: dict[str, Any], text: str) -> None:
     await make(client, **spec)
     with pytest.raises(StatusError) as raised:
         await located(client, endpoints_only=True)
