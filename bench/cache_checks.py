@@ -1,4 +1,4 @@
-"""What it costs to compare a watch cache with etcd: processor time for all keys, and how long the loop is held.
+"""Cost of comparing a watch cache with etcd: processor time for all keys, and the holds of the event loop.
 
     python -m bench.cache_checks --etcd http://127.0.0.1:2379 [--objects 100000]
 

@@ -75,7 +75,7 @@ class Processes:
 
 @dataclass
 class Figures:
-    """What a row cost."""
+    """Costs of a row."""
 
     seconds: float = 0.0
     cpu: float = 0.0
@@ -89,7 +89,7 @@ class Running:
     client: Client
     processes: Processes
     began: float
-    """When its command was started, on the monotonic clock."""
+    """Start of its command, on the monotonic clock."""
     informers: Informers = field(init=False)
 
     def __post_init__(self) -> None:
@@ -328,7 +328,7 @@ ROWS: Final[dict[str, tuple[int, Callable[[Running], Awaitable[Figures]]]]] = {
     "many-nodes": (5000, partial(nodes, count=5000)),
     "many-pods": (5000, partial(many, count=10_000)),
 }
-"""How many nodes, and what is done."""
+"""Number of nodes and the measured work, by row."""
 
 
 def measure(command: str, row: str) -> Figures:

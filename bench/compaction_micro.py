@@ -1,4 +1,4 @@
-"""How long compaction of the SQLite file keeps writes and reads waiting.
+"""Waits of writes and reads during compaction of the SQLite file.
 
     python -m bench.compaction_micro [--history 100000] [--keys 2000] [--size 1500] [--rate 200]
 
@@ -50,7 +50,7 @@ class Took:
 
 
 class Jobs:
-    """What the writer's thread did, by kind."""
+    """Work of the writer's thread, by kind."""
 
     def __init__(self) -> None:
         self.took: dict[str, list[Took]] = {}

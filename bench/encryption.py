@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 
 from steersman.storage.encryption.ciphers import AESCBCCipher, AESGCMCipher, Identity, SecretboxCipher
-from steersman.storage.encryption.kms.envelope import Current, EnvelopeTransformer, Writing
+from steersman.storage.encryption.kms.envelope import ActiveSeed, EnvelopeTransformer, SeedState
 from steersman.storage.encryption.kms.plugin import Plugin, RemotePlugin, Wrapped
 from steersman.storage.encryption.metrics import EnvelopeMetrics, TransformationMetrics
 from steersman.storage.encryption.transformer import Prefixed, PrefixedTransformers, Transformer
@@ -24,8 +24,8 @@ def providers() -> dict[str, Transformer]:
         keys = PrefixedTransformers("secrets", [Prefixed(b"key:", cipher)], "", metrics)
         return PrefixedTransformers("secrets", [Prefixed(b"k8s:enc:provider:v1:", keys)], "", metrics)
 
-    current = Current()
-    current.writing, current.expires = Writing.of(b"k" * 32, Wrapped(b"w" * 60, "key", {})), float("inf")
+    current = SeedState()
+    current.active_seed, current.expires = ActiveSeed.create(b"k" * 32, Wrapped(b"w" * 60, "key", {})), float("inf")
     plugin: Plugin = object.__new__(RemotePlugin)  # which is not asked
     envelope = EnvelopeTransformer("plugin", plugin, current, EnvelopeMetrics("server"))
     return {

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What the first list of 1,000 Pods as protobuf costs, when none of them has been served in that form.
+"""Cost of the first protobuf list of 1,000 Pods, none of which has been served in that form.
 
     python -m bench.first_list                                  bench/serve
     python -m bench.first_list 'python bench/reference/reference up'

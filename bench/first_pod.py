@@ -1,4 +1,4 @@
-"""How long it takes from `steersman up` to a pod that runs, as somebody with kubectl sees it.
+"""Time from `steersman up` to a running pod, as a user of kubectl sees it.
 
     .venv/bin/python -m bench.first_pod --nodes 3 --rounds 5
 

@@ -1,4 +1,4 @@
-"""What the fixtures of pytest take for each test: from asking for a server until the test has it, and what follows it.
+"""Time that the pytest fixtures take for each test: until the test has its server, and after the test.
 
     python -m bench.fixtures [--runs 50] [bare] [controllers] [cluster] [fresh]
 
@@ -38,7 +38,7 @@ DEPLOYMENT = {
 
 
 def use(environment: ThreadedEnvironment, kind: str) -> None:
-    """What a test does."""
+    """Do the work of a test."""
     with environment.client() as client:
         for number in range(5):
             body = {"metadata": {"name": f"colors-{number}"}, "data": {"a": "red"}}

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What changed between two versions of the server, in machine instructions for one request: a figure without noise.
+"""Machine instructions for one request, compared between two versions of the server: a figure without noise.
 
     python -m bench.instructions --a OLD/.venv/bin/steersman --b .venv/bin/steersman [--only pod]
 
@@ -99,7 +99,7 @@ def counted(command: Path, folder: Path) -> Iterator[tuple[Client, Callable[[str
 
 
 def operations(client: Client) -> dict[str, Operation]:
-    """What is counted, by name."""
+    """Return the counted operations, by name."""
     for number in range(20):
         client.ask("POST", CONFIG_MAPS, config_map(f"listed-{number}"))
     made_pod = client.ask("POST", PODS, pod("pod"))

@@ -1,4 +1,4 @@
-"""What tracking field ownership costs: CPU microseconds per write, the best of several rounds.
+"""Cost of field ownership: CPU microseconds per write, the best of several rounds.
 
 python -m bench.managed_fields_micro
 """

@@ -1,4 +1,4 @@
-"""What the graph of the Node authorizer costs: `python -m bench.node_graph`.
+"""Cost of the Node authorizer's graph: `python -m bench.node_graph`.
 
 Feeds it events of pods as the cache would, made on the way, and prints the processor time of each, the memory of a pod
 and the time of a question. A pod has an account, three secrets, three ConfigMaps and, one in four, a claim of its own

@@ -1,4 +1,4 @@
-"""How long it takes to register nodes, and to schedule pods on them until they run, all of a cluster in this process.
+"""Time to register nodes, and to schedule pods until they run, in a whole cluster in this process.
 
     .venv/bin/python -m bench.scheduling --nodes 5000 --pods 10000
     .venv/bin/python -m bench.scheduling --scheduler-only
@@ -40,8 +40,8 @@ from steersman.client.in_process import InProcessTransport
 from steersman.client.informer import Informer, Informers
 from steersman.client.resources import NAMESPACES, NODES, PODS, SERVICES
 from steersman.cluster.cluster import Cluster
+from steersman.cluster.components import SCHEDULER
 from steersman.cluster.configuration import Configuration, NodeGroup
-from steersman.cluster.movers import SCHEDULER
 from steersman.controlplane.options import Options
 from steersman.scheduler.scheduler import Scheduler
 from steersman.testing import Environment

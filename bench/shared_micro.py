@@ -1,4 +1,4 @@
-"""What a write costs through the owner of a storage: CPU microseconds of all processes, against one that is everything.
+"""Cost of a write through the owner of a storage: CPU microseconds of all processes, compared with a single process.
 
     python -m bench.shared_micro [--workers 2] [--updates 6000] [--at-once 16] [--rounds 3]
 
@@ -69,7 +69,7 @@ async def work(sock: socket.socket, words: SharedWords, name: str, at_once: int,
 
 
 async def own(socks: list[socket.socket], words: SharedWords, results: int) -> tuple[float, list[float]]:
-    """What the owner took, and what each worker tells."""
+    """Return the owner's processor time, and the report of each worker."""
     with tempfile.TemporaryDirectory() as directory:
         storage = await open_sqlite(directory)
         server = StorageServer(storage, words)
@@ -87,8 +87,8 @@ async def own(socks: list[socket.socket], words: SharedWords, results: int) -> t
 
 
 def shared(workers: int, updates: int, at_once: int) -> tuple[float, list[float]]:
-    """The same through an owner: what it took, and each of its workers."""
-    words = SharedWords.made()
+    """Return the processor time of the owner and of each worker."""
+    words = SharedWords.create()
     pairs = [socket.socketpair() for _ in range(workers)]
     results, told = os.pipe()
     children = []

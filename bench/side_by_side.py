@@ -89,7 +89,7 @@ START_LIMIT = 120.0
 """Seconds within which a server has to print its line."""
 
 COUNTS = ("ops", "processes", "errors")
-"""What is an integer in load/measure.go: only these are rounded when a median falls between two of them."""
+"""Integers in load/measure.go: only these are rounded if a median falls between two values."""
 
 
 class ServerNotStarted(Exception):
@@ -205,7 +205,7 @@ def load(run: Run, reach: dict[str, Any], flags: Sequence[str], out: Path) -> di
 
 
 def report_in(out: Path) -> dict[str, Any]:
-    """What a workload has left there; no rows if it has failed."""
+    """Return the report that a workload has written; no rows if it has failed."""
     report: dict[str, Any] = json.loads(out.read_text()) if out.exists() else {"results": []}
     return report
 
@@ -311,7 +311,7 @@ def told(name: str, *cells: str) -> str:
 
 
 def ratios(pairs: Sequence[tuple[Row, Row]], key: str) -> list[float]:
-    """That of a figure in each pair."""
+    """Return the ratio of a figure in each pair."""
     return [b[key] / a[key] for a, b in pairs if a[key]] or [0.0]
 
 

@@ -1,4 +1,4 @@
-"""What storage operations cost: CPU microseconds per write, per cached event, per watcher; bytes per object.
+"""Cost of storage operations: CPU microseconds per write, per cached event, per watcher; bytes per object.
 
     python -m bench.storage_micro [write] [cache] [fanout] [memory]
 

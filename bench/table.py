@@ -59,7 +59,7 @@ RUNS = (
     Run("restart"),
     Run("aggregated", ("--concurrency=16",)),
 )
-"""What is run, each on a fresh server: together exactly the rows of FIGURES."""
+"""Runs on a fresh server each: together exactly the rows of FIGURES."""
 
 
 @dataclass(frozen=True)
@@ -181,7 +181,7 @@ def missing(report: dict[str, Any], workloads: Sequence[str]) -> list[str]:
 
 
 def remarks(report: dict[str, Any]) -> list[str]:
-    """What makes the figures of a report doubtful: rows that had errors, or ran beside others."""
+    """Return reasons to doubt a report's figures: rows with errors, or rows that ran beside others."""
     name, rows, found = report["server"], measured(report), []
     for row in report["results"]:
         found += [f"{name}: {row['name']}: {count} x {error}" for error, count in (row.get("errors") or {}).items()]

@@ -43,7 +43,7 @@ OF_THE_PACKAGE = {
     "endpoints.ownership._view_manager",
     "endpoints.ownership.view_applier",
     "endpoints.parameters._members",
-    "kinds.built_in._found",
+    "kinds.built_in._built_in_kind",
     "kinds.built_in._gvk_of",
     "kinds.built_in.classes_of",
     "library.user_code._fields",
@@ -56,6 +56,7 @@ OF_THE_PACKAGE = {
     "machinery.codec.protobuf.tables._message",
     "machinery.codec.protobuf.transcode._part",
     "machinery.codec.serializer._decoder",
+    "machinery.codec.serializer._decoder_of_own",
     "machinery.codec.serializer._printed_if_none",
     "machinery.conversion.autoscaling._form",
     "machinery.conversion.resource._between",
@@ -70,8 +71,6 @@ OF_THE_PACKAGE = {
     "machinery.managed_fields.plain.members",
     "net.client.http2.health.health_of_environment",
     "openapi.derived._modules",
-    "openapi.descriptions._recorded_layouts",
-    "openapi.descriptions._version_of",
     "openapi.descriptions.digest",
     "openapi.parameters.options",
     "openapi.paths._shared",
@@ -120,7 +119,7 @@ OF_CLIENTS = {
     "machinery.managed_fields.path_elements._order": "short elements",
     "machinery.managed_fields.reconcile._decode": "field sets of at most 8,192 bytes",
     "machinery.managed_fields.requests._from_user_agent": "user agents of at most 256 characters",
-    "machinery.metrics.hashed": "ids of keys of at most 1,024 characters",
+    "machinery.metrics.sha256_label": "ids of keys of at most 1,024 characters",
     "machinery.values.quantity._canonical_text": "short texts",
     "machinery.values.quantity._canonical_trimmed": "short texts",
     "machinery.values.quantity._is_whole_in_milli": "short texts",
@@ -137,7 +136,7 @@ OF_CLIENTS = {
     "openapi.accept.accepted": "headers that `negotiation.bounded` has cut",
     "openapi.protobuf._any_of_few": "values of at most 256 bytes",
     "registry.pod_template.image._pull_policy": "references of at most 1,024 characters",
-    "registry.resource.device_selectors.judge": "expressions of at most 10 KiB",
+    "registry.resource.device_selectors.check_expression": "expressions of at most 10 KiB",
     "scheduler.devices.expressions._program": "expressions of at most 10 KiB",
     "scheduler.fit.status._insufficient": "at most eight names of resources",
     "schema.patterns._finder": "patterns of at most 4,096 characters",
@@ -147,16 +146,13 @@ OF_CLIENTS = {
 """Functions whose keys come from outside, and what bounds a key. How many keys there are is in the decorator."""
 
 MADE_BY_HAND = {
-    "admission_plugins/event_rate_limit.py _found": "cache_size of the configuration; long keys by digest",
-    "admission_rules/evaluation.py _known": "one evaluation, whose cost is bounded",
-    "admission_rules/schema_types.py _known": "one schema",
-    "aggregator/aggregator.py _known": "the APIServices there are",
-    "aggregator/remote_discovery.py _known": "the Services of APIServices",
-    "apiextensions/definitions.py _known": "the definitions there are",
+    "admission_plugins/event_rate_limit.py _buckets_by_key": "cache_size of the configuration; long keys by digest",
+    "admission_rules/evaluation.py _values": "one evaluation, whose cost is bounded",
+    "admission_rules/schema_types.py _types_by_name": "one schema",
+    "aggregator/remote_discovery.py _document_cache": "the Services of APIServices",
     "controllers/autoscaling/targets.py _known": "the kinds there are",
     "controllers/daemon_set/controller.py _known": "4,096 names of nodes",
-    "controllers/node_lifecycle.py _seen": "the nodes there are",
-    "controlplane/ahead.py _entries": "what the cache does not have yet",
+    "controlplane/recent_reads.py _entries": "what the cache does not have yet",
     "kinds/custom.py _marks": "the bytes it is made with",
     "net/client/transport.py _kept": "connections, which are bounded",
     "net/http2/blocks.py _known": "_MAX_KNOWN, of at most _LONGEST_KEPT bytes",
@@ -164,18 +160,17 @@ MADE_BY_HAND = {
     "nodes/initial_world.py _read_objects": "what one container names",
     "openapi/cache.py _kept": "the bytes it is made with",
     "openapi/documents.py _kept": "the documents there are",
-    "registry/core/resourcequotas.py _known": "the scopes there are",
     "scheduler/demand/requests.py _requests": "_MOST_KNOWN, long keys by digest",
     "scheduler/fit/rankings.py _rankings": "bytes of rankings; long keys by digest",
     "storage/cache/cacher.py _encoded": "bytes of what was encoded",
-    "storage/cache/past.py _kept": "a number, and bytes",
+    "storage/cache/past_states.py _kept": "a number, and bytes",
     "storage/encryption/kms/envelope.py _seeds": "_MOST_SEEDS",
     "storage/encryption/metrics.py _told": "_MOST_KEY_IDS",
     "storage/encryption/metrics.py _used": "_MOST_KEY_IDS",
     "store/follower.py _known": "the objects there are",
     "testing/pool.py _waiting": "_MOST_KEPT",
-    "validation_rules/declarations.py _types": "one schema",
-    "validation_rules/evaluation.py _visible": "one evaluation",
+    "validation_rules/declarations.py _type_cache": "one schema",
+    "validation_rules/evaluation.py _visibility_cache": "one evaluation",
     "validation_rules/values.py _known": "the members of one object",
 }
 """Dictionaries that remember what was made before, by file and name, and what bounds each."""
@@ -196,23 +191,26 @@ def test_every_memoised_function_has_a_bound() -> None:
 
 
 def made_by_hand() -> Iterator[str]:
-    """Every dictionary that keeps the order of use, or is called known, kept, remembered, seen or a cache."""
+    """Every dictionary that keeps the order of use, or is called known, kept, remembered, seen or ..._cache."""
     for file in sorted(SOURCES.rglob("*.py")):
         path = file.relative_to(SOURCES)
         if path.parts[0] == "api":
             continue
         for node in ast.walk(ast.parse(file.read_text())):
             target = node.targets[0] if isinstance(node, ast.Assign) else getattr(node, "target", None)
-            name = getattr(target, "attr", None) or getattr(target, "id", "")
+            name = str(getattr(target, "attr", None) or getattr(target, "id", ""))
             value = node.value if isinstance(node, ast.Assign | ast.AnnAssign) else None
             is_ordered = (
                 isinstance(value, ast.Call)
                 and not (value.args or value.keywords)
                 and ast.unparse(value.func) in ORDERED
             )
+            listed = f"{path} {name}"
             is_empty = isinstance(value, ast.Dict) and not value.keys and isinstance(target, ast.Attribute)
-            if is_ordered or (is_empty and name in OF_THEIR_NAMES):
-                yield f"{path} {name}"
+            if is_ordered or (
+                is_empty and (name in OF_THEIR_NAMES or name.endswith("_cache") or listed in MADE_BY_HAND)
+            ):
+                yield listed
 
 
 @pytest.mark.slow

@@ -25,7 +25,7 @@ def test_no_more_private_names_are_read_or_replaced() -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["from steersman.net.turns import _work", "def test(turns):\n    turns._work()", "print(make().turns._left)"],
+    ["from steersman.net.time_slices import _work", "def test(turns):\n    turns._work()", "print(make().turns._left)"],
 )
 def test_what_reads_a_private_name_is_found(text: str) -> None:
     assert len(list(private_names.read(text))) == 1
@@ -34,7 +34,7 @@ def test_what_reads_a_private_name_is_found(text: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "from steersman.net.turns import Turns as _Turns",
+        "from steersman.net.time_slices import Turns as _Turns",
         "class Other:\n    def __init__(self):\n        self._left = 1\ndef test():\n    assert Other()._left",
         "def test(turns):\n    turns.__class__",
         "from tests.net import _work",
@@ -47,9 +47,9 @@ def test_names_of_the_tests_themselves_are_none(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "found"),
     [
-        ('patch.setattr("steersman.net.turns._SLICE", 1)', 1),
+        ('patch.setattr("steersman.net.time_slices._SLICE", 1)', 1),
         ('patch.setattr(turns, "_SLICE", 1)', 1),
-        ('patch.setattr("steersman.net.turns.SLICE", 1)', 0),
+        ('patch.setattr("steersman.net.time_slices.SLICE", 1)', 0),
         ('patch.setattr(turns, "name", "_value")', 0),
     ],
 )

@@ -1,4 +1,4 @@
-"""What was acknowledged on one connection counts on every other: a server of several processes is asked on all of them.
+"""Check that a write acknowledged on one connection is seen on every other, on a server of several processes.
 
     python -m tools.acknowledged                                       two workers on SQLite
     python -m tools.acknowledged --server 'bench/serve --etcd --servers=2 --late=0.1'
@@ -79,7 +79,7 @@ class Connection:
 
 
 Ask = Callable[[Connection], bool]
-"""Whether a connection answers as it must."""
+"""Sends a request on a connection and returns True if the answer is right."""
 
 
 def _configmap(connection: Connection, name: str = "", token: str = ADMIN, namespace: str = _CORE) -> int:

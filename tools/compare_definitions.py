@@ -89,7 +89,7 @@ def definitions_of(module: str) -> Iterator[Body]:
 
 
 def definitions_in(text: bytes) -> Iterator[Body]:
-    """Those among the objects of a file; patches of them, without names or groups, are none."""
+    """Yield the definitions among the objects of a file, without patches, which have no names or groups."""
     for each in documents(text):
         is_definition = (each["kind"], each["apiVersion"]) == ("CustomResourceDefinition", "apiextensions.k8s.io/v1")
         if is_definition and "name" in each["metadata"] and "group" in (each.get("spec") or ()):

@@ -137,7 +137,7 @@ _NOTES: Final[tuple[Plain, ...]] = (
     {"x-kubernetes-validations": [{"rule": "self == oldSelf", "optionalOldSelf": False}]},
     {"x-kubernetes-validations": [{"rule": "!oldSelf.hasValue()", "optionalOldSelf": True}]},
 )
-"""What may stand in many places; the reference server refuses it in others."""
+"""Members that may stand in many places of a schema; the reference server refuses them in others."""
 
 
 def _sound(random: Random) -> Plain:
@@ -183,7 +183,7 @@ def _awaited(ask: Callable[[], Plain | None]) -> Plain:
 
 
 def compare(client: Client, definitions: Sequence[Plain]) -> Iterator[Difference]:
-    """Where the documents of these definitions differ from those of the reference server."""
+    """Yield the differences between the documents of these definitions here and on the reference server."""
     served: dict[tuple[str, str], list[ServedResource]] = {}
     for definition in definitions:
         for version in definition["spec"]["versions"]:
@@ -220,12 +220,12 @@ _COLLECTION: Final = re.compile(r"/apis/([^/]+)/([^/]+)/(?:namespaces/\{namespac
 
 
 def _is_of(key: str, group: str, version: str) -> bool:
-    """Whether a path, or the name of a definition, is of a group version."""
+    """Return True if a path, or the name of a definition, belongs to a group version."""
     return key.startswith((f"/apis/{group}/{version}/", ".".join([*reversed(group.split(".")), version, ""])))
 
 
 def resource_of(spec: Plain, version: Plain) -> Resource[Any]:
-    """What is served of one version of a definition, as far as documents tell of it."""
+    """Return the served resource of one version of a definition, as far as documents show it."""
     names, asked = spec["names"], version.get("subresources") or {}
     subresources = {
         "scale": Subresource(name="scale", kind=built_in(Scale), view=NotImplemented),

@@ -57,7 +57,7 @@ _APPLY: Final = "application/apply-patch+yaml"
 
 
 class Paths:
-    """Where objects are, by what a server serves."""
+    """Paths of objects, by the resources that a server serves."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
@@ -237,7 +237,7 @@ class Comparison:
         return {"apiVersion": _VERSION, "kind": f"{policy['kind']}Binding", "metadata": {"name": "made"}, "spec": spec}
 
     def _objects(self, source: Source, beside: list[Body], spec: Body) -> list[Body]:
-        """Those that the rules of a policy are about: the nearest ones first, and samples in any case."""
+        """Return the objects that the rules of a policy match: the nearest ones first, then samples."""
         rules = (spec.get("matchConstraints") or {}).get("resourceRules") or []
         near = [each for each in beside if self._is_about(rules, each)]
         far = [each for each in source.all() if each not in near and self._is_about(rules, each)]

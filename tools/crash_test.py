@@ -73,10 +73,10 @@ class CrashTestFailed(Exception):
 
 @dataclass
 class Ledger:
-    """What was acknowledged. Feed it the lines the writers printed, then hold a reopened store against it.
+    """Acknowledged writes, compared with a reopened store.
 
-    Each key is written by one writer, one write at a time; so it holds either its last acknowledged write or, if the
-    writer was killed in the middle of the next, that one.
+    Each key is written by one writer, one write at a time. So it holds its last acknowledged write or, if the writer
+    was killed during the next one, that one.
     """
 
     latest: dict[str, tuple[int, str]] = field(default_factory=dict)
@@ -84,7 +84,7 @@ class Ledger:
     revisions: dict[int, str] = field(default_factory=dict)
     """By revision: whose it was."""
     acknowledged: int = 0
-    """How many writes."""
+    """Number of acknowledged writes."""
     newest: int = 0
     floor: int = 0
     """The revision the store was at when it was last opened and checked: every later write has a greater one."""
@@ -140,7 +140,7 @@ class Ledger:
         self.newest = self.floor = store.revision
 
     async def _deleted_later(self, store: Storage, key: str, revision: int) -> bool:
-        """Whether the store knows of a delete of `key` after `revision`, among the writes that the kill cut off."""
+        """Return True if the store has a deletion of `key` after `revision`, among the writes that the kill cut off."""
         deleted: list[int] = []
         subscription = await store.subscribe(
             key,
@@ -413,7 +413,7 @@ def write_and_kill(server: ServerProcess, known: dict[str, str], chance: random.
 
 
 def served(server: ServerProcess) -> dict[str, tuple[int, str]]:
-    """What the server answers: revision and digest by key, as in Ledger.latest."""
+    """Return the revision and digest of every key that the server answers with, as in Ledger.latest."""
     with server.client() as client:
         status, listed = client.json("GET", f"{CONFIGMAPS}?labelSelector={LABEL}")
     if status != 200:

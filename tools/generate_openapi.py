@@ -64,7 +64,7 @@ def write(target: Path, facts: dict[str, Any]) -> None:
 
 
 def facts_about(schemas: dict[str, Any]) -> dict[str, Any]:
-    """What has to be changed of the derived schemas to have these."""
+    """Return the changes that turn the derived schemas into these."""
     found = {}
     for name, schema in schemas.items():
         type_name = type_named(name)

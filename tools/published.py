@@ -1,4 +1,4 @@
-"""What projects publish in their Go modules: the objects in their files, and in their charts.
+"""Objects that projects publish in their Go modules: in files and in charts.
 
 `go mod download` fetches a module, `helm template` renders its charts where there is a Helm; nothing of either is kept.
 """
@@ -22,7 +22,7 @@ Body = dict[str, Any]
 
 
 def folder_of(source: str) -> Path:
-    """Where the files of a Go module are (MODULE@VERSION), or those of a folder. Raises CalledProcessError."""
+    """Return the folder of a Go module (MODULE@VERSION), or a given folder. Raises CalledProcessError."""
     if "@" not in source:
         return Path(source)
     told = subprocess.run(["go", "mod", "download", "-json", source], capture_output=True, text=True, check=True)
@@ -40,8 +40,10 @@ def files_of(folder: Path, mark: bytes) -> Iterator[tuple[Path, bytes]]:
 
 
 def charts_of(folder: Path, mark: bytes) -> Iterator[tuple[Path, bytes]]:
-    """What the charts come to with the values that they have; none without Helm ($STEERSMAN_HELM, or in PATH). A chart
-    that cannot be rendered so is left out."""
+    """Yield the rendered charts with their default values; none without Helm ($STEERSMAN_HELM, or in PATH).
+
+    A chart that cannot be rendered is left out.
+    """
     helm = os.environ.get("STEERSMAN_HELM") or shutil.which("helm")
     for chart in sorted(folder.rglob("Chart.yaml")) if helm else ():
         if not any(mark in file.read_bytes() for file in chart.parent.rglob("*") if file.is_file()):

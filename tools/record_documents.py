@@ -53,7 +53,7 @@ def getter(url: str, ca: str, token: str) -> Callable[..., Any]:
 
 
 def write(path: Path, document: Any) -> None:
-    """The same text for the same document."""
+    """Write a document in a form in which equal documents have equal texts."""
     path.write_text(json.dumps(document, sort_keys=True) + "\n")
 
 

@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
-"""How far a request travels: the calls of this project's functions on its way, their files, and how often it goes on
-in another file.
+"""Path of a request: the calls of this project's functions, their files, and the number of changes from file to file.
 
     python -m tools.request_path [--only apply] [--files]
 
@@ -35,7 +34,7 @@ Request = Callable[[], Awaitable[None]]
 
 
 class Travelled:
-    """What has been called since it was made."""
+    """Calls since the start of a recording."""
 
     def __init__(self) -> None:
         self.calls: Counter[str] = Counter()

@@ -1,4 +1,4 @@
-"""Whether anything is known against what is locked: asks pip-audit, and tells where its data cannot be had.
+"""Known vulnerabilities of the locked packages, by pip-audit.
 
     python -m tools.vulnerabilities [requirements.lock]
 
@@ -23,7 +23,7 @@ _FLAGS: Final = ("--require-hashes", "--disable-pip", "--progress-spinner=off", 
 
 @dataclass(frozen=True)
 class Found:
-    """What was looked at, what was not and why, and what is known."""
+    """Result of an audit: packages looked at, packages left out with the reason, and known vulnerabilities."""
 
     looked_at: int
     skipped: tuple[str, ...]
@@ -39,7 +39,7 @@ class Found:
 
 
 def found_in(report: Any) -> Found:
-    """What a report of pip-audit says."""
+    """Return the result in a report of pip-audit."""
     dependencies = report["dependencies"]
     known = tuple(
         f"{each['name']} {each['version']}: {', '.join(one['id'] for one in each['vulns'])}"

@@ -1,1 +1,1 @@
-"""What a large cluster's worth of objects and watchers costs a server; see __main__.py."""
+"""Costs of a server with a large cluster's objects and watchers; see __main__.py."""

@@ -1,4 +1,4 @@
-"""What a server bears: its start, memory, lists, selectors, watchers with very many objects stored.
+"""Capacity of a server: start, memory, lists, selectors and watchers with very many stored objects.
 
     python -m bench.at_size                                     1,000,000 Events, 100,000 Pods, 5,000 Nodes in SQLite
     python -m bench.at_size --etcd --parts start,lists
@@ -73,7 +73,7 @@ def etcd_in(folder: Path) -> Iterator[str]:
 
 
 def is_healthy(url: str) -> bool:
-    """Whether an etcd answers."""
+    """Return True if an etcd answers."""
     try:
         with urllib.request.urlopen(f"{url}/health", timeout=5) as answer:
             return bool(answer.status == 200)

@@ -29,7 +29,7 @@ _KINDS: Final = ("pods", "minions", "events")
 """As keys name them. Those of pods come first, as their uids say, which those of involved objects do too."""
 _ROWS: Final = 5_000
 _OPERATIONS: Final = 128
-"""Of one transaction of etcd, as many as it takes by default."""
+"""Operations of one etcd transaction, the default maximum."""
 _TRANSACTIONS: Final = 16
 """At a time."""
 _EVENT_SECONDS: Final = 3600
@@ -37,7 +37,7 @@ _EVENT_SECONDS: Final = 3600
 
 @dataclass(frozen=True)
 class Counts:
-    """How many objects there are of each kind."""
+    """Numbers of objects by kind."""
 
     events: int
     pods: int

@@ -1,4 +1,4 @@
-"""What lies between the server and its etcd: it can be cut until etcd has forgotten what the server has not seen."""
+"""Network between the server and its etcd, which can be cut until etcd has compacted revisions that the server lacks."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Network:
 
     @property
     def url(self) -> str:
-        """Where the server finds its etcd."""
+        """Return the URL of etcd for the server."""
         return f"http://127.0.0.1:{self._proxy.port}"
 
     def __enter__(self) -> Network:

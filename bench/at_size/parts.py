@@ -1,4 +1,4 @@
-"""What is measured, part by part, each row printed as soon as it is known."""
+"""Measured parts; each row is printed as soon as it is known."""
 
 from __future__ import annotations
 
@@ -195,7 +195,7 @@ class Crew:
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
     def say(self, line: str) -> dict[str, float]:
-        """What they answer."""
+        """Send a command to the watchers and return their answer."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         print(line, file=self._process.stdin, flush=True)

@@ -30,7 +30,7 @@ _LEAST: Final = 0.01
 
 @dataclass
 class Hold:
-    """Of the loop: seconds by the clock, and those in which its thread ran; the function that was found in it."""
+    """A hold of the event loop: seconds by the clock, seconds of processor time, and the function."""
 
     seconds: float
     ran: float
@@ -131,7 +131,7 @@ class Server:
         Path(f"/proc/{self.pid}/clear_refs").write_text("5")
 
     def holds(self, since: int) -> list[Hold]:
-        """What held the loop for 10 ms and more, by the log from a byte on; the longest first."""
+        """Return holds of 10 ms and more in the log from a byte on, the longest first."""
         with self.log.open("rb") as file:
             file.seek(since)
             text = file.read().decode(errors="replace")
@@ -159,7 +159,7 @@ class Server:
             return answer.read(), time.monotonic() - began
 
     def watches(self, resource: str) -> float:
-        """How many watches of a resource are running."""
+        """Return the number of running watches of a resource."""
         text = self.call("/metrics")[0].decode()
         found = [line for line in text.splitlines() if line.startswith("apiserver_longrunning_requests{")]
         return sum(
@@ -169,7 +169,7 @@ class Server:
         )
 
     def waits(self) -> bool:
-        """Whether its largest cache cannot be read now."""
+        """Return True if its largest cache cannot be read now."""
         try:
             self.call("/api/v1/namespaces/default/events?limit=1")
         except urllib.error.HTTPError:

@@ -64,6 +64,6 @@ def job_of(name: str, image: str, volume: str) -> dict[str, Any]:
 
 
 def phase_of(conditions: Any) -> str:
-    """What the conditions of a Job mean for its Backup; nothing while it goes on."""
+    """Return the phase of a Backup for the conditions of its Job; "" while the Job goes on."""
     true = {each["type"] for each in conditions if each["status"] == "True"}
     return "Done" if "Complete" in true else "Failed" if "Failed" in true else ""

@@ -14,7 +14,7 @@ ReferenceType = Literal["Flunder", "Fischer"]
 
 
 class FlunderSpec(msgspec.Struct, rename="camel"):
-    """What a flunder refers to: a flunder or a fischer."""
+    """Reference of a flunder to another flunder or to a fischer."""
 
     reference_type: ReferenceType | None = None
     flunder_reference: str | None = None
@@ -22,7 +22,7 @@ class FlunderSpec(msgspec.Struct, rename="camel"):
 
 
 class FlunderStatus(msgspec.Struct, rename="camel"):
-    """What is known of a flunder."""
+    """Observed state of a flunder."""
 
 
 _COLUMNS = (PrinterColumn("Flunder", ".spec.flunderReference"), PrinterColumn("Fischer", ".spec.fischerReference"))
@@ -37,7 +37,7 @@ class Flunder(msgspec.Struct):
 
     @steersman.prepare
     def say_type(self, request: Request[Flunder]) -> None:
-        """Which of the two it refers to, where it refers to one."""
+        """Set the type of the reference, if there is a reference."""
         spec = self.spec
         if spec.reference_type is None and bool(spec.flunder_reference) != bool(spec.fischer_reference):
             spec.reference_type = "Flunder" if spec.flunder_reference else "Fischer"
@@ -64,7 +64,7 @@ class Flunder(msgspec.Struct):
 
 
 class FlunderSpecV1Alpha1(msgspec.Struct, rename="camel"):
-    """What a flunder refers to: the name of an object of the given type."""
+    """Reference of a flunder to an object of the given type, by name."""
 
     reference: str = ""
     reference_type: ReferenceType = "Flunder"

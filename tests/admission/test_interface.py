@@ -1,4 +1,4 @@
-"""The chain of admission plugins: which are asked, in which order, and where it ends."""
+"""Tests of the admission chain: called plugins, their order, and refusals."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ async def test_a_plugin_that_names_subresources_is_asked_about_no_other() -> Non
 
 
 class Resting(Telling):
-    """Has work while `awake` says so, of validation alone."""
+    """A plugin that has work only while `awake` is set, and only for validation."""
 
     awake = False
 

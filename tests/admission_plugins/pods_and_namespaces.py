@@ -1,4 +1,4 @@
-"""Objects and records of writes for tests of admission plugins."""
+"""Pods, and admission attributes of writes, for tests of admission plugins."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ CONTAINER = {"name": "c", "image": "i"}
 
 
 def make_pod(spec: dict[str, Any] | None = None, **metadata: Any) -> Pod:
-    """A pod `p` of the namespace `ns` with one container, unless `spec` says otherwise."""
+    """Return a pod `p` in the namespace `ns`, with one container unless `spec` is given."""
     return from_plain(
         Pod,
         {"metadata": {"name": "p", "namespace": "ns", **metadata}, "spec": {"containers": [CONTAINER], **(spec or {})}},
@@ -35,7 +35,7 @@ def a_write(
     namespace: str | None = None,
     **more: Any,
 ) -> Attributes:
-    """The record of a write of `obj`; `old` is what it replaces."""
+    """Return the attributes of a write of `obj`; `old` is the object that it replaces."""
     given = {"name": obj.metadata.name, "obj": obj, **more}
     action = Action(
         operation.lower(),
@@ -55,7 +55,7 @@ def an_update(new: Any, old: Any, **more: Any) -> Attributes:
 
 
 async def admitted(plugin: Plugin, record: Attributes) -> Attributes:
-    """The record after both rounds of a chain of this plugin."""
+    """Run `admit` and `validate` of a plugin, and return the attributes."""
     chain = Chain((plugin,))
     await chain.admit(record)
     await chain.validate(record)
@@ -63,7 +63,7 @@ async def admitted(plugin: Plugin, record: Attributes) -> Attributes:
 
 
 async def refusal(plugin: Plugin, record: Attributes) -> StatusError:
-    """The error of the plugin that must refuse."""
+    """Return the error of a plugin, which must refuse the write."""
     with pytest.raises(StatusError) as caught:
         await admitted(plugin, record)
     return caught.value

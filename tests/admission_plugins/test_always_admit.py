@@ -1,4 +1,4 @@
-"""AlwaysAdmit: a plugin that is as good as none."""
+"""Tests of AlwaysAdmit."""
 
 from __future__ import annotations
 

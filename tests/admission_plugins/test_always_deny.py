@@ -1,4 +1,4 @@
-"""AlwaysDeny: no write at all."""
+"""Tests of AlwaysDeny."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""CertificateApproval: who may approve requests to a signer."""
+"""Tests of CertificateApproval: permissions to approve requests for a signer."""
 
 from __future__ import annotations
 

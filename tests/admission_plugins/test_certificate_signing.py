@@ -1,4 +1,4 @@
-"""CertificateSigning: who may write certificates of a signer."""
+"""Tests of CertificateSigning: permissions to write certificates of a signer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""CertificateSubjectRestriction: nobody asks for a certificate of system:masters."""
+"""Tests of CertificateSubjectRestriction: no certificates for system:masters."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""ClusterTrustBundleAttest: who may write bundles of a signer."""
+"""Tests of ClusterTrustBundleAttest: permissions to write bundles of a signer."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class BundleSpec(msgspec.Struct):
 
 
 class Bundle(msgspec.Struct):
-    """What the plugin reads of a ClusterTrustBundle, which is not served."""
+    """The members of a ClusterTrustBundle that the plugin reads; the resource itself is not served."""
 
     metadata: ObjectMeta
     spec: BundleSpec

@@ -1,4 +1,4 @@
-"""DefaultIngressClass: which Ingresses get the default class."""
+"""Tests of DefaultIngressClass."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""DefaultStorageClass: which claims get the default class."""
+"""Tests of DefaultStorageClass."""
 
 from __future__ import annotations
 

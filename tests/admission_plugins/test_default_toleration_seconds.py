@@ -1,4 +1,4 @@
-"""DefaultTolerationSeconds: how long pods put up with nodes that fail."""
+"""Tests of DefaultTolerationSeconds."""
 
 from __future__ import annotations
 

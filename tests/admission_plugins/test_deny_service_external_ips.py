@@ -1,4 +1,4 @@
-"""DenyServiceExternalIPs: Services keep or lose external addresses."""
+"""Tests of DenyServiceExternalIPs: Services keep or lose external IPs, but get no new ones."""
 
 from __future__ import annotations
 

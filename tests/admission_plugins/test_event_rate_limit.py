@@ -1,4 +1,4 @@
-"""EventRateLimit: how many events are let through, and what is said of the others."""
+"""Tests of EventRateLimit: allowed events, and the error for others."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.admission_plugins.pods_and_namespaces import a_write, admitted, an_up
 
 
 class Clock:
-    """Time that passes when it is told to."""
+    """A clock that tests advance."""
 
     def __init__(self) -> None:
         self.now = 100.0

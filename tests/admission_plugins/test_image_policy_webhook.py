@@ -1,4 +1,4 @@
-"""ImagePolicyWebhook: what is asked, how long the answer is good for, and what is done without one."""
+"""Tests of ImagePolicyWebhook: reviews, caching of verdicts, and failures of the webhook."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ HEAD = {"apiVersion": "imagepolicy.k8s.io/v1alpha1", "kind": "ImageReview"}
 
 
 class Judge:
-    """A webhook that gives `answer`, or raises it."""
+    """A webhook that returns `answer`, or raises it if it is an exception."""
 
     def __init__(self, answer: Any) -> None:
         self.answer = answer

@@ -1,4 +1,4 @@
-"""LimitRanger: what it fills in and what it refuses."""
+"""Tests of LimitRanger: defaults and refusals."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Resources = dict[str, dict[str, str]]
 
 
 class Ranges:
-    """The LimitRanges of one namespace, "ns"."""
+    """The LimitRanges of the namespace "ns"."""
 
     def __init__(self, *specs: list[dict[str, Any]]) -> None:
         self.specs = list(specs)
@@ -76,7 +76,7 @@ def about(obj: Any, operation: Operation = CREATE, *, old: Any = None, subresour
 
 
 async def refusal(plugin: LimitRanger, attributes: Attributes) -> str:
-    """What a 403 says behind the name; empty if there is none."""
+    """Return the text of a 403 after the object's name; "" if there is none."""
     try:
         await plugin.validate(attributes)
     except StatusError as error:

@@ -1,4 +1,4 @@
-"""NamespaceAutoProvision: namespaces that are made with their first object."""
+"""Tests of NamespaceAutoProvision: namespaces are created with their first object."""
 
 from __future__ import annotations
 

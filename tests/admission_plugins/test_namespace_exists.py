@@ -1,4 +1,4 @@
-"""NamespaceExists: writes in namespaces that are not there."""
+"""Tests of NamespaceExists: writes in missing namespaces."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""NamespaceLifecycle: nothing is made in namespaces that are not there, or going; some are kept."""
+"""Tests of NamespaceLifecycle: writes in missing and terminating namespaces, and immortal namespaces."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Plugins between pods and nodes: topology labels, the taint of new nodes, what a node can do and has."""
+"""Tests of plugins about pods and nodes: topology labels, taints of new nodes, features, resizes."""
 
 from __future__ import annotations
 

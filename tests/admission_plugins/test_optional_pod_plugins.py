@@ -1,4 +1,4 @@
-"""The plugins about pods that are off by default."""
+"""Tests of the pod plugins that are off by default."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""OwnerReferencesPermissionEnforcement: who may change owners, and who may hold up their deletion."""
+"""Tests of OwnerReferencesPermissionEnforcement: changes of owners, and blockOwnerDeletion."""
 
 from __future__ import annotations
 

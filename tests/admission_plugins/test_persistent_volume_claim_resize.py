@@ -1,4 +1,4 @@
-"""PersistentVolumeClaimResize: which claims may grow."""
+"""Tests of PersistentVolumeClaimResize: claims that may grow."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Priority: pods get the priority of their class, and one class is the default."""
+"""Tests of Priority: priorities of pods, and the single default class."""
 
 from __future__ import annotations
 

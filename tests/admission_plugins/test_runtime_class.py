@@ -1,4 +1,4 @@
-"""RuntimeClass: overhead and scheduling of a class in its pods."""
+"""Tests of RuntimeClass: overhead and scheduling constraints of pods."""
 
 from __future__ import annotations
 

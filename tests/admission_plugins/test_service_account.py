@@ -1,4 +1,4 @@
-"""ServiceAccount: the account of a pod, its token, its secrets."""
+"""Tests of ServiceAccount: the account of a pod, its token, its secrets."""
 
 from __future__ import annotations
 

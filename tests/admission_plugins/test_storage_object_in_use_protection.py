@@ -1,4 +1,4 @@
-"""StorageObjectInUseProtection: the finalizers of what holds storage."""
+"""Tests of StorageObjectInUseProtection: finalizers of storage objects."""
 
 from __future__ import annotations
 

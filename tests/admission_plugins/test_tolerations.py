@@ -1,4 +1,4 @@
-"""Sets of tolerations: what includes what, and two sets made one."""
+"""Tests of tolerations: inclusion, and merging of two lists."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ TOLERATIONS = st.builds(
 
 
 def includes(wide: Toleration, narrow: Toleration) -> bool:
-    """Whether whatever `narrow` tolerates is tolerated by `wide`, as one pair is judged upstream."""
+    """Return True if `wide` includes `narrow`, compared as a pair, as upstream does."""
     if wide == narrow:
         return True
     if narrow.key != wide.key and (wide.key or wide.operator != "Exists"):

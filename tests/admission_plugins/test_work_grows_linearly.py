@@ -1,4 +1,4 @@
-"""That what admission does with a pod grows with the pod, whatever is in it and in the objects it is held against."""
+"""Tests that the cost of admission grows linearly with the pod and the objects that it depends on."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ SIZES = 100, 200, 400
 
 
 def finished(work: Any) -> None:
-    """Runs what never waits."""
+    """Run a coroutine that never waits."""
     try:
         with pytest.raises(StopIteration):
             work.send(None)

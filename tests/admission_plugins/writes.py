@@ -1,4 +1,4 @@
-"""Writes for plugins to judge, and judges of their own."""
+"""Writes for admission plugins, and authorizers for tests."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ALICE = UserInfo("alice")
 
 
 def write_of(resource: Resource[Any], obj: Any, operation: Operation = CREATE, **more: Any) -> Attributes:
-    """A write of `obj` by alice, named by its metadata."""
+    """Return the attributes of a write of `obj` by alice, with the name in its metadata."""
     metadata = obj.metadata
     given = {"namespace": metadata.namespace, "subresource": "", "name": metadata.name, "obj": obj, **more}
     action = Action(
@@ -35,7 +35,7 @@ def write_of(resource: Resource[Any], obj: Any, operation: Operation = CREATE, *
 
 
 async def refusal(work: Awaitable[None]) -> str:
-    """What the 403 of a plugin says."""
+    """Return the text of a plugin's 403."""
     with pytest.raises(StatusError) as caught:
         await work
     assert (caught.value.code, caught.value.reason) == (403, "Forbidden")
@@ -43,7 +43,7 @@ async def refusal(work: Awaitable[None]) -> str:
 
 
 class Allowing:
-    """Allows these (verb, resource, name); keeps what it was asked."""
+    """An authorizer that allows these (verb, resource, name), and records its requests."""
 
     def __init__(self, *allowed: tuple[str, str, str]) -> None:
         self._allowed = allowed

@@ -1,4 +1,4 @@
-"""A request that expressions are asked about, and an authorizer that remembers what it was asked."""
+"""Variables of a request for expressions, and an authorizer that records its requests."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ REQUEST: dict[str, Any] = {
 
 
 def inputs(obj: Any = None, old: Any = None, **other: Any) -> Inputs:
-    """What expressions are evaluated with for a ConfigMap in the namespace default."""
+    """Return the variables of a request for a ConfigMap in the namespace default."""
     return Inputs(
         object=obj,
         old_object=old,
@@ -41,7 +41,7 @@ def inputs(obj: Any = None, old: Any = None, **other: Any) -> Inputs:
 
 
 class Authorizer:
-    """Lets those do things who are asked about with the verb `get`."""
+    """An authorizer that allows the verb `get`."""
 
     def __init__(self, *, waits: bool = False) -> None:
         self.asked: list[Check] = []

@@ -1,4 +1,4 @@
-"""Evaluation of expressions: on the loop while that is short, else in worker threads; answers are remembered."""
+"""Tests of the evaluation of expressions: on the event loop or in a worker thread, with cached authorizer answers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Values of the authorizer beside others: they cannot be compared, but for whether they are unequal."""
+"""Tests of comparisons with values of the authorizer: only inequality is supported."""
 
 from __future__ import annotations
 

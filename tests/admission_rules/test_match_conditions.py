@@ -1,4 +1,4 @@
-"""Match conditions: what they say of requests, and what is wrong with those that cannot be stored."""
+"""Tests of match conditions: results, and validation errors."""
 
 from __future__ import annotations
 

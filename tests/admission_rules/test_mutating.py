@@ -1,4 +1,4 @@
-"""What a mutating policy makes of plain objects: merged configurations, patches, and why it cannot."""
+"""Tests of mutating expressions: merged configurations, patches, and errors."""
 
 from __future__ import annotations
 

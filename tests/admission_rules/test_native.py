@@ -1,4 +1,4 @@
-"""Values of expressions in configurations: what JSON has goes into the object, the rest is told as Go prints it."""
+"""Tests of values in configurations: JSON values are stored, other values appear in errors as Go prints them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ELSEWHERE = "0xc000000000"
 
 
 def fields(expression: str) -> dict[str, Any]:
-    """The fields of what an expression makes where the object is OBJECT."""
+    """Return the fields of the object that an expression creates from OBJECT."""
     compiled = compile_admission(expression, environment(params=False, authorizer=True, patches=True), APPLY)
     given, answers = inputs(OBJECT), AuthorizerAnswers(Authorizer().ask)
     evaluation = Activation(given, answers, BUDGET).evaluate(compiled)
@@ -29,7 +29,7 @@ def fields(expression: str) -> dict[str, Any]:
 
 
 def value(expression: str) -> Any:
-    """What a field comes to that is given an expression."""
+    """Return the native value of a field with an expression's value."""
     return fields(f"Object{{a: {expression}}}")["a"]
 
 

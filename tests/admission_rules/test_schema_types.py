@@ -1,4 +1,4 @@
-"""Schemas as types: members are made when they are asked for, and what no schema tells is not there."""
+"""Tests of types from schemas: members are created at their first use, and need a schema."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ TEXT = {"type": "string"}
 
 
 def root(schema: dict[str, Any], **schemas: Any) -> tuple[DeclaredType, dict[str, DeclaredType]]:
-    """The type of a schema called A, and the types with members that are made by now; `schemas` may be referred to."""
+    """Return the type of a schema named A, and the object types created so far; references refer to `schemas`."""
     objects: dict[str, DeclaredType] = {}
     found = SchemaTypes(schemas.__getitem__, objects).root(schema, "A")
     assert found is not None
@@ -23,7 +23,7 @@ def root(schema: dict[str, Any], **schemas: Any) -> tuple[DeclaredType, dict[str
 
 
 def member(schema: dict[str, Any], **schemas: Any) -> DeclaredType | None:
-    """The type of the member `a` of an object, by its schema."""
+    """Return the type of the member `a` of an object, from its schema."""
     found, _ = root({"type": "object", "properties": {"a": schema}}, **schemas)
     assert found.fields is not None
     return found.fields.get("a")

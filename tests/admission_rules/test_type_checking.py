@@ -1,4 +1,4 @@
-"""Expressions against kinds: what is said, of how many kinds, and how much of it."""
+"""Tests of type checking: warnings, and limits on kinds and bytes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a validating policy says: variables once, budgets, messages and annotations with a budget of their own."""
+"""Tests of validating expressions: variables, budgets, messages and annotations."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ async def test_what_goes_wrong_has_the_type_that_metrics_tell() -> None:
 
 
 def _chain(name: str, count: int, first: str, more: str) -> list[dict[str, str]]:
-    """Variables of which each is made of the one before, which `more` calls PREVIOUS."""
+    """Return variables of which each uses the one before, named PREVIOUS in `more`."""
     expressions = [first, *(more.replace("PREVIOUS", f"variables.{name}{each}") for each in range(count - 1))]
     return [{"name": f"{name}{index}", "expression": each} for index, each in enumerate(expressions)]
 

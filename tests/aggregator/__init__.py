@@ -1,1 +1,1 @@
-"""Servers behind this one."""
+"""Tests of aggregated servers."""

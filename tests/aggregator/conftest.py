@@ -1,4 +1,4 @@
-"""A server in this process, and one behind it."""
+"""A server in this process, and an aggregated server behind it."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ USERS = (User("admin", ("system:masters",)), User("alice", ("dev",)))
 
 @pytest.fixture(scope="session")
 def files(tmp_path_factory: pytest.TempPathFactory) -> CertificateFiles:
-    """The authority and certificate of the server behind; `admin` is a client's."""
+    """The authority and certificate of the aggregated server; `admin` is a client's."""
     return ensure_certificates(tmp_path_factory.mktemp("behind"), ["things.default.svc", "127.0.0.1"])
 
 
 @pytest.fixture
 async def client(keys_folder: Path, files: CertificateFiles) -> AsyncIterator[Client]:
-    """Of the server in front, as its administrator."""
+    """A client of the server in front, as its administrator."""
     options: dict[str, Any] = {
         "proxy_client_cert_file": str(files.admin),
         "proxy_client_key_file": str(files.admin_key),
@@ -35,7 +35,7 @@ async def client(keys_folder: Path, files: CertificateFiles) -> AsyncIterator[Cl
 
 @pytest.fixture
 async def behind(files: CertificateFiles) -> AsyncIterator[ExtensionServer]:
-    """The server behind, listening."""
+    """The aggregated server, listening."""
     server = ExtensionServer(files, own_address())
     await server.start()
     yield server
@@ -44,7 +44,7 @@ async def behind(files: CertificateFiles) -> AsyncIterator[ExtensionServer]:
 
 @pytest.fixture
 async def things(client: Client, behind: ExtensionServer) -> Client:
-    """The server in front, with the other one behind it, and available."""
+    """A client of the server in front, with the aggregated server registered and available."""
     await publish(client, behind)
     await until_reason(client, "Passed")
     return client

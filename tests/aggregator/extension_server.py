@@ -1,4 +1,4 @@
-"""A server behind an API server, as a real HTTPS server, and the objects that lead to it."""
+"""An aggregated server as a real HTTPS server, and the objects that register it."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ LIST = {"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": f"{GROUP}
 
 Fields = dict[str, list[str]]
 Answer = Callable[["Received"], "bytes | None"]
-"""From a request to a whole response in HTTP; None for 404."""
+"""Returns a whole HTTP response to a request; None for 404."""
 
 
 class Received:
-    """A request that the server had."""
+    """A request that the server received."""
 
     def __init__(self, head: str, body: bytes) -> None:
         line, *fields = head.strip().split("\r\n")
@@ -56,7 +56,7 @@ class Received:
 
 
 def response(body: bytes | str | Any = b"", status: str = "200 OK", *fields: str, kind: str = "text/plain") -> bytes:
-    """A response in HTTP; what is no text is JSON."""
+    """Return an HTTP response; a body other than text is encoded as JSON."""
     if not isinstance(body, bytes | str):
         body, kind = json.dumps(body), "application/json"
     data = body.encode() if isinstance(body, str) else body
@@ -65,7 +65,7 @@ def response(body: bytes | str | Any = b"", status: str = "200 OK", *fields: str
 
 
 class ExtensionServer:
-    """Answers its discovery, and what `paths` have; an answer of b"" hangs up."""
+    """A server that serves its discovery and the answers in `paths`; an answer of b"" closes the connection."""
 
     def __init__(self, files: CertificateFiles, host: str = "127.0.0.1") -> None:
         self._files = files
@@ -75,16 +75,16 @@ class ExtensionServer:
         self.received: list[Received] = []
         self.connections = 0
         self.subjects: list[Any] = []
-        """Of the client certificates shown."""
+        """The subjects of the client certificates received."""
         self.held: asyncio.Event | None = None
         self.silent: Callable[[str], bool] = lambda path: False
-        """Of which paths nothing is ever answered."""
+        """Return True for a path whose requests are never answered."""
         self._stopping = asyncio.Event()
         self._came = asyncio.Condition()
         self._server: asyncio.Server | None = None
         self._open: set[asyncio.StreamWriter] = set()
         self.ended: list[str] = []
-        """The paths that were asked for last on connections that are closed."""
+        """For each closed connection, the path of its last request."""
 
     async def start(self) -> None:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -104,20 +104,20 @@ class ExtensionServer:
 
     @property
     def open(self) -> int:
-        """How many connections there are."""
+        """The number of open connections."""
         return len(self._open)
 
     @property
     def ca_bundle(self) -> str:
         return base64.b64encode(self._files.ca.read_bytes()).decode()
 
-    async def asked(self, path: str, count: int = 1) -> list[Received]:
-        """Waits until a path was asked for so often; the requests."""
+    async def wait_for_requests(self, path: str, count: int = 1) -> list[Received]:
+        """Wait for this number of requests for a path, and return them."""
         async with asyncio.timeout(20), self._came:
-            await self._came.wait_for(lambda: len(self.of(path)) >= count)
-        return self.of(path)
+            await self._came.wait_for(lambda: len(self.requests_for(path)) >= count)
+        return self.requests_for(path)
 
-    def of(self, path: str) -> list[Received]:
+    def requests_for(self, path: str) -> list[Received]:
         return [each for each in self.received if each.path == path]
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -161,7 +161,7 @@ class ExtensionServer:
 
 
 def own_address() -> str:
-    """An address of this machine that endpoints may have: none of loopback."""
+    """Return an address of this machine that endpoints may have, which excludes loopback."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         probe.connect(("192.0.2.1", 9))  # nothing is sent
         address: str = probe.getsockname()[0]
@@ -169,7 +169,7 @@ def own_address() -> str:
 
 
 async def publish(client: Client, server: ExtensionServer | None, **spec: Any) -> None:
-    """Makes the Service, its endpoint and the APIService."""
+    """Create the Service, its endpoint and the APIService."""
     ports = [{"name": "https", "port": 443}]
     body: dict[str, Any] = {"metadata": {"name": "things"}, "spec": {"ports": ports, "clusterIP": "None"}}
     assert (await client.post("/api/v1/namespaces/default/services", body)).status == 201
@@ -179,7 +179,7 @@ async def publish(client: Client, server: ExtensionServer | None, **spec: Any) -
 
 
 async def add_endpoint(client: Client, server: ExtensionServer) -> None:
-    """Makes the EndpointSlice."""
+    """Create the EndpointSlice."""
     body = {
         "metadata": {"name": "things-1", "labels": {"kubernetes.io/service-name": "things"}},
         "addressType": "IPv4",
@@ -191,7 +191,7 @@ async def add_endpoint(client: Client, server: ExtensionServer) -> None:
 
 
 async def register(client: Client, server: ExtensionServer | None, name: str = NAME, **spec: Any) -> None:
-    """Makes the APIService."""
+    """Create the APIService."""
     version, _, group = name.partition(".")
     full = {
         "group": group,
@@ -207,13 +207,13 @@ async def register(client: Client, server: ExtensionServer | None, name: str = N
 
 
 async def condition(client: Client, name: str = NAME) -> dict[str, Any]:
-    """The condition Available; {} if there is none."""
+    """Return the condition Available, {} if there is none."""
     found = (await client.get(f"{API_SERVICES}/{name}")).json()
     return next(iter(found.get("status", {}).get("conditions", ())), {})
 
 
 async def until_reason(client: Client, reason: str, name: str = NAME) -> dict[str, Any]:
-    """The condition Available once it has this reason."""
+    """Wait until the condition Available has this reason, and return it."""
     await until(lambda: has_reason(client, reason, name))
     return await condition(client, name)
 
@@ -223,7 +223,7 @@ async def has_reason(client: Client, reason: str, name: str) -> bool:
 
 
 async def until(holds: Callable[[], Awaitable[bool]]) -> None:
-    """Waits until something is so."""
+    """Wait until a condition is true."""
     async with asyncio.timeout(20):
         while True:
             if await holds():

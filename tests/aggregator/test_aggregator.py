@@ -1,4 +1,4 @@
-"""APIServices come and go: what is listed, and who answers."""
+"""Registration and removal of APIServices: what is listed, and which server answers."""
 
 from __future__ import annotations
 
@@ -94,9 +94,9 @@ async def test_old_servers_tell_of_each_group_version(things: Client, behind: Ex
             ],
         }
     ]
-    (asked, *_) = behind.of("/apis")
-    assert asked.first("x-remote-user") == "system:kube-aggregator"
-    assert asked.first("accept").startswith(AGGREGATED)
+    (request, *_) = behind.requests_for("/apis")
+    assert request.first("x-remote-user") == "system:kube-aggregator"
+    assert request.first("accept").startswith(AGGREGATED)
 
 
 async def test_other_servers_tell_of_all_at_once(client: Client, behind: ExtensionServer) -> None:

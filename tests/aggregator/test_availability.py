@@ -1,4 +1,4 @@
-"""The condition Available, and what follows from it."""
+"""The condition Available and its effects."""
 
 from __future__ import annotations
 
@@ -50,8 +50,8 @@ async def test_what_is_missing_is_told_one_after_the_other(client: Client, behin
 
 
 async def test_who_asks_is_in_no_need_of_rights(things: Client, behind: ExtensionServer) -> None:
-    asked = [(each.first("x-remote-user"), each.first("x-remote-group")) for each in behind.of(ROOT)]
-    assert ("system:kube-aggregator", "system:masters") in asked
+    request = [(each.first("x-remote-user"), each.first("x-remote-group")) for each in behind.requests_for(ROOT)]
+    assert ("system:kube-aggregator", "system:masters") in request
 
 
 @pytest.mark.parametrize("status", ["403 Forbidden", "302 Found", "503 Service Unavailable"])

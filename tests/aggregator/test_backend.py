@@ -1,4 +1,4 @@
-"""What is passed on to a server behind this one, and what becomes of its answers."""
+"""Requests forwarded to an aggregated server, and its answers."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ async def test_what_goes_in_a_circle_is_passed_on_no_more(things: Client, behind
     assert (await things.get(THINGS, x_forwarded_for=", ".join(["192.0.2.7"] * 16))).status == 200
     refused = await things.get(THINGS, x_forwarded_for=", ".join(["192.0.2.7"] * 17))
     assert (refused.status, refused.body) == (503, b"service unavailable\n")
-    assert len(behind.of(THINGS)) == 1
+    assert len(behind.requests_for(THINGS)) == 1
 
 
 def test_keys_of_extra_fields_are_escaped() -> None:
@@ -80,7 +80,7 @@ async def test_a_user_needs_the_right_before_anything_is_passed_on(things: Clien
     answer = await alice.get(THINGS)
     assert answer.status == 403
     assert 'cannot list resource "things" in API group "things.example.com"' in answer.json()["message"]
-    assert not behind.of(THINGS)
+    assert not behind.requests_for(THINGS)
     rules = [{"apiGroups": ["things.example.com"], "resources": ["things"], "verbs": ["list"]}]
     await things.post(f"{RBAC}/clusterroles", {"metadata": {"name": "things"}, "rules": rules})
     subject = {"kind": "User", "apiGroup": "rbac.authorization.k8s.io", "name": "alice"}
@@ -198,7 +198,7 @@ async def test_connections_are_kept_and_those_that_were_closed_meanwhile_are_fou
     before = behind.connections
     for _ in range(20):
         assert (await things.get(THINGS)).status == 200
-    assert behind.connections <= before + 2  # those on which its documents are asked for
+    assert behind.connections <= before + 2  # those on which its documents are requested
     for each in list(behind._open):
         each.close()
     assert (await things.get(THINGS)).status == 200
@@ -302,8 +302,8 @@ async def test_a_connection_with_another_protocol_becomes_one(
         writer.write(b"hello")
         assert await reader.readexactly(11) == b"first HELLO"
         writer.close()
-        (asked,) = behind.of(f"{THINGS}/a/exec")
-        assert asked.target == f"{THINGS}/a/exec?stdin=1"
-        assert asked.fields["x-remote-user"] == ["admin"]
-        assert "x-remote-extra-a" not in asked.fields
-        assert "authorization" not in asked.fields
+        (request,) = behind.requests_for(f"{THINGS}/a/exec")
+        assert request.target == f"{THINGS}/a/exec?stdin=1"
+        assert request.fields["x-remote-user"] == ["admin"]
+        assert "x-remote-extra-a" not in request.fields
+        assert "authorization" not in request.fields

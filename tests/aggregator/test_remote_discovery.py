@@ -1,4 +1,4 @@
-"""What is read out of discovery documents."""
+"""Parsing of discovery documents."""
 
 from __future__ import annotations
 

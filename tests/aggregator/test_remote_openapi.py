@@ -1,4 +1,4 @@
-"""OpenAPI documents of servers behind this one."""
+"""OpenAPI documents of aggregated servers."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def soon(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def until(client: Client, path: str, member: str, *, there: bool = True) -> Any:
-    """The document once a path is in it, or not any more."""
+    """Return the document once it has a path, or no longer has it."""
     async with asyncio.timeout(20):
         while True:
             found = (await client.get(path)).json()
@@ -63,8 +63,8 @@ async def test_v2_documents_are_joined(client: Client, behind: ExtensionServer) 
     assert "Meta" in found["definitions"]
     assert "Version" not in found["definitions"]
     assert "/api/v1/pods" in str(found["paths"].keys())
-    (asked, *_) = behind.of("/openapi/v2")
-    assert (asked.first("x-remote-user"), asked.fields.get("x-remote-group")) == ("system:aggregator", None)
+    (request, *_) = behind.requests_for("/openapi/v2")
+    assert (request.first("x-remote-user"), request.fields.get("x-remote-group")) == ("system:aggregator", None)
     await client.delete(f"{API_SERVICES}/{NAME}")
     assert PATH not in (await client.get("/openapi/v2")).json()["paths"]
 
@@ -80,8 +80,8 @@ async def test_v3_documents_are_listed_and_passed_on(client: Client, behind: Ext
     assert found["paths"]["version"]["serverRelativeURL"] != "/openapi/v3/version?hash=X"
     answer = await client.as_user("alice").get(URL)
     assert answer.json() == V3
-    (asked,) = behind.of(f"/openapi/v3{ROOT}")
-    assert (asked.target, asked.first("x-remote-user")) == (URL, "alice")
+    (request,) = behind.requests_for(f"/openapi/v3{ROOT}")
+    assert (request.target, request.first("x-remote-user")) == (URL, "alice")
     await client.delete(f"{API_SERVICES}/{NAME}")
     assert name not in (await client.get("/openapi/v3")).json()["paths"]
     assert (await client.get(URL)).status == 404
@@ -106,15 +106,15 @@ async def test_what_is_no_document_changes_nothing(client: Client, behind: Exten
     before = (await client.get("/openapi/v2")).json()
     await publish(client, behind)
     await until_reason(client, "Passed")
-    await behind.asked("/openapi/v2")
-    await behind.asked("/openapi/v3")
+    await behind.wait_for_requests("/openapi/v2")
+    await behind.wait_for_requests("/openapi/v3")
     assert (await client.get("/openapi/v2")).json()["paths"] == before["paths"]
     assert GROUP not in str((await client.get("/openapi/v3")).json()["paths"].keys())
 
 
 @pytest.mark.parametrize("has_v3", [True, False])
 async def test_types_of_its_kinds_are_checked(client: Client, behind: ExtensionServer, has_v3: bool) -> None:
-    """By its v3 document, or that which is made of v2."""
+    """The types come from its v3 document, or from one converted from v2."""
     gvk = {"x-kubernetes-group-version-kind": [{"group": GROUP, "version": "v1", "kind": "Thing"}]}
     thing = {"type": "object", "properties": {"size": {"type": "integer"}}, **gvk}
     name = ROOT.removeprefix("/")
@@ -148,7 +148,7 @@ async def test_types_of_its_kinds_are_checked(client: Client, behind: ExtensionS
     assert warning["warning"].startswith(f"{GROUP}/v1, Kind=Thing: ERROR: <input>:1:13: found no matching overload")
 
 
-def _told(definition: Any, **operation: Any) -> dict[str, Any]:
+def _document(definition: Any, **operation: Any) -> dict[str, Any]:
     path = {"get": {"responses": {"200": {"schema": {"$ref": "#/definitions/Thing"}}}, **operation}}
     return {**V2, "paths": {PATH: path}, "definitions": {"Thing": definition}}
 
@@ -156,16 +156,16 @@ def _told(definition: Any, **operation: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     "document",
     [
-        _told({"type": 5}),
-        _told({"properties": 7}),
-        _told({"description": ["x"]}),
-        _told({"minimum": "abc"}),
-        _told({"minimum": 10**400}),
-        _told(3),
-        _told(None),
-        _told({}, tags=9),
-        _told({}, parameters={"a": 1}),
-        _told({}, responses="x"),
+        _document({"type": 5}),
+        _document({"properties": 7}),
+        _document({"description": ["x"]}),
+        _document({"minimum": "abc"}),
+        _document({"minimum": 10**400}),
+        _document(3),
+        _document(None),
+        _document({}, tags=9),
+        _document({}, parameters={"a": 1}),
+        _document({}, responses="x"),
         {**V2, "paths": {PATH: {"get": 5}}},
     ],
 )
@@ -179,5 +179,5 @@ async def test_a_list_of_too_many_documents_is_none(client: Client, behind: Exte
     behind.paths["/openapi/v3"] = response({"paths": many})
     await publish(client, behind)
     await until_reason(client, "Passed")
-    await behind.asked("/openapi/v3")
+    await behind.wait_for_requests("/openapi/v3")
     assert "apis/g7/v1" not in (await client.get("/openapi/v3")).json()["paths"]

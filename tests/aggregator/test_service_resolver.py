@@ -1,4 +1,4 @@
-"""Where Services lead."""
+"""Resolution of Services to addresses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Definitions that are made on a server in this process."""
+"""A server in this process, and helpers that create definitions on it."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ GROUP = "example.com"
 
 
 def version(name: str, schema: dict[str, Any] | None = None, **more: Any) -> dict[str, Any]:
-    """A served version that is stored unless `more` says that it is not."""
+    """Return a served version; it is stored unless `more` changes that."""
     any_object = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
     return {"name": name, "served": True, "storage": True, "schema": {"openAPIV3Schema": schema or any_object}, **more}
 
 
 def definition(*versions: dict[str, Any], plural: str = "foos", kind: str = "Foo", **spec: Any) -> dict[str, Any]:
-    """A definition of namespaced objects in versions; of any objects in v1 unless it is given some."""
+    """Return a definition of namespaced objects; by default of one version v1 with any fields."""
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
@@ -35,7 +35,7 @@ def definition(*versions: dict[str, Any], plural: str = "foos", kind: str = "Foo
 
 
 def condition(found: dict[str, Any], kind: str) -> dict[str, Any]:
-    """A condition of a definition; {} if there is none."""
+    """Return a condition of a definition, {} if there is none."""
     conditions = found["status"].get("conditions") or []
     return next((each for each in conditions if each["type"] == kind), {})
 
@@ -47,14 +47,14 @@ class Cluster:
         self.client = client
 
     async def define(self, body: dict[str, Any]) -> dict[str, Any]:
-        """Makes a definition, and waits until its objects can be made."""
+        """Create a definition, and wait until it is established and served."""
         answer = await self.client.post(DEFINITIONS, body)
         assert answer.status == 201, answer.body
         name = body["metadata"]["name"]
         return await self.until(name, lambda found: condition(found, "Established").get("status") == "True")
 
     async def until(self, name: str, holds: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
-        """The definition of a name once something holds of it."""
+        """Return a definition, once the condition holds."""
         async with asyncio.timeout(20):
             while True:
                 found: dict[str, Any] = (await self.client.get(f"{DEFINITIONS}/{name}")).json()
@@ -63,7 +63,7 @@ class Cluster:
                 await asyncio.sleep(0.005)
 
     async def answers(self, path: str, status: int) -> dict[str, Any]:
-        """What a path answers once that has this status; {} if it is no object."""
+        """Return the object from a path, once the answer has this status; {} if the answer is no object."""
         async with asyncio.timeout(20):
             while True:
                 answer = await self.client.get(path)
@@ -72,17 +72,17 @@ class Cluster:
                 await asyncio.sleep(0.005)
 
     async def change(self, name: str, patch: dict[str, Any]) -> dict[str, Any]:
-        """Merges a patch into a definition."""
+        """Merge a patch into a definition."""
         answer = await self.client.patch(f"{DEFINITIONS}/{name}", patch)
         assert answer.status == 200, answer.body
         found: dict[str, Any] = answer.json()
         return found
 
     def path(self, version: str = "v1", plural: str = "foos") -> str:
-        """The objects of a kind in the namespace `default`."""
+        """Return the path of the objects of a kind in the namespace `default`."""
         return f"/apis/{GROUP}/{version}/namespaces/default/{plural}"
 
     async def create(self, body: dict[str, Any], version: str = "v1", kind: str = "Foo", **headers: str) -> Any:
-        """POSTs an object of a kind in a version; the answer."""
+        """POST an object of a kind in a version, and return the answer."""
         whole = {"apiVersion": f"{GROUP}/{version}", "kind": kind, **body}
         return await self.client.post(self.path(version, f"{kind.lower()}s"), whole, **headers)

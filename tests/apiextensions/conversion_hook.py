@@ -1,4 +1,4 @@
-"""A conversion webhook, as a real HTTPS server, and a definition that it converts for."""
+"""A conversion webhook on a real HTTPS server, and a definition that uses it."""
 
 from __future__ import annotations
 
@@ -12,21 +12,22 @@ from tests.apiextensions.cluster import definition, version
 from tests.https_hook import HttpsHook, http_response
 
 FIELDS = (("spec", "host", "hostName"), ("spec", "replicas", "size"), ("status", "phase", "state"))
-"""Where an object has its fields, and what they are called in v1 (and v3), and in v2."""
+"""The path and name of each converted field in v1 (and v3), and its name in v2."""
 
 Review = dict[str, Any]
 Answer = Callable[[Review, Review], Review | bytes | None]
-"""From what is to be answered, and the request, to what is answered instead; bytes are a whole HTTP response, or with a
-brace before them a body."""
+"""(default answer, request) -> the answer that replaces it. Bytes are a whole HTTP response, or only a
+body if they begin with a brace.
+"""
 
 
 class Hook(HttpsHook):
-    """Converts, unless `answer` says otherwise."""
+    """A webhook that converts objects correctly unless `answer` replaces its answer."""
 
     def __init__(self, files: CertificateFiles) -> None:
         super().__init__(files)
         self.calls: list[tuple[str, list[tuple[str, str]]]] = []
-        """The version asked for; version and name of each object."""
+        """The requested version, with the version and name of each object, for each call."""
         self.reviews: list[Review] = []
         self.answer: Answer | None = None
 
@@ -35,7 +36,7 @@ class Hook(HttpsHook):
         return f"{self.root}/convert"
 
     def config(self, **client: Any) -> dict[str, Any]:
-        """The `conversion` of a definition."""
+        """Return the `conversion` of a definition."""
         client_config = {"url": self.url, "caBundle": self.ca_bundle, **client}
         return {"strategy": "Webhook", "webhook": {"conversionReviewVersions": ["v1"], "clientConfig": client_config}}
 
@@ -56,7 +57,7 @@ class Hook(HttpsHook):
 
 
 def converted(obj: dict[str, Any], wanted: str) -> dict[str, Any]:
-    """The object in another version: its fields are called otherwise."""
+    """Return the object in another version, with the field names of that version."""
     obj = copy.deepcopy(obj)
     was, will = (each.endswith("/v2") for each in (obj["apiVersion"], wanted))
     obj["apiVersion"] = wanted
@@ -68,7 +69,7 @@ def converted(obj: dict[str, Any], wanted: str) -> dict[str, Any]:
 
 
 def hosts_version(name: str, *, storage: bool, served: bool = True) -> dict[str, Any]:
-    """A version of the definition of hosts, with all that versions may differ in."""
+    """Return a version of the definition of hosts; versions differ in everything in which versions can."""
     host, replicas, phase = (each[2 if name == "v2" else 1] for each in FIELDS)
     schema = {
         "type": "object",
@@ -97,5 +98,5 @@ def hosts_version(name: str, *, storage: bool, served: bool = True) -> dict[str,
 
 
 def hosts(conversion: dict[str, Any], storage: str = "v1", versions: tuple[str, ...] = ("v1", "v2")) -> dict[str, Any]:
-    """The definition of Foo: a host in `spec.host`, or `spec.hostName` in v2."""
+    """Return the definition of Foo, with a host in `spec.host`, or `spec.hostName` in v2."""
     return definition(*(hosts_version(each, storage=each == storage) for each in versions), conversion=conversion)

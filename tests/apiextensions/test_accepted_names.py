@@ -1,4 +1,4 @@
-"""Which names definitions may have."""
+"""The names that definitions may use, and conflicts between them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from steersman.apiextensions.declared import Declared, DeclaredSpec
 from steersman.registry.apiextensions.conditions import find_condition
 
 LONG = 3.0
-"""Seconds: a hundred times what it takes to look names up, a tenth of what it takes to compare each with each."""
+"""Seconds: a hundred times the duration of lookups, a tenth of that of a comparison of all pairs of names."""
 
 
 def test_many_short_names_are_looked_up_each_once() -> None:

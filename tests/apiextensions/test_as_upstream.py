@@ -1,4 +1,4 @@
-"""What kube-apiserver does with custom resources where one would not expect it; found by `tools/differential`."""
+"""Surprising behaviour of kube-apiserver with custom resources, found by `tools/differential`."""
 
 from __future__ import annotations
 
@@ -306,7 +306,7 @@ async def test_operations_across_namespaces_have_the_kind_with_a_capital(cluster
 
 
 async def test_a_patch_of_a_status_may_say_another_kind(cluster: Cluster) -> None:
-    """Nothing but the status of what is sent counts; the object stays what it is."""
+    """Only the status of the sent object counts; the stored object keeps its kind."""
     await cluster.define(definition(version("v1", spec(a=TEXT), subresources={"status": {}})))
     await cluster.create({"metadata": {"name": "x"}, "spec": {"a": "b"}})
     path = f"{cluster.path('v1')}/x/status"
@@ -319,8 +319,8 @@ async def test_a_patch_of_a_status_may_say_another_kind(cluster: Cluster) -> Non
 
 
 @pytest.fixture
-async def owned_in_a_version_that_is_gone(cluster: Cluster) -> Cluster:
-    """Foos `x` and `y`, with an owner who wrote in v1alpha1, which their definition does not have any more."""
+async def create_owned_in_removed_version(cluster: Cluster) -> Cluster:
+    """Create Foos `x` and `y` with fields owned in v1alpha1, a version that their definition has no longer."""
     versions = [version("v1alpha1", spec(a=TEXT, b=TEXT), storage=True), version("v1", spec(a=TEXT, b=TEXT))]
     await cluster.define(definition(versions[0], {**versions[1], "storage": False}))
     name = f"foos.{GROUP}"
@@ -342,9 +342,9 @@ def owners(found: Any) -> list[tuple[str, str]]:
 
 @pytest.mark.parametrize("body", [{"spec": {"b": "2"}}, {}])
 async def test_an_apply_fails_where_an_owner_wrote_in_a_version_that_is_gone(
-    owned_in_a_version_that_is_gone: Cluster, body: dict[str, Any]
+    create_owned_in_removed_version: Cluster, body: dict[str, Any]
 ) -> None:
-    cluster = owned_in_a_version_that_is_gone
+    cluster = create_owned_in_removed_version
     answer = await apply(cluster, body)
     text = f"request to convert CR to an invalid group/version: {GROUP}/v1alpha1"
     assert (answer.status, answer.json()["message"]) == (500, text)
@@ -354,9 +354,9 @@ async def test_an_apply_fails_where_an_owner_wrote_in_a_version_that_is_gone(
 
 
 async def test_any_other_write_forgets_owners_where_one_wrote_in_a_version_that_is_gone(
-    owned_in_a_version_that_is_gone: Cluster,
+    create_owned_in_removed_version: Cluster,
 ) -> None:
-    cluster = owned_in_a_version_that_is_gone
+    cluster = create_owned_in_removed_version
     written = await cluster.client.patch(f"{cluster.path()}/y?fieldManager=m", {"spec": {"b": "2"}})
     assert (written.status, owners(written.json())) == (200, [])
     path = f"{cluster.path()}/y?fieldManager=one"

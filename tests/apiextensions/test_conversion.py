@@ -1,4 +1,4 @@
-"""Objects of a definition in several versions, converted by a webhook or as they are."""
+"""Objects of a definition with several versions, converted by a webhook or by apiVersion only."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def foo(version: str, name: str, spec: dict[str, Any], **more: Any) -> dict[str,
     return {"apiVersion": f"{GROUP}/{version}", "kind": "Foo", "metadata": {"name": name}, "spec": spec, **more}
 
 
-async def made(cluster: Cluster, version: str, name: str, spec: dict[str, Any]) -> Any:
+async def create(cluster: Cluster, version: str, name: str, spec: dict[str, Any]) -> Any:
     answer = await cluster.create({"metadata": {"name": name}, "spec": spec}, version)
     assert answer.status == 201, answer.body
     return answer.json()
@@ -46,8 +46,8 @@ async def read(cluster: Cluster, path: str, **headers: str) -> Any:
     return answer.json()
 
 
-async def serves_anew(cluster: Cluster, change: dict[str, Any]) -> None:
-    """Changes a definition, and waits until what it says is what is served."""
+async def change_and_wait(cluster: Cluster, change: dict[str, Any]) -> None:
+    """Change a definition, and wait until the change is served."""
     server = cluster.client.plane.server
     assert server is not None
     before = server.catalogue.entry(GROUP, "foos")
@@ -59,7 +59,7 @@ async def serves_anew(cluster: Cluster, change: dict[str, Any]) -> None:
 
 async def test_objects_are_written_and_read_in_any_version(cluster: Cluster, hook: Hook) -> None:
     await cluster.define(hosts(hook.config()))
-    created = await made(cluster, "v2", "a", {"hostName": "one"})
+    created = await create(cluster, "v2", "a", {"hostName": "one"})
     assert (created["apiVersion"], created["spec"]) == (f"{GROUP}/v2", {"hostName": "one"})
     assert (await read(cluster, f"{cluster.path('v1')}/a"))["spec"] == {"host": "one"}
     assert (await read(cluster, f"{cluster.path('v2')}/a"))["spec"] == {"hostName": "one"}
@@ -68,7 +68,7 @@ async def test_objects_are_written_and_read_in_any_version(cluster: Cluster, hoo
 
 async def test_what_a_webhook_is_asked(cluster: Cluster, hook: Hook) -> None:
     await cluster.define(hosts(hook.config()))
-    await made(cluster, "v1", "a", {"host": "one"})
+    await create(cluster, "v1", "a", {"host": "one"})
     await read(cluster, f"{cluster.path('v2')}/a")
     (review,), (head,) = hook.reviews, hook.heads
     assert head.startswith("POST /convert?timeout=30s HTTP/1.1\r\n")
@@ -86,7 +86,7 @@ async def test_the_first_known_review_is_used(cluster: Cluster, hook: Hook) -> N
     config = hook.config()
     config["webhook"]["conversionReviewVersions"] = ["v9", "v1beta1", "v1"]
     await cluster.define(hosts(config))
-    await made(cluster, "v1", "a", {"host": "one"})
+    await create(cluster, "v1", "a", {"host": "one"})
     await read(cluster, f"{cluster.path('v2')}/a")
     assert [each["apiVersion"] for each in hook.reviews] == ["apiextensions.k8s.io/v1beta1"]
 
@@ -94,7 +94,7 @@ async def test_the_first_known_review_is_used(cluster: Cluster, hook: Hook) -> N
 async def test_a_list_is_converted_by_one_request_over_one_connection(cluster: Cluster, hook: Hook) -> None:
     await cluster.define(hosts(hook.config()))
     for name in "cab":
-        await made(cluster, "v1", name, {"host": name})
+        await create(cluster, "v1", name, {"host": name})
     listed = await read(cluster, cluster.path("v2"))
     assert [each["spec"]["hostName"] for each in listed["items"]] == ["a", "b", "c"]
     assert hook.calls == [("v2", [("v1", "a"), ("v1", "b"), ("v1", "c")])]
@@ -105,7 +105,7 @@ async def test_a_list_is_converted_by_one_request_over_one_connection(cluster: C
 
 async def test_a_connection_that_the_webhook_has_closed_is_made_again(cluster: Cluster, hook: Hook) -> None:
     await cluster.define(hosts(hook.config()))
-    await made(cluster, "v1", "a", {"host": "one"})
+    await create(cluster, "v1", "a", {"host": "one"})
     await read(cluster, f"{cluster.path('v2')}/a")
     await hook.stop()
     await hook.start()
@@ -116,7 +116,7 @@ async def test_a_connection_that_the_webhook_has_closed_is_made_again(cluster: C
 async def test_a_webhook_that_converts_only_the_first_object_is_asked_for_one_after_the_other(
     cluster: Cluster, hook: Hook
 ) -> None:
-    """kube-apiserver asks for each object alone."""
+    """kube-apiserver sends one request per object."""
 
     def first_only(answer: Any, review: Any) -> Any:
         del answer["response"]["convertedObjects"][1:]
@@ -125,7 +125,7 @@ async def test_a_webhook_that_converts_only_the_first_object_is_asked_for_one_af
     hook.answer = first_only
     await cluster.define(hosts(hook.config()))
     for name in "ab":
-        await made(cluster, "v1", name, {"host": name})
+        await create(cluster, "v1", name, {"host": name})
     listed = await read(cluster, cluster.path("v2"))
     assert [each["spec"]["hostName"] for each in listed["items"]] == ["a", "b"]
     assert [len(objects) for _, objects in hook.calls] == [2, 1, 1]
@@ -137,7 +137,7 @@ async def test_many_large_objects_are_converted_by_several_requests(
     monkeypatch.setattr(conversion, "_REVIEW_BYTES", 20_000)
     await cluster.define(hosts(hook.config()))
     for number in range(6):
-        await made(cluster, "v1", f"f{number}", {"host": str(number), "note": "x" * 6_000})
+        await create(cluster, "v1", f"f{number}", {"host": str(number), "note": "x" * 6_000})
     listed = await read(cluster, cluster.path("v2"))
     assert [each["spec"]["hostName"] for each in listed["items"]] == list("012345")
     assert [len(objects) for _, objects in hook.calls] == [3, 3]
@@ -177,7 +177,7 @@ async def test_many_large_objects_are_converted_by_several_requests(
 )
 async def test_requests_that_fail(cluster: Cluster, hook: Hook, answer: Any, text: str) -> None:
     await cluster.define(hosts(hook.config()))
-    await made(cluster, "v1", "a", {"host": "one"})
+    await create(cluster, "v1", "a", {"host": "one"})
     hook.answer = lambda *_: answer
     for path in (
         f"{cluster.path('v2')}/a",
@@ -202,7 +202,7 @@ async def test_requests_that_fail(cluster: Cluster, hook: Hook, answer: Any, tex
 
 async def test_nothing_is_written_that_cannot_be_converted(cluster: Cluster, hook: Hook) -> None:
     await cluster.define(hosts(hook.config()))
-    before = await made(cluster, "v1", "a", {"host": "one"})
+    before = await create(cluster, "v1", "a", {"host": "one"})
     await read(cluster, cluster.path("v2"))
     hook.answer = lambda answer, review: answer | {"response": {"uid": "other"}}
     path, text = cluster.path("v2"), f"conversion webhook for {GROUP}/v2, Kind=Foo failed: expected response.uid="
@@ -223,7 +223,7 @@ async def test_nothing_is_written_that_cannot_be_converted(cluster: Cluster, hoo
 
 async def test_a_webhook_that_is_not_there(cluster: Cluster, hook: Hook) -> None:
     await cluster.define(hosts(hook.config(url="https://127.0.0.1:1/x")))
-    await made(cluster, "v1", "a", {"host": "one"})
+    await create(cluster, "v1", "a", {"host": "one"})
     answer = await cluster.client.get(f"{cluster.path('v2')}/a")
     text = 'Post "https://127.0.0.1:1/x?timeout=30s": dial tcp 127.0.0.1:1: connect: connection refused'
     assert answer.json()["message"] == FAILED + text
@@ -232,18 +232,18 @@ async def test_a_webhook_that_is_not_there(cluster: Cluster, hook: Hook) -> None
 async def test_a_webhook_that_another_authority_vouches_for(cluster: Cluster, hook: Hook, tmp_path: Path) -> None:
     other = Hook(ensure_certificates(tmp_path, ["127.0.0.1"]))
     await cluster.define(hosts(hook.config(caBundle=other.ca_bundle)))
-    await made(cluster, "v1", "a", {"host": "one"})
+    await create(cluster, "v1", "a", {"host": "one"})
     answer = await cluster.client.get(f"{cluster.path('v2')}/a")
     text = f'Post "{hook.url}?timeout=30s": tls: failed to verify certificate: x509: certificate signed by unknown'
     assert answer.json()["message"].startswith(FAILED + text)
-    await serves_anew(cluster, {"spec": {"conversion": hook.config()}})
+    await change_and_wait(cluster, {"spec": {"conversion": hook.config()}})
     assert (await read(cluster, f"{cluster.path('v2')}/a"))["spec"] == {"hostName": "one"}
 
 
 async def test_a_webhook_that_says_too_much(cluster: Cluster, hook: Hook, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(conversion, "_MAX_ANSWER_BYTES", 10_000)
     await cluster.define(hosts(hook.config()))
-    await made(cluster, "v1", "a", {"host": "one"})
+    await create(cluster, "v1", "a", {"host": "one"})
     hook.answer = lambda *_: b"{" + b" " * 50_000 + b"}"
     answer = await cluster.client.get(f"{cluster.path('v2')}/a")
     assert answer.json()["message"] == FAILED + "the answer is longer than 10000 bytes"
@@ -252,7 +252,7 @@ async def test_a_webhook_that_says_too_much(cluster: Cluster, hook: Hook, monkey
 async def test_a_webhook_that_does_not_answer(cluster: Cluster, hook: Hook, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(webhook_client, "TIMEOUT", 0.2)
     await cluster.define(hosts(hook.config()))
-    await made(cluster, "v1", "a", {"host": "one"})
+    await create(cluster, "v1", "a", {"host": "one"})
     hook.held = asyncio.Event()
     slow = asyncio.ensure_future(cluster.client.get(f"{cluster.path('v2')}/a"))
     assert (await read(cluster, f"{cluster.path('v1')}/a"))["spec"] == {"host": "one"}  # others do not wait for it
@@ -262,9 +262,9 @@ async def test_a_webhook_that_does_not_answer(cluster: Cluster, hook: Hook, monk
 
 
 async def test_a_conversion_ends_when_nobody_waits_for_it(cluster: Cluster, hook: Hook) -> None:
-    """A list of thousands that a webhook answers slowly, one by one, would go on for hours."""
+    """A list of thousands of objects that a slow webhook converts one by one would run for hours."""
     await cluster.define(hosts(hook.config()))
-    await made(cluster, "v1", "a", {"host": "one"})
+    await create(cluster, "v1", "a", {"host": "one"})
     hook.held = asyncio.Event()
     two = [asyncio.ensure_future(cluster.client.get(cluster.path("v2"))) for _ in range(2)]
     await hook.asked(1)
@@ -288,11 +288,11 @@ async def test_not_too_many_requests_are_under_way_at_once(
 ) -> None:
     monkeypatch.setattr(conversion, "_MAX_CONCURRENT", 2)
     await cluster.define(hosts(hook.config()))
-    await made(cluster, "v1", "a", {"host": "one"})
+    await create(cluster, "v1", "a", {"host": "one"})
     hook.held = asyncio.Event()
     reads = []
     for number in range(6):
-        await made(cluster, "v1", f"f{number}", {"host": "one"})
+        await create(cluster, "v1", f"f{number}", {"host": "one"})
         reads.append(asyncio.ensure_future(read(cluster, f"{cluster.path('v2')}/f{number}")))
     async with asyncio.timeout(20):
         await hook.asked(2)
@@ -306,7 +306,7 @@ async def test_not_too_many_requests_are_under_way_at_once(
 
 async def test_status_and_scale_are_those_of_the_version(cluster: Cluster, hook: Hook) -> None:
     await cluster.define(hosts(hook.config()))
-    await made(cluster, "v1", "a", {"host": "one", "replicas": 2})
+    await create(cluster, "v1", "a", {"host": "one", "replicas": 2})
     path = f"{cluster.path('v2')}/a"
     assert (await read(cluster, f"{path}/scale"))["spec"] == {"replicas": 2}
     scaled = await cluster.client.request("PATCH", f"{path}/scale", {"spec": {"replicas": 5}}, content_type=MERGE)
@@ -320,7 +320,7 @@ async def test_status_and_scale_are_those_of_the_version(cluster: Cluster, hook:
 
 async def test_a_scale_of_another_version_leaves_the_owners_of_the_rest(cluster: Cluster, hook: Hook) -> None:
     await cluster.define(hosts(hook.config()))
-    await made(cluster, "v1", "a", {"host": "one"})
+    await create(cluster, "v1", "a", {"host": "one"})
     put = {
         "kind": "Scale",
         "apiVersion": "autoscaling/v1",
@@ -333,7 +333,7 @@ async def test_a_scale_of_another_version_leaves_the_owners_of_the_rest(cluster:
 
 
 async def test_fields_are_owned_in_the_versions_they_were_applied_in(cluster: Cluster, hook: Hook) -> None:
-    """The sequence, and who owns what after it, were recorded from kube-apiserver."""
+    """The sequence and the resulting owners were recorded from kube-apiserver."""
 
     async def applied(version: str, manager: str, spec: dict[str, Any], force: str = "") -> Any:
         body = json.dumps(foo(version, "a", spec)).encode()
@@ -362,7 +362,7 @@ async def test_fields_are_owned_in_the_versions_they_were_applied_in(cluster: Cl
 
 async def test_objects_are_judged_in_the_version_of_the_request(cluster: Cluster, hook: Hook) -> None:
     await cluster.define(hosts(hook.config()))
-    await made(cluster, "v1", "a", {"host": "one"})
+    await create(cluster, "v1", "a", {"host": "one"})
     answer = await cluster.client.request(
         "PATCH", f"{cluster.path('v2')}/a", {"spec": {"hostName": "x" * 30}}, content_type=MERGE
     )
@@ -373,7 +373,7 @@ async def test_objects_are_judged_in_the_version_of_the_request(cluster: Cluster
 async def test_rows_and_fields_are_those_of_the_version(cluster: Cluster, hook: Hook) -> None:
     await cluster.define(hosts(hook.config()))
     for name in "ab":
-        await made(cluster, "v1", name, {"host": name})
+        await create(cluster, "v1", name, {"host": name})
     table = await read(cluster, f"{cluster.path('v2')}?fieldSelector=spec.hostName%3Da", accept=TABLE)
     assert [each["name"] for each in table["columnDefinitions"]] == ["Name", "Host v2"]
     assert [row["cells"] for row in table["rows"]] == [["a", "a"]]
@@ -388,9 +388,9 @@ async def test_what_was_stored_before_is_read_after_the_stored_version_has_chang
     cluster: Cluster, hook: Hook
 ) -> None:
     await cluster.define(hosts(hook.config()))
-    await made(cluster, "v1", "old", {"host": "one"})
-    await serves_anew(cluster, {"spec": hosts(hook.config(), storage="v2")["spec"]})
-    await made(cluster, "v2", "new", {"hostName": "two"})
+    await create(cluster, "v1", "old", {"host": "one"})
+    await change_and_wait(cluster, {"spec": hosts(hook.config(), storage="v2")["spec"]})
+    await create(cluster, "v2", "new", {"hostName": "two"})
     hook.calls.clear()
     listed = await read(cluster, cluster.path("v2"))
     assert [each["spec"]["hostName"] for each in listed["items"]] == ["two", "one"]
@@ -407,11 +407,11 @@ async def test_what_was_stored_before_is_read_after_the_stored_version_has_chang
 
 async def test_a_definition_may_begin_and_cease_to_ask_a_webhook(cluster: Cluster, hook: Hook) -> None:
     await cluster.define(hosts({"strategy": "None"}))
-    await made(cluster, "v1", "a", {"host": "one", "note": "n"})
+    await create(cluster, "v1", "a", {"host": "one", "note": "n"})
     assert (await read(cluster, f"{cluster.path('v2')}/a"))["spec"] == {"note": "n"}
-    await serves_anew(cluster, {"spec": {"conversion": hook.config()}})
+    await change_and_wait(cluster, {"spec": {"conversion": hook.config()}})
     assert (await read(cluster, f"{cluster.path('v2')}/a"))["spec"] == {"hostName": "one", "note": "n"}
-    await serves_anew(cluster, {"spec": {"conversion": {"strategy": "None", "webhook": None}}})
+    await change_and_wait(cluster, {"spec": {"conversion": {"strategy": "None", "webhook": None}}})
     assert (await read(cluster, f"{cluster.path('v2')}/a"))["spec"] == {"note": "n"}
 
 
@@ -437,7 +437,7 @@ async def test_what_goes_with_its_last_finalizer_is_answered_in_the_version_of_t
 
 async def test_objects_are_deleted_with_their_definition_though_the_webhook_fails(cluster: Cluster, hook: Hook) -> None:
     await cluster.define(hosts(hook.config()))
-    await made(cluster, "v1", "a", {"host": "one"})
+    await create(cluster, "v1", "a", {"host": "one"})
     hook.answer = lambda *_: http_response(500, b"oops")
     assert (
         await cluster.client.delete(f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{NAME}")
@@ -453,7 +453,7 @@ async def test_a_webhook_behind_a_service(cluster: Cluster, hook: Hook) -> None:
     assert (await cluster.client.post("/api/v1/namespaces/default/services", service)).status == 201
     address = {"name": "hook", "namespace": "default", "port": hook.port, "path": "/convert"}
     await cluster.define(hosts(hook.config(service=address, url=None)))
-    await made(cluster, "v1", "a", {"host": "one"})
+    await create(cluster, "v1", "a", {"host": "one"})
     assert (await read(cluster, f"{cluster.path('v2')}/a"))["spec"] == {"hostName": "one"}
     assert hook.heads[0].startswith(f"POST /convert?timeout=30s HTTP/1.1\r\nHost: hook.default.svc:{hook.port}\r\n")
 
@@ -473,7 +473,7 @@ async def test_services_that_lead_nowhere(
         body = {"metadata": {"name": "hook"}, "spec": service}
         assert (await cluster.client.post("/api/v1/namespaces/default/services", body)).status == 201
     await cluster.define(hosts(hook.config(service={"name": "hook", "namespace": "default"}, url=None)))
-    await made(cluster, "v1", "a", {"host": "one"})
+    await create(cluster, "v1", "a", {"host": "one"})
     answer = await cluster.client.get(f"{cluster.path('v2')}/a")
     assert answer.json()["message"] == f'{FAILED}Post "https://hook.default.svc:443/?timeout=30s": {text}'
 
@@ -482,7 +482,7 @@ async def test_what_is_counted(hook: Hook) -> None:
     async with Environment() as environment:
         cluster = Cluster(environment.client())
         await cluster.define(hosts(hook.config()))
-        await made(cluster, "v1", "a", {"host": "one"})
+        await create(cluster, "v1", "a", {"host": "one"})
         await read(cluster, f"{cluster.path('v2')}/a")
         hook.answer = lambda *_: b"{}"
         await cluster.client.get(f"{cluster.path('v2')}/a")

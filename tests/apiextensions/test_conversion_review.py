@@ -1,4 +1,6 @@
-"""What of a webhook's answer is taken, and what is said of the rest. The texts were recorded from kube-apiserver."""
+"""The parts of a webhook's answer that are accepted, and the error texts for the others, as recorded from
+kube-apiserver.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,7 @@ TYPE_META = 'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind 
 
 
 def answer(response: Any = None, **more: Any) -> dict[str, Any]:
-    """The answer of a webhook that converts one object, unless `response` and `more` say otherwise."""
+    """Return the answer of a webhook that has converted one object, changed by `response` and `more`."""
     whole = {"uid": UID, "result": {"status": "Success"}, "convertedObjects": [{}]}
     if isinstance(response, dict):
         whole |= response
@@ -157,16 +159,16 @@ METADATA = {"name": "a", "namespace": "ns", "uid": "u", "labels": {"l": "1"}, "a
 
 
 def an_object(metadata: Any = None, **more: Any) -> dict[str, Any]:
-    """A converted object; `metadata` adds to that of the original."""
+    """Return a converted object; `metadata` adds to that of the original."""
     return {"apiVersion": "e.x/v2", "kind": "Foo", "metadata": METADATA | (metadata or {}), **more}
 
 
-def take(value: Any) -> OpenObject:
+def accept(value: Any) -> OpenObject:
     return accept_converted(value if isinstance(value, bytes) else json.dumps(value).encode(), ORIGINAL, FOO)
 
 
 def test_only_labels_and_annotations_of_an_object_may_be_changed() -> None:
-    changed = take(
+    changed = accept(
         an_object(
             {
                 "labels": {"new": "2"},
@@ -188,10 +190,10 @@ def test_only_labels_and_annotations_of_an_object_may_be_changed() -> None:
 
 
 def test_what_the_schema_does_not_know_is_pruned_and_nothing_is_defaulted_or_validated() -> None:
-    found = take(an_object({"unknown": 1}, spec={"host": 7, "other": 1}, top=1))
+    found = accept(an_object({"unknown": 1}, spec={"host": 7, "other": 1}, top=1))
     assert found.content == {"spec": {"host": 7}}
-    assert take(an_object(spec={})).content == {"spec": {}}
-    assert take(an_object(spec="text")).content == {"spec": "text"}
+    assert accept(an_object(spec={})).content == {"spec": {}}
+    assert accept(an_object(spec="text")).content == {"spec": "text"}
 
 
 @pytest.mark.parametrize(
@@ -230,7 +232,7 @@ def test_what_the_schema_does_not_know_is_pruned_and_nothing_is_defaulted_or_val
 )
 def test_objects_that_are_not_what_was_sent(value: Any, text: str) -> None:
     with pytest.raises(ReviewError) as raised:
-        take(value)
+        accept(value)
     assert str(raised.value) == f" {text}"
 
 
@@ -244,7 +246,7 @@ def test_objects_that_are_not_what_was_sent(value: Any, text: str) -> None:
 )
 def test_labels_and_annotations_that_are_changed_must_be_valid(metadata: dict[str, Any], path: str) -> None:
     with pytest.raises(ReviewError) as raised:
-        take(an_object(metadata))
+        accept(an_object(metadata))
     assert str(raised.value).startswith(f' returned invalid metadata: {path}: Invalid value: "!!": ')
 
 
@@ -259,7 +261,7 @@ def test_labels_and_annotations_that_are_changed_must_be_valid(metadata: dict[st
 )
 def test_what_is_no_object_is_told_alone(raw: bytes, text: str) -> None:
     with pytest.raises(ReviewError) as raised:
-        take(raw)
+        accept(raw)
     assert (str(raised.value), raised.value.is_complete) == (text, True)
 
 
@@ -272,7 +274,7 @@ def test_what_is_no_object_is_told_alone(raw: bytes, text: str) -> None:
     ],
 )
 def test_an_answer_of_very_many_values_is_not_decoded(response: Any) -> None:
-    """Five million empty lists took 47 seconds, in half of which nothing else was done."""
+    """Decoding five million empty lists took 47 seconds, and blocked the event loop for half of them."""
     with pytest.raises(ReviewError, match=r"^ failed: the answer has more than 262144 values$"):
         converted_objects(json.dumps(answer(response)).encode(), "v1", UID, 1)
 

@@ -1,4 +1,4 @@
-"""What becomes of definitions that are stored: their names, conditions, objects, and their end."""
+"""Stored definitions: their names, conditions, objects and deletion."""
 
 from __future__ import annotations
 
@@ -78,14 +78,14 @@ async def test_discovery_names_the_kinds_and_verbs_of_custom_resources(cluster: 
     await cluster.define(definition(version("v1", subresources=below)))
     await cluster.create({"metadata": {"name": "a", "finalizers": ["example.com/stay"]}})
 
-    async def told() -> dict[str, Any]:
+    async def discovered() -> dict[str, Any]:
         accept = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
         groups = (await cluster.client.get("/apis", accept=accept)).json()["items"]
         [found] = [each for each in groups if each["metadata"]["name"] == GROUP]
         resource: dict[str, Any] = found["versions"][0]["resources"][0]
         return resource
 
-    resource = await told()
+    resource = await discovered()
     own = {"group": GROUP, "version": "v1", "kind": "Foo"}
     assert resource["responseKind"] == own
     assert [each["responseKind"] for each in resource["subresources"]] == [
@@ -96,7 +96,7 @@ async def test_discovery_names_the_kinds_and_verbs_of_custom_resources(cluster: 
     await cluster.client.delete(f"{DEFINITIONS}/foos.{GROUP}")
     await cluster.until(f"foos.{GROUP}", lambda found: condition(found, "Terminating").get("status") == "True")
     verbs = ["delete", "deletecollection", "get", "list", "watch"]
-    assert (await told())["verbs"] == verbs
+    assert (await discovered())["verbs"] == verbs
     assert (await cluster.client.get(f"/apis/{GROUP}/v1")).json()["resources"][0]["verbs"] == verbs
 
 
@@ -137,7 +137,7 @@ async def test_what_was_compiled_is_forgotten_some_time_after_its_definition_is_
 
 
 async def test_what_waits_for_its_finalizers_is_deleted_once(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Thousands, deleted again at every look, held the loop for half a second each time."""
+    """Deleting thousands of objects again at every check blocked the event loop for half a second each time."""
     await cluster.define(definition())
     for name in ("a", "b"):
         body = {"metadata": {"name": name, "finalizers": ["example.com/stay"]}}
@@ -166,7 +166,7 @@ async def test_what_waits_for_its_finalizers_is_deleted_once(cluster: Cluster, m
 async def test_what_is_still_being_created_when_a_definition_goes_is_not_left_behind(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch, is_changed: bool
 ) -> None:
-    """It would be there again with the next definition of this name."""
+    """Otherwise the object would reappear with the next definition of this name."""
     name = f"foos.{GROUP}"
     await cluster.define(definition())
     judged, goes_on = asyncio.Event(), asyncio.Event()
@@ -298,7 +298,7 @@ async def test_definitions_are_served_before_the_server_listens(tmp_path: Path) 
 async def test_a_request_is_judged_by_the_definition_that_was_acknowledged_before_it(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """However long a server takes to make what it serves of a definition."""
+    """This holds however long a server takes to build the resource of a definition."""
     await cluster.define(definition())
     look = definitions.Definitions._sync_definition
     seen = asyncio.Event()

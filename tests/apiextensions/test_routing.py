@@ -1,4 +1,4 @@
-"""Requests for custom resources are answered by what they are about: verb, name and subresource."""
+"""Routing of requests for custom resources by verb, name and subresource."""
 
 from __future__ import annotations
 

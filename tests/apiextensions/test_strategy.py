@@ -1,4 +1,4 @@
-"""Objects of definitions are judged in the version of the request."""
+"""Validation of custom resources in the version of the request."""
 
 from __future__ import annotations
 

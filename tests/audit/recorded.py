@@ -1,4 +1,4 @@
-"""What tests of the trail share: a backend that keeps what it is given, and records as the trail makes them."""
+"""Helpers of audit tests: a recording backend, and records as the trail encodes them."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from steersman.machinery.metrics import Registry
 
 
 def record(number: int, level: str = "Metadata", **members: Any) -> bytes:
-    """A record as short as may be."""
+    """Return a minimal record."""
     return json.dumps({"level": level, "auditID": str(number)} | members, separators=(",", ":")).encode()[1:]
 
 
 class Kept:
-    """Keeps batches; while `held` it answers none of them, and `fails` says what it answers."""
+    """A backend that records batches; while `held` it answers none of them, and `fails` is its answer."""
 
     deferred = False
 
@@ -47,6 +47,6 @@ class Kept:
 
 
 def counted() -> tuple[Errors, AuditMetrics]:
-    """Where losses are told, and the counters that tell of them."""
+    """Return the reporter of losses, and its metrics."""
     metrics = AuditMetrics(Registry())
     return Errors(metrics), metrics

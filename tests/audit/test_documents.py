@@ -1,4 +1,4 @@
-"""JSON as events show it."""
+"""JSON in the form of audit events."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which rule a request meets, and what it then leaves in the trail."""
+"""Matching of requests to policy rules, and the resulting settings."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ NODES = Action("list", "", "v1", "nodes")
 
 def level(rule: PolicyRule, action: Action = PODS, path: str | None = None, user: UserInfo | None = ALICE) -> Level:
     rule.level = "Metadata"
-    return Rules(Policy(rules=[rule])).recorded(user, action, path).level
+    return Rules(Policy(rules=[rule])).config_for(user, action, path).level
 
 
 def resources(group: str, *names: str, only: tuple[str, ...] = ()) -> PolicyRule:
@@ -99,9 +99,9 @@ def test_the_first_rule_counts_and_without_one_nothing_is_recorded() -> None:
     rules = Rules(
         Policy(rules=[PolicyRule(level="None", verbs=["get"]), PolicyRule(level="RequestResponse", users=["alice"])])
     )
-    assert rules.recorded(ALICE, PODS, None).level is Level.NONE
-    assert rules.recorded(ALICE, NODES, None).level is Level.REQUEST_RESPONSE
-    assert rules.recorded(UserInfo("bob"), NODES, None).level is Level.NONE
+    assert rules.config_for(ALICE, PODS, None).level is Level.NONE
+    assert rules.config_for(ALICE, NODES, None).level is Level.REQUEST_RESPONSE
+    assert rules.config_for(UserInfo("bob"), NODES, None).level is Level.NONE
 
 
 def test_stages_add_up_and_a_rule_says_more_of_managed_fields_than_the_policy() -> None:
@@ -114,7 +114,7 @@ def test_stages_add_up_and_a_rule_says_more_of_managed_fields_than_the_policy() 
         ],
     )
     rules = Rules(policy)
-    first, second = rules.recorded(ALICE, PODS, None), rules.recorded(ALICE, NODES, None)
+    first, second = rules.config_for(ALICE, PODS, None), rules.config_for(ALICE, NODES, None)
     assert first.omitted_stages == {"RequestReceived", "Panic"}
     assert not first.omits_managed_fields
     assert second.omitted_stages == {"RequestReceived"}

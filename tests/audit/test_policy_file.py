@@ -1,4 +1,4 @@
-"""Policies that are refused at the start, in upstream's words."""
+"""Invalid policies at the start, with upstream's messages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Certificates for tests: of clients, and of authorities."""
+"""Certificates of clients and CAs for tests."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -33,7 +33,7 @@ def certificate(subject, *, usage=ExtendedKeyUsageOID.CLIENT_AUTH, issuer="ca", 
 
 
 def root(common_name="ca", key=CA_KEY, *, issuer=None, signer=None, usage=None):
-    """An authority, of its own making or of an issuer's."""
+    """Return a CA certificate, self-signed or signed by an issuer."""
     subject = name((NameOID.COMMON_NAME, common_name))
     builder = (
         x509.CertificateBuilder()

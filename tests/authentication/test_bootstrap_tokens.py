@@ -1,4 +1,4 @@
-"""Tokens of nodes that join."""
+"""Bootstrap tokens of joining nodes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Client certificates: who they stand for, and which are not accepted."""
+"""Client certificates: their users, and rejected certificates."""
 
 from datetime import timedelta
 from typing import Any

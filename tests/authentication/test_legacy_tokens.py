@@ -1,4 +1,4 @@
-"""Service account tokens that are kept in secrets: good while they are the secret's, and the account is there."""
+"""Service account tokens in secrets: valid while the secret holds the token and the account exists."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PREFIX = "kubernetes.io/serviceaccount/"
 
 
 def claims(**changed: str | None) -> dict[str, Any]:
-    """The claims of a good token; None takes one out."""
+    """Return the claims of a valid token; None removes a claim."""
     made = {
         "iss": ISSUER,
         "sub": "system:serviceaccount:ns:robot",
@@ -39,7 +39,7 @@ def claims(**changed: str | None) -> dict[str, Any]:
 
 
 class Cluster:
-    """An account, a secret with a token, and what is told of its use."""
+    """A service account, a secret with a token, and the reported uses of the token."""
 
     def __init__(self, token: str = "", *, looks_up: bool = True, **labels: str) -> None:
         self.token = token or sign(KEYS, claims())

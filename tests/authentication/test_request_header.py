@@ -1,4 +1,4 @@
-"""Users whom trusted proxies name."""
+"""Users in headers of trusted proxies."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from steersman.authentication.request_header import HeaderNames, RequestHeaderAu
 from steersman.net.message import Headers
 from tests.authentication.certificates import Clock, certificate, name, root
 
-NAMES = HeaderNames.of(
+NAMES = HeaderNames.from_names(
     ("X-Remote-User", "X-Second"), ("X-Remote-Uid",), ("X-Remote-Group", "X-More"), ("X-Remote-Extra-", "X-Acme-")
 )
 PROXY = certificate(name((NameOID.COMMON_NAME, "proxy")))
@@ -41,7 +41,10 @@ def new(tmp_path: Path) -> Callable[..., RequestHeaderAuthenticator]:
 
 def shown(*pairs: tuple[str, str], der: bytes | None = PROXY, chain: tuple[bytes, ...] = (CA,)) -> Credentials:
     return Credentials(
-        client_certificate=der, certificate_verified=der is not None, headers=Headers.of(pairs), authorities=chain
+        client_certificate=der,
+        certificate_verified=der is not None,
+        headers=Headers.from_pairs(pairs),
+        authorities=chain,
     )
 
 
@@ -106,7 +109,7 @@ def test_certificates_that_have_ended_or_are_for_servers_are_refused(new: Callab
 
 
 def test_what_names_a_user_is_taken_off() -> None:
-    headers = Headers.of(
+    headers = Headers.from_pairs(
         [("x-remote-user", "a"), ("x-more", "b"), ("x-acme-c", "d"), ("x-remote-extra-e", "f"), ("x-other", "g")]
     )
     NAMES.clear(headers)

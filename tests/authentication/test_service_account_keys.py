@@ -1,4 +1,4 @@
-"""Service account keys: kept on disk, read in every form, told to the public as JSON Web Keys."""
+"""Service account keys: on disk, in every supported format, and as published JSON Web Keys."""
 
 import base64
 import hashlib

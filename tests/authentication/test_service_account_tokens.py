@@ -1,4 +1,4 @@
-"""Service account tokens as credentials: only what the server's own keys have signed, while its objects are there."""
+"""Service account tokens as credentials: signed by the server's own keys, and only while the bound objects exist."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ RSA_KEYS, P256_KEYS = ServiceAccountKeys(private_pem(RSA)), ServiceAccountKeys(p
 
 
 class Cluster:
-    """The objects that tokens are bound to, and a clock that stands still."""
+    """The objects that tokens are bound to, and a fixed clock."""
 
     def __init__(self, keys: ServiceAccountKeys = RSA_KEYS) -> None:
         self.now = float(NOW)
@@ -79,7 +79,7 @@ class Cluster:
 
 
 def claims(private: dict[str, Any] | None = None, **changed: Any) -> dict[str, Any]:
-    """The claims of a good token; None takes one out."""
+    """Return the claims of a valid token; None removes a claim."""
     made = {
         "aud": list(API),
         "exp": NOW + 3600,
@@ -331,7 +331,7 @@ def test_no_bit_of_a_token_may_change(algorithm: str, data: st.DataObject) -> No
 
 @pytest.mark.parametrize("algorithm", SIGNED)
 def test_no_bit_of_the_end_of_a_token_may_change(algorithm: str) -> None:
-    """The last character has bits that no byte uses."""
+    """The last character has unused bits."""
     keys, signed = SIGNED[algorithm]
     cluster = Cluster(keys)
     cluster.tokens._verifier = TokenVerifier(keys)

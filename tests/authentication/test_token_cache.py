@@ -1,4 +1,4 @@
-"""Good tokens are remembered for a while, bad ones are not, and none can be read from the memory."""
+"""The token cache: valid tokens are cached, invalid ones are not, and tokens cannot be read from memory."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.counted_work import calls
 
 
 class Counting:
-    """Knows every token but `unknown` and `bad`, and counts how often it is asked."""
+    """Accepts every token but `unknown` and `bad`, and counts calls."""
 
     def __init__(self, *, waits: bool = False) -> None:
         self.asked: list[str] = []
@@ -107,7 +107,7 @@ def test_tokens_themselves_are_not_kept() -> None:
 
 
 class Silent:
-    """Never answers about the first token it is asked for, and about others at once."""
+    """Never answers for its first token, and at once for others."""
 
     def __init__(self) -> None:
         self.asked = 0

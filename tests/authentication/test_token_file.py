@@ -1,4 +1,4 @@
-"""Static tokens: the file's format, and whom its tokens stand for."""
+"""Static tokens: file format and users."""
 
 import logging
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Tokens that another server reviews."""
+"""Tokens reviewed by another server."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ALICE = UserInfo(username="alice", uid="1", groups=["dev"], extra={"scope": ["a"
 
 
 class Reviews:
-    """Answers with the status it has, and counts."""
+    """Answers with a fixed status, and counts calls."""
 
     def __init__(self, status: TokenReviewStatus | None) -> None:
         self.status = status

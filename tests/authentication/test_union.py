@@ -1,4 +1,4 @@
-"""Several authenticators as one: order, refusals, anonymous requests, answers that take time."""
+"""Chains of authenticators: order, refusals, anonymous requests, slow answers."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ NOBODY = Credentials()
 
 
 class Says:
-    """Answers with a user (or nothing), or refuses; at once or later."""
+    """Answers with a user or None, or refuses; at once or later."""
 
     def __init__(self, answer, later):
         self.answer, self.later = answer, later

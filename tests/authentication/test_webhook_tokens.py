@@ -1,4 +1,4 @@
-"""Reviews of tokens as a webhook is sent them."""
+"""Token reviews as webhooks receive them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""ABAC: what policies say of users, and what a file of them may hold."""
+"""ABAC policies: matching, and parsing of policy files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The file of ABAC's policies."""
+"""Parsing of ABAC policy files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Actions that another server judges."""
+"""Authorization by another server."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ GET = Attributes(ALICE, Action("get", "e.x", "v1", "ships", "status", "default",
 
 
 class Reviews:
-    """Answers with the status it has, and keeps what is asked."""
+    """Answers with a fixed status, and records reviews."""
 
     def __init__(self, status: SubjectAccessReviewStatus | None) -> None:
         self.status = status

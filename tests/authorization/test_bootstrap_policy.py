@@ -1,4 +1,4 @@
-"""The shipped roles and bindings, and bringing stored ones up to them."""
+"""Default roles and bindings, and reconciliation of stored ones."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The chain of authorizers in a file. The texts of errors are those of kube-apiserver 1.36 for the same files."""
+"""The authorizer chain in a file. Error texts are those of kube-apiserver 1.36 for the same files."""
 
 from __future__ import annotations
 

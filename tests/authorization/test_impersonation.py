@@ -1,4 +1,4 @@
-"""Who may act as whom, and who they then are."""
+"""Impersonation: the required rights, and the impersonated users."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ROBOT = "system:serviceaccount:ns:robot"
 
 
 class Rights:
-    """Allows what is listed, each as `VERB RESOURCE NAME`, and keeps what it was asked."""
+    """Allows listed rights in the form `VERB RESOURCE NAME`, and records checks."""
 
     def __init__(self, allowed: Iterable[str]) -> None:
         self.allowed = set(allowed)

@@ -1,4 +1,4 @@
-"""Expressions over reviews that say whether a webhook is asked."""
+"""Match conditions of authorization webhooks."""
 
 from __future__ import annotations
 

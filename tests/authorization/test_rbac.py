@@ -1,4 +1,4 @@
-"""RBAC decisions: against an evaluator written straight from the documentation, and in the reference's words."""
+"""RBAC decisions: compared with an evaluator written from the documentation, and upstream's messages."""
 
 import asyncio
 import threading
@@ -170,7 +170,7 @@ HISTORIES = st.lists(
 
 
 def asked(authorizer, history):
-    """Applies the changes one after the other: each question behind one, and what is documented to be its answer."""
+    """Apply changes in order; yield each question after a change with the documented answer."""
     roles, bindings = {}, {}
     for change, questions in history:
         kind, namespace, name, value = change
@@ -217,13 +217,13 @@ READ_PODS = [PolicyRule(verbs=["get"], api_groups=[""], resources=["pods"])]
 
 @pytest.fixture
 def cluster():
-    """An authorizer and short ways to fill it."""
+    """An authorizer with short methods to fill it."""
     return cluster_of(RbacAuthorizer())
 
 
 @pytest.fixture
 def served():
-    """The same as a server has it."""
+    """An authorizer filled as a server does it."""
     return cluster_of(RbacAuthorizer())
 
 
@@ -289,15 +289,15 @@ class TestReasons:
 
 
 class TestMuchToLookThrough:
-    """Nothing of it is done on the loop, and what is remembered is bounded."""
+    """Large evaluations run in worker threads, and cached results are bounded."""
 
     @pytest.fixture
     def at(self, monkeypatch):
-        """The threads in which grants were looked through."""
+        """The threads in which grants were evaluated."""
         found = set()
-        judged, listed = rbac._judged, rbac._listed
+        judged, listed = rbac._evaluate, rbac._listed
         see = lambda work: lambda *args: (found.add(threading.get_ident()), work(*args))[1]  # noqa: E731
-        monkeypatch.setattr(rbac, "_judged", see(judged))
+        monkeypatch.setattr(rbac, "_evaluate", see(judged))
         monkeypatch.setattr(rbac, "_listed", see(listed))
         return found
 

@@ -1,4 +1,4 @@
-"""Covering: who may grant what; and how a refusal to let someone grant reads."""
+"""Comparison of rules: rights that a user may grant, and the text of refusals."""
 
 from itertools import product
 from typing import Any
@@ -54,7 +54,7 @@ PATHS = [(verb, path) for verb in ("get", "post", "put") for path in ("/a", "/a/
 
 
 def allowed(rules):
-    """Every request of a small world that the rules allow."""
+    """Return every request of a small world that the rules allow."""
     index = RuleIndex(rules)
     resources = set()
     for request in REQUESTS:
@@ -75,7 +75,7 @@ def test_what_is_covered_allows_nothing_more(owner: Any, servant: Any) -> None:
 
 
 def break_down(rule):
-    """A rule as rules of one combination each."""
+    """Return a rule as rules of one combination each."""
     for group, resource, verb in product(rule.api_groups, rule.resources, rule.verbs):
         for name in rule.resource_names or [None]:
             names = [] if name is None else [name]
@@ -85,7 +85,7 @@ def break_down(rule):
 
 
 def plain_covers(owner, part):
-    """Whether one rule covers one combination, compared field by field."""
+    """Return True if one rule covers one combination, compared field by field."""
     if "*" not in owner.verbs and not set(part.verbs) <= set(owner.verbs):
         return False
     if part.non_resource_urls:

@@ -1,4 +1,4 @@
-"""Access reviews: what is asked, what is answered, what is refused as invalid."""
+"""Access reviews: conversion to attributes, statuses, and validation."""
 
 from typing import Any
 

@@ -14,7 +14,7 @@ ALICE = UserInfo("alice")
 
 
 class Naming:
-    """Allows what is done with one name."""
+    """Allows every verb on one name."""
 
     def __init__(self, name: str) -> None:
         self.name = name

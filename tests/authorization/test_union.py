@@ -1,4 +1,4 @@
-"""Several authorizers as one, those that come with the server, and the words of a refusal."""
+"""Chains of authorizers, the simple authorizers, and texts of refusals."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""A webhook that judges: a real HTTPS server is asked by reviews, and what it says is the verdict."""
+"""Authorization webhooks: reviews to a real HTTPS server, and verdicts from its answers."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ LIST = Attributes(ALICE, Action("list", "", "v1", "pods", "", "x"))
 
 
 class Hook(HttpsHook):
-    """Answers every review with `status`, or with what `answer` makes."""
+    """Answers every review with `status`, or with the result of `answer`."""
 
     def __init__(self, files: CertificateFiles) -> None:
         super().__init__(files)
@@ -51,7 +51,7 @@ async def hook(hook_files: CertificateFiles) -> AsyncIterator[Hook]:
 
 
 class Asked:
-    """An authorizer that asks the hook, and what is counted of it."""
+    """An authorizer that asks the hook, and its metrics."""
 
     def __init__(self, hook: Hook, hook_files: CertificateFiles, folder: Any, **options: Any) -> None:
         cluster = {"server": f"https://127.0.0.1:{hook.port}/judge", "certificate-authority": str(hook_files.ca)}

@@ -1,4 +1,4 @@
-"""What a catalogue has while resources come and go."""
+"""The content of a catalogue while resources are added and removed."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ def test_old_and_new_groups_are_told_of_when_a_resource_changes_its_versions(cat
 
 
 def calls_of(work: Callable[[], Any]) -> int:
-    """How many functions are called, C's too."""
+    """Return the number of function calls, with those of C functions."""
     calls = 0
 
     def count(frame: Any, event: str, arg: Any) -> None:
@@ -156,7 +156,7 @@ def test_one_more_resource_costs_the_same_however_many_there_are(catalogue: Cata
 
 
 class OnlyReads:
-    """Can get and list, as what is computed can."""
+    """A storage that can only get and list, like that of a computed resource."""
 
     get = list = UnaskedStorage.get
     decode, remember = UnaskedStorage.decode, UnaskedStorage.remember
@@ -189,7 +189,7 @@ def test_a_resource_that_can_all_it_declares_stays_as_it_is(catalogue: Catalogue
 
 
 def test_what_is_not_announced_answers_and_is_not_told_of(catalogue: Catalogue) -> None:
-    """But requests for it can be judged, so who judges them finds its kind."""
+    """Authorizers still find its kind, as requests for it have to be authorized."""
     told: list[str] = []
     catalogue.subscribe(told.append)
     catalogue.put(*unasked(resource("foos", by_definition=True)), announced=False)

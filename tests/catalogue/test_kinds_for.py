@@ -1,4 +1,4 @@
-"""The kinds that rules are about, by the names of resources."""
+"""The kinds that rules of policies select by the names of resources."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def test_names_that_are_there_several_times_count_as_often(catalogue: Catalogue)
 
 
 def test_names_of_many_groups_versions_and_resources_are_not_tried_with_each_other(catalogue: Catalogue) -> None:
-    """10^12 names would have to be looked up otherwise."""
+    """Otherwise 10^12 names would be looked up."""
     many = [f"x{number}" for number in range(10_000)]
     assert kinds(catalogue, Rule([*many, "e.x"], [*many, "v1"], [*many, "bars"])) == ["e.x/v1 Bar"]
     assert kinds(catalogue, Rule(["e.x"] * 10_000, ["v2"] * 10_000, ["bars"] * 10_000)) == []

@@ -1,4 +1,4 @@
-"""Help by section, in two columns."""
+"""Help by section in two columns."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from steersman.controlplane.options import FLAGS, SECTIONS
 
 
 def help_of(command: str, columns: int = 120, asked: str = "") -> str:
-    """The whole help of a command, unless something else is asked for."""
+    """Return the help of a command for `--help`, or for another argument."""
     asked = asked or ("--help-all" if command == "up" else "--help")
     done = CliRunner().invoke(main, [command, asked], env={"COLUMNS": str(columns)})
     assert done.exit_code == 0

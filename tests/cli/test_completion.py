@@ -1,4 +1,4 @@
-"""Command lines that a shell completes; bash asks as it does for its user, zsh and fish by what they run."""
+"""Completion in shells: bash through its own interface, zsh and fish through the program that they run."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def programs(tmp_path: Path) -> Path:
 
 
 def bash(programs: Path, *words: str) -> list[str]:
-    """What bash offers for the last of the words."""
+    """Return bash's completions of the last word."""
     done = subprocess.run(
         ["bash", "-c", ASK, "bash", *words],
         capture_output=True,

@@ -1,4 +1,4 @@
-"""What flags of `steersman controllers` tell controllers."""
+"""Conversion of the flags of `steersman controllers` to settings."""
 
 from __future__ import annotations
 

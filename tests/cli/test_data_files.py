@@ -1,4 +1,4 @@
-"""Every file of a data folder, as a link and as another user's: each command refuses it, and writes nothing there."""
+"""Files of a data folder that are links or another user's: every command refuses them and writes nothing."""
 
 from __future__ import annotations
 

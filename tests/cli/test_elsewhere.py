@@ -1,4 +1,4 @@
-"""Programs that work on a server elsewhere, as processes."""
+"""Commands that work on another server, as processes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""kube-apiserver's flags: read as Go reads them, never ignored, wrong ones told in one line."""
+"""kube-apiserver's flags: parsed as Go parses them, never ignored, with errors in one line."""
 
 from __future__ import annotations
 
@@ -239,7 +239,7 @@ def test_two_storages_are_refused() -> None:
 
 
 def test_to_enable_what_upstream_has_on_by_default_changes_nothing() -> None:
-    """Operators' test environments do it, such as kro's with ValidatingAdmissionPolicy."""
+    """Operators' test environments enable such plugins, as kro's does with ValidatingAdmissionPolicy."""
     for name in sorted({*plugin_names()} - {each.name for each in PLUGINS}):
         assert parsed(f"--enable-admission-plugins={name}").enable_admission_plugins == (name,)
 

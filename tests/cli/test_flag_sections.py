@@ -1,4 +1,4 @@
-"""The flags by section."""
+"""Sections of flags."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_every_option_has_one_flag_in_one_section() -> None:
 
 
 def test_there_is_one_table_of_flags() -> None:
-    """Code names the flags that it is about, such as those of proxies; no other file lists many."""
+    """Code may name flags of its own topic, such as those of proxies; no other file lists many."""
     names = {name for name in FLAGS if "-" in name} | {flag.option for flag in FLAGS.values() if "_" in flag.option}
     tables = {}
     for path in (Path(steersman.__file__).parent).rglob("*.py"):

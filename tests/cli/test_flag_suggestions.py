@@ -1,4 +1,4 @@
-"""Values and keys that there are not: messages name those that there are, and the one that was probably meant."""
+"""Invalid values and keys: errors name the valid ones, and suggest a similar one."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from steersman.controlplane.options import FLAGS, Options, OptionsError
 from steersman.machinery.suggestions import did_you_mean, known_names_hint, not_allowed_message
 
 FREE = {"runtime-config", "v"}
-"""Flags of which a shell offers some values, and which have others too."""
+"""Flags with completions that also accept other values."""
 LATER = {"tls-min-version", "tls-cipher-suites", "audit-log-version", "audit-webhook-version"}
-"""Flags that are judged when the server begins."""
+"""Flags that are validated when the server starts."""
 IN_OTHER_WORDS = {"storage-backend": "allowed values: etcd3", "authorization-webhook-version": '"v1", "v1beta1"'}
-"""Messages of upstream that name the values."""
+"""Upstream's messages that name the values."""
 
 
 @pytest.mark.parametrize("name", [name for name, flag in FLAGS.items() if offered(flag) and name not in FREE | LATER])

@@ -1,4 +1,4 @@
-"""A program that is interrupted while it loads."""
+"""Interrupts while the program's modules are imported."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`steersman kubeconfig`: merges, keeps what is there, and tells what is wrong."""
+"""`steersman kubeconfig`: merging, preservation of other entries, and errors."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ADMIN = {
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A server's folder, as a start leaves it."""
+    """A server's folder after a start."""
     found = tmp_path / "data"
     found.mkdir()
     (found / "admin.kubeconfig").write_text(yaml.safe_dump(ADMIN))
@@ -159,7 +159,7 @@ def test_the_servers_own_file_is_not_merged_into_itself(folder: Path, tmp_path: 
 
 
 def at_home(tmp_path: Path, *named: Path) -> dict[str, str]:
-    """The environment of a user whose KUBECONFIG names these files."""
+    """Return the environment of a user whose KUBECONFIG names these files."""
     return {"HOME": str(tmp_path / "home"), "KUBECONFIG": ":".join(map(str, named))}
 
 

@@ -1,4 +1,4 @@
-"""The log of a server: lines at its start and end, their two forms, and what each -v shows."""
+"""The log of a server: lines at start and end, both formats, and levels."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`steersman serve` as a process: its ready line, its files, its end, and what it says when it cannot start."""
+"""`steersman serve` as a process: ready line, files, end, and errors at the start."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ CONFIGMAPS = "/api/v1/namespaces/default/configmaps"
 
 
 def refusal(server: ServerProcess) -> str:
-    """What a server says that does not start: one line, exit code 1."""
+    """Return the line that a server prints if it does not start; checks exit code 1."""
     with pytest.raises(ServerNotReady):
         server.start()
     assert server.wait() == 1
@@ -210,7 +210,7 @@ def test_a_value_of_a_large_file_that_was_overwritten_is_told_at_the_start(
 
 
 def spoil(server: ServerProcess, key: str) -> None:
-    """Makes a stored object one that nobody can read, and yet as it was written; the server is down."""
+    """Replace a stored object of a stopped server by an invalid one with a valid checksum."""
     with sqlite3.connect(server.folder / "steersman.db") as file:
         assert file.execute("UPDATE log SET value = 'spoilt', checksum = NULL WHERE key = ?", (key,)).rowcount
     file.close()

@@ -1,4 +1,4 @@
-"""`steersman storage`, as it is called."""
+"""The commands of `steersman storage`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def run(*arguments: str) -> Result:
 
 @pytest.fixture
 def data_dir(tmp_path: Path) -> Path:
-    """The folder of a server that has ended."""
+    """The folder of a stopped server."""
 
     async def fill() -> None:
         store = await SQLiteStorage.open(folder / "steersman.db")

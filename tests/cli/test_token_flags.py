@@ -1,4 +1,4 @@
-"""The flags about how long service account tokens live."""
+"""Flags about the lifetime of service account tokens."""
 
 from __future__ import annotations
 

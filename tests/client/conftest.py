@@ -1,4 +1,4 @@
-"""A client of a server in this process."""
+"""Fixture: client of a server in this process."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from steersman.testing import Environment
 
 @pytest_asyncio.fixture
 async def client() -> AsyncIterator[Client]:
-    """The administrator's, of a server of its own."""
+    """Yield the administrator's client of a new server."""
     async with Environment() as environment:
         server = environment.plane.server
         assert server is not None

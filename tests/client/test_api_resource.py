@@ -1,4 +1,4 @@
-"""Objects that servers of other releases send."""
+"""Tests of APIResource: decoding of objects from servers of other releases."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Requests for objects."""
+"""Tests of the client's requests."""
 
 from __future__ import annotations
 
@@ -167,7 +167,7 @@ async def test_only_so_many_requests_wait_at_the_same_time() -> None:
 
 @pytest.mark.parametrize("name", ["there", "nowhere"])
 async def test_requests_in_this_process_leave_nothing_to_the_collector(client: Client, name: str) -> None:
-    """A collection of thousands of exchanges, each with its task, holds the loop for a tenth of a second."""
+    """Exchanges leave no reference cycles: collecting thousands of them would hold the event loop for 0.1 s."""
     await client.create(CONFIG_MAPS, config_map("there"))
 
     async def ask() -> None:
@@ -186,7 +186,7 @@ async def test_requests_in_this_process_leave_nothing_to_the_collector(client: C
 
 
 async def test_a_watch_that_has_ended_leaves_nothing_of_its_request(client: Client) -> None:
-    """What a request has leads to the whole server: a ticket of its turn once held it where no collector sees it."""
+    """A request refers to the whole server. A reference to it in a finished watch once kept the server alive."""
 
     def requests() -> int:
         gc.collect()
@@ -204,7 +204,7 @@ async def test_a_watch_that_has_ended_leaves_nothing_of_its_request(client: Clie
 
 @pytest.mark.parametrize("name", ["a/b", "..", ".", "a%2Fb", "x/../../y"])
 async def test_names_that_are_other_paths_are_not_asked_for(name: str) -> None:
-    """References have names that nobody has judged: who writes one must not choose what a controller asks for."""
+    """Names in references are not validated: a user who writes one must not choose a controller's request path."""
     asked: list[str] = []
 
     async def handler(request: Request) -> Response:

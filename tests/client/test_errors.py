@@ -1,4 +1,4 @@
-"""Answers that are errors, whatever stands in them."""
+"""Tests of errors made from any kind of error response."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_only_expected_errors_are_ignored(reason: str, *, ends: bool) -> None:
 
 
 def ignored_by_hand(source: str) -> Iterator[int]:
-    """Yield the lines of handlers of StatusError that only raise again what a predicate of this package is not of."""
+    """Yield the lines of `except StatusError` handlers that only re-raise unless a predicate of this package holds."""
     for node in ast.walk(ast.parse(source)):
         if not isinstance(node, ast.Try) or len(node.handlers) > 1 or node.orelse or node.finalbody:
             continue

@@ -1,4 +1,4 @@
-"""Events of events.k8s.io: an event that repeats becomes a series."""
+"""Tests of the recorder for events.k8s.io: repeated events become a series."""
 
 from __future__ import annotations
 

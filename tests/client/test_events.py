@@ -1,4 +1,4 @@
-"""Events: what repeats is counted, what is alike is combined, what floods is left out."""
+"""Tests of the event recorder: repeated events are counted, similar ones combined, floods dropped."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Objects as they are on a server, kept up."""
+"""Tests of informers."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ async def test_a_handler_that_comes_late_is_told_of_what_is_there(informer: Info
 
 
 class Cutting:
-    """A transport whose watches end after their first events, and once find that their version is forgotten."""
+    """A transport that cuts watches after their first events, and once answers that the resourceVersion has expired."""
 
     def __init__(self, through: Transport) -> None:
         self._through = through
@@ -137,7 +137,7 @@ async def test_what_changed_while_nobody_watched_is_told_of(client: Client) -> N
 
 
 class Expired:
-    """The answer to what is asked too late."""
+    """The error response to a request with an expired resourceVersion."""
 
     status = 410
 
@@ -155,7 +155,7 @@ class Expired:
 
 
 class Forgetful:
-    """A transport to a server for which every watch comes too late."""
+    """A transport to a server on which every watch is expired."""
 
     def __init__(self) -> None:
         self.watches = 0
@@ -180,7 +180,7 @@ async def test_a_server_to_which_every_watch_is_too_old_is_not_asked_all_the_tim
 
 
 class Old:
-    """A transport to a server before 1.32, which sends no initial events and has members that are not known here."""
+    """A transport to a server before 1.32: without initial events, and with unknown members in objects."""
 
     def __init__(self, through: Transport) -> None:
         self._through = through
@@ -195,7 +195,7 @@ class Old:
 
 
 class Refused(Expired):
-    """The answer to an option that is not known."""
+    """The error response to an unknown option."""
 
     status = 422
 

@@ -1,4 +1,4 @@
-"""One of several does the work."""
+"""Tests of leader election."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from steersman.testing.clock import Clock
 
 
 class Cut:
-    """A transport that can be cut off."""
+    """A transport that can be disconnected."""
 
     def __init__(self, through: Transport) -> None:
         self._through = through
@@ -33,7 +33,7 @@ class Cut:
 
 
 class Candidate:
-    """Leads for ever, once it does."""
+    """A candidate whose work never ends."""
 
     def __init__(self, transport: Transport, name: str) -> None:
         self.transport = Cut(transport)

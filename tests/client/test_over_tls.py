@@ -1,4 +1,4 @@
-"""Requests over TLS, as a kubeconfig says."""
+"""Tests of the transport over TLS, configured by a kubeconfig."""
 
 from __future__ import annotations
 

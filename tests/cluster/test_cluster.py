@@ -1,4 +1,4 @@
-"""A control plane with what works on it."""
+"""A control plane with controllers, scheduler and nodes."""
 
 from __future__ import annotations
 
@@ -77,7 +77,10 @@ async def test_what_a_file_begins_with_runs_on_the_nodes_that_it_names(tmp_path:
 async def test_a_cluster_is_brought_back_whether_it_rests_or_not(
     rests: bool, keys_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where it does not, controllers, scheduler and nodes are started anew; either way nothing of before is left."""
+    """If the cluster is busy, controllers, scheduler and nodes are restarted.
+
+    Nothing of their earlier state may be left.
+    """
     cluster = Cluster(Options(data_dir=keys_folder, storage="memory", listen=False))
     await cluster.start()
     try:

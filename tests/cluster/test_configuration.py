@@ -1,4 +1,4 @@
-"""What a file says of a cluster."""
+"""Configuration files of clusters."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a cluster begins with."""
+"""Objects that a cluster is created with."""
 
 from __future__ import annotations
 

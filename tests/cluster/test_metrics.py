@@ -28,7 +28,7 @@ TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
 
 
 class Running:
-    """A cluster with a pod `web` that runs, and its time."""
+    """A cluster with a running pod `web` and a controllable clock."""
 
     def __init__(self, cluster: Cluster, clock: Clock) -> None:
         self.cluster = cluster

@@ -1,4 +1,4 @@
-"""Snapshots that are taken and brought back while controllers, scheduler, nodes and clients are at work."""
+"""Snapshots that are taken and restored while controllers, scheduler, nodes and clients are at work."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ def workload(name: str, replicas: int) -> dict[str, Any]:
     }
 
 
-class Busy:
-    """Somebody who makes, scales and deletes without a pause; refusals are no matter."""
+class BusyClient:
+    """A client that creates, scales and deletes objects without a pause. Refused requests are ignored."""
 
     def __init__(self, client: Client, random: Random) -> None:
         self._client = client
@@ -78,7 +78,7 @@ async def test_whatever_moves_a_cluster_is_brought_back(seed: int, keys_folder: 
         client = cluster.client(UserInfo("admin", groups=("system:masters",)), "tests")
         follower = Informer(client, PODS)
         follower.start()
-        work = Busy(client, random)
+        work = BusyClient(client, random)
         busy = asyncio.create_task(work.run())
         for _ in range(6):
             await asyncio.sleep(random.uniform(0, 0.6))
@@ -92,7 +92,7 @@ async def test_whatever_moves_a_cluster_is_brought_back(seed: int, keys_folder: 
         assert not isinstance(busy.exception() if not busy.cancelled() else None, Exception)
         wrong = ["not looked at"]
         for _ in range(600):
-            wrong = await _incomplete(client)
+            wrong = await _unfinished(client)
             if not wrong:
                 break
             await asyncio.sleep(0.1)
@@ -104,7 +104,7 @@ async def test_whatever_moves_a_cluster_is_brought_back(seed: int, keys_folder: 
             return {_identity(each) for each in pods} == {_identity(each) for each in follower}
 
         await eventually(follows)
-        # what is there now is brought back as it is, and nothing moves by that
+        # the current state is restored unchanged
         snapshot = cluster.snapshot()
         there = {_identity(each)[:3] for each in (await client.list(PODS)).items}
         await client.create(DEPLOYMENTS, workload("later", 3), "default")
@@ -128,9 +128,10 @@ async def _deployments(client: Client) -> Any:
         yield each["metadata"]["name"]
 
 
-async def _incomplete(client: Client) -> list[str]:
-    """Where a Deployment has not just the pods that it asks for; pods too many; namespaces that are being deleted
-    and not gone."""
+async def _unfinished(client: Client) -> list[str]:
+    """Return what is not finished: Deployments without all their pods, superfluous pods, and namespaces that are being
+    deleted.
+    """
     found, wanted = [], 0
     for each in (await client.list(DEPLOYMENTS, "default")).items:
         status, replicas = each["status"], each["spec"]["replicas"]

@@ -1,4 +1,4 @@
-"""Stages in the files that a cluster is made of."""
+"""Stages in the files of a cluster's configuration."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What users get of a cluster's authority: tokens in secrets that the server recognises, certificates."""
+"""Tokens in Secrets, and certificates, that users get from a cluster."""
 
 from __future__ import annotations
 

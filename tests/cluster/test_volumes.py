@@ -1,4 +1,4 @@
-"""A cluster with storage: stateful sets get their volumes."""
+"""A cluster with storage: StatefulSets get their volumes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Controllers at work on a server of their own."""
+"""Fixtures: controllers on a new server."""
 
 from __future__ import annotations
 

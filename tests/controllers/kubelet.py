@@ -1,4 +1,4 @@
-"""What kubelets do, done by tests: pods run, end and go."""
+"""A simulated kubelet: functions that run, end and delete pods."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from steersman.api.meta.v1 import DeleteOptions, ObjectMeta
 from steersman.client.client import STRATEGIC_MERGE_PATCH, Client
 from steersman.client.errors import is_not_found
 from steersman.client.resources import BINDINGS, PODS
-from steersman.controllers.daemon_set.nodes import target_of
+from steersman.controllers.daemon_set.nodes import target_node
 from steersman.machinery.errors.status import StatusError
 from steersman.machinery.values import times
 
@@ -19,13 +19,13 @@ LABELS = {"app": "a"}
 
 
 def template(image: str = "i", **spec: Any) -> PodTemplateSpec:
-    """A pod template."""
+    """Return a pod template."""
     containers = [Container(name="c", image=image)]
     return PodTemplateSpec(metadata=ObjectMeta(labels=dict(LABELS)), spec=PodSpec(containers=containers, **spec))
 
 
 async def pods_of(client: Client) -> list[Pod]:
-    """The pods that are not being deleted."""
+    """Return the pods that are not being deleted."""
     return [pod for pod in (await client.list(PODS, "default")).items if not pod.metadata.deletion_timestamp]
 
 
@@ -39,7 +39,7 @@ async def run_pods(
     since: str = "",
     status: dict[str, Any] | None = None,
 ) -> int:
-    """Binds pods and says how they are: `count` of those of whom another thing was said last. How many these were."""
+    """Bind pods and set their status, up to `count` pods whose status differs. Return their number."""
     condition = {"type": "Ready", "status": "True" if ready else "False", "lastTransitionTime": since or times.now()}
     done = 0
     for pod in filter(where, await pods_of(client)):
@@ -49,7 +49,7 @@ async def run_pods(
         done += 1
         name = pod.metadata.name
         if not pod.spec.node_name:
-            target = ObjectReference(kind="Node", name=target_of(pod) or "node-a")
+            target = ObjectReference(kind="Node", name=target_node(pod) or "node-a")
             binding = Binding(metadata=ObjectMeta(name=name, namespace="default"), target=target)
             await client.post_to_subresource(PODS, name, "default", "binding", BINDINGS.encode(binding))
         said_now = {"status": {"phase": phase, "conditions": [condition], **(status or {})}}
@@ -58,7 +58,7 @@ async def run_pods(
 
 
 async def end_pods(client: Client) -> None:
-    """Lets pods that are being deleted go."""
+    """Delete pods that are terminating."""
     for pod in (await client.list(PODS, "default")).items:
         if pod.metadata.deletion_timestamp:
             try:
@@ -69,7 +69,7 @@ async def end_pods(client: Client) -> None:
 
 
 async def live(client: Client, look: Callable[[], Awaitable[Any]], *, seconds: float = 30) -> Any:
-    """Lets all pods run, and those that are deleted go, until `look` finds something. Raises TimeoutError."""
+    """Act as kubelets until `look` returns something true, and return that. Raises TimeoutError."""
     async with asyncio.timeout(seconds):
         while not (found := await look()):
             await run_pods(client)

@@ -1,4 +1,4 @@
-"""Servers behind the API server that are silent, or never come to an end."""
+"""Tests of controllers with aggregated servers that are silent, or send endless lists."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ async def behind(files: CertificateFiles) -> AsyncIterator[ExtensionServer]:
 
 @pytest.fixture
 async def client(keys_folder: Path, files: CertificateFiles, behind: ExtensionServer) -> AsyncIterator[Client]:
-    """Of a server with the other one behind it, and controllers."""
+    """Yield the client of a server with controllers and an aggregated server behind it."""
     options: dict[str, Any] = {
         "proxy_client_cert_file": str(files.admin),
         "proxy_client_key_file": str(files.admin_key),
@@ -91,7 +91,7 @@ async def test_many_namespaces_on_a_silent_server_hold_no_other_up(client: Clien
     await until(lambda: _asked(behind, 10))
     await client.delete(f"{NAMESPACES}/free")
     await until(lambda: _is_gone(client, "free"))  # which took a minute where the others were waited for
-    # what else is in the others is deleted, and they say what they wait for
+    # Other content is deleted, and the conditions name the remaining resource.
     await until(lambda: _are_empty(client, held))
 
     async def told() -> bool:

@@ -1,4 +1,4 @@
-"""Roles made of others."""
+"""Tests of aggregated ClusterRoles."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What controllers share."""
+"""Tests of the base class of controllers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from steersman.work.work_queue import TryLater
 
 
 class Stubborn(Controller[str]):
-    """Does something at the end of each look, and fails with that."""
+    """A controller that acts at the end of each reconciliation, and fails."""
 
     name = "stubborn"
     account = ""

@@ -1,4 +1,4 @@
-"""CronJobs whose times have come."""
+"""Tests of the CronJob controller."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ NEW_YEAR = times.unix(f"{times.now()[:4]}-01-01T00:00:00Z")
 
 
 async def past(client: Client, name: str = "c", **spec: Any) -> None:
-    """Makes one that has not been looked at for years."""
+    """Create a CronJob that has not been reconciled for years."""
     spec.setdefault("schedule", "@yearly")
     job = JobTemplateSpec(
         metadata=ObjectMeta(labels={"a": "b"}), spec=JobSpec(template=template(restart_policy="Never"))
@@ -34,7 +34,7 @@ async def past(client: Client, name: str = "c", **spec: Any) -> None:
 
 
 async def again(client: Client, name: str = "c") -> None:
-    """Has it look at the last years once more."""
+    """Make the controller look at the last years once more."""
     status = {"status": {"lastScheduleTime": "2020-01-01T00:00:00Z"}}
     await client.patch(CRON_JOBS, name, "default", {"spec": {"suspend": True}})
     await client.patch(CRON_JOBS, name, "default", status, subresource="status")

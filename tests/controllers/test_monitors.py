@@ -1,4 +1,4 @@
-"""Metadata of all resources, of which whole objects are followed by others anyway."""
+"""Tests of monitors: metadata of all resources, shared with other informers."""
 
 from __future__ import annotations
 

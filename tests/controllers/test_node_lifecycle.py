@@ -1,4 +1,4 @@
-"""Nodes that are well, silent, and gone."""
+"""Tests of the node lifecycle controller."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""For how long nodes may go by what they know."""
+"""Tests of the kubelets' cache lifetime."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pods that nobody else deletes."""
+"""Tests of the pod garbage collector."""
 
 from __future__ import annotations
 

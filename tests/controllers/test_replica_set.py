@@ -1,4 +1,4 @@
-"""ReplicaSets and their pods."""
+"""Tests of the ReplicaSet controller."""
 
 from __future__ import annotations
 

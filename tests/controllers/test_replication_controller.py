@@ -1,4 +1,4 @@
-"""ReplicationControllers, which are kept as ReplicaSets are."""
+"""Tests of ReplicationControllers, which share their code with ReplicaSets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The certificate authority in each namespace."""
+"""Tests of the published CA bundle."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which controllers run."""
+"""Tests of `--controllers`."""
 
 from __future__ import annotations
 

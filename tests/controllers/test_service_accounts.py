@@ -1,4 +1,4 @@
-"""The account `default` of each namespace."""
+"""Tests of the service account `default`."""
 
 from __future__ import annotations
 

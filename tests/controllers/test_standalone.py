@@ -1,4 +1,4 @@
-"""Controllers on a server elsewhere."""
+"""Tests of controllers on a remote server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Jobs that are deleted some time after their end."""
+"""Tests of the deletion of finished Jobs."""
 
 from __future__ import annotations
 

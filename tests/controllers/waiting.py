@@ -1,4 +1,4 @@
-"""Controllers under test, and waiting for what they do."""
+"""Types and waits for tests of controllers."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from steersman.client.client import Client
 T = TypeVar("T")
 
 Run = Callable[..., Awaitable[Client]]
-"""Starts controllers (their classes; settings by name); the client is the administrator's."""
+"""Function that starts controllers (their classes; settings by name) and returns the administrator's client."""
 
 
 async def eventually(look: Callable[[], Awaitable[T]], *, seconds: float = 30) -> T:
-    """What `look` finds, once that is true. Raises TimeoutError."""
+    """Return the result of `look` once it is true. Raises TimeoutError."""
     async with asyncio.timeout(seconds):
         while True:
             found = await look()

@@ -1,4 +1,4 @@
-"""Several servers on one store: each sees it through a view of its own, which may be behind the others'."""
+"""Several servers on one store, each with its own view, which may be behind the others'."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from steersman.work.parts import Part
 class View:
     """One server's view of a store that others write to.
 
-    Once it is `held`, what others write is delivered late: when this server waits for it, or after a write of its own,
-    as both are in one stream of events.
+    While the view is `held`, writes of others arrive late: when this server waits for them, or after a write of its
+    own, as all writes are in one stream of events.
     """
 
     knows_newest = False
@@ -31,14 +31,14 @@ class View:
         self._late: list[tuple[_Subscription, Sequence[Event]]] = []
         self._seen: int | None = None
         self.waited = 0
-        """How often the server has waited for what it had not seen."""
+        """Number of times the server has waited for writes of others."""
 
     def hold(self) -> None:
-        """Delivers late from now on."""
+        """Delay writes of others from now on."""
         self._seen = self._store.revision
 
     def release(self) -> None:
-        """Delivers at once from now on."""
+        """Deliver writes of others at once from now on."""
         self._deliver()
         self._seen = None
 
@@ -109,7 +109,7 @@ class View:
         await self._store.compact(revision)
 
     async def close(self) -> None:
-        """The store goes on: others are on it."""
+        """Do nothing: other servers still use the store."""
 
 
 class _Subscription:
@@ -130,10 +130,10 @@ class _Subscription:
 
 
 def parts_on(open_it: Callable[[Options], Awaitable[Any]]) -> tuple[type[Part], ...]:
-    """The parts of a control plane whose storage is what `open_it` opens."""
+    """Return the parts of a control plane whose storage is opened by `open_it`."""
 
-    class Given(OpenStorage):
+    class WorkerSettings(OpenStorage):
         async def open(self) -> Any:
             return await open_it(self.options)
 
-    return tuple(Given if each is OpenStorage else each for each in PARTS)
+    return tuple(WorkerSettings if each is OpenStorage else each for each in PARTS)

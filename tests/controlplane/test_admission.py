@@ -1,4 +1,4 @@
-"""Admission plugins on a whole server: what they change, refuse, and are enabled by."""
+"""Admission plugins on a whole server: changes, refusals, and enabling by flags."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ RULES = [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "r
 
 
 def judges(namespace: str) -> dict[str, list[tuple[str, dict[str, Any]]]]:
-    """Objects that each refuse every claim of a namespace, with the paths of their collections, by what they are."""
+    """Return objects that each refuse every claim of a namespace, with the paths of their collections."""
     below = f"/api/v1/namespaces/{namespace}"
     name = {"metadata": {"name": f"none-{namespace}"}}
     here = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": namespace}}}

@@ -1,4 +1,4 @@
-"""--admission-control-config-file: what is read, and how a start ends that finds what it cannot read."""
+"""--admission-control-config-file: parsing, and errors at the start."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ Read = Callable[[AdmissionConfiguration], Any]
 
 @pytest.fixture
 def load(tmp_path: Path) -> Callable[[str], AdmissionConfiguration]:
-    """`load(text)` reads a file with that text."""
+    """Yield `load(text)`, which parses a file with that text."""
 
     def read(text: str) -> AdmissionConfiguration:
         path = tmp_path / "admission.yaml"
@@ -45,13 +45,13 @@ def load(tmp_path: Path) -> Callable[[str], AdmissionConfiguration]:
 
 
 def configured(**plugins: Any) -> AdmissionConfiguration:
-    """The plugins with these documents."""
+    """Return the configuration of plugins with these documents."""
     documents = {name: given if isinstance(given, str) else json.dumps(given) for name, given in plugins.items()}
     return AdmissionConfiguration({name: text.encode() for name, text in documents.items()})
 
 
 def why(read: Callable[[], Any]) -> str:
-    """What the start ends with."""
+    """Return the error of the start."""
     with pytest.raises(OptionsError) as caught:
         read()
     return str(caught.value)
@@ -431,7 +431,7 @@ OF_HOOKS = f'{INIT}"ValidatingAdmissionWebhook": '
 
 
 def webhook_admission(**configuration: str) -> dict[str, Any]:
-    """The configuration of ValidatingAdmissionWebhook."""
+    """Return the configuration of ValidatingAdmissionWebhook."""
     head = {"apiVersion": "apiserver.config.k8s.io/v1", "kind": "WebhookAdmissionConfiguration"}
     return {"name": "ValidatingAdmissionWebhook", "configuration": head | configuration}
 
@@ -440,7 +440,7 @@ GATE = "Forbidden: staticManifestsDir requires the ManifestBasedAdmissionControl
 
 
 def of_policies(**configuration: str) -> dict[str, Any]:
-    """The configuration of MutatingAdmissionPolicy."""
+    """Return the configuration of MutatingAdmissionPolicy."""
     head = {"apiVersion": "apiserver.config.k8s.io/v1", "kind": "MutatingAdmissionPolicyConfiguration"}
     return {"name": "MutatingAdmissionPolicy", "configuration": head | configuration}
 

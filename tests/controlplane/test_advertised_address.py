@@ -1,4 +1,4 @@
-"""The address that others are told to reach the server by."""
+"""The advertised address of the server."""
 
 from __future__ import annotations
 

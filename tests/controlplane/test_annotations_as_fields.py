@@ -1,4 +1,4 @@
-"""Annotations that upstream reads into fields of its internal types: what it cannot read does not decode."""
+"""Annotations that upstream converts to fields of its internal types: invalid ones fail decoding."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The `--audit-*` flags: what is refused at the start, in upstream's words, and what is made of the others."""
+"""The `--audit-*` flags: refusals with upstream's messages, and the resulting backends."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from steersman.audit.backends.backend import IgnoringErrors, Union
-from steersman.audit.backends.buffered import Buffered, Queued
+from steersman.audit.backends.buffered import Buffered, QueuedLog
 from steersman.audit.backends.log import LogBackend
 from steersman.audit.backends.truncation import Truncating
 from steersman.audit.metrics import AuditMetrics
@@ -106,7 +106,7 @@ async def test_modes_say_how_events_are_waited_for(tmp_path: Path) -> None:
     for given, kind in (
         (log, IgnoringErrors),
         (log | {"audit_log_mode": "blocking-strict"}, LogBackend),
-        (log | {"audit_log_mode": "batch"}, Queued),
+        (log | {"audit_log_mode": "batch"}, QueuedLog),
         (log | {"audit_log_mode": "batch", "audit_log_batch_max_size": 5}, Buffered),
         (log | {"audit_log_truncate_enabled": True}, Truncating),
         (webhook, Buffered),

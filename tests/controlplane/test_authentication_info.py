@@ -1,4 +1,4 @@
-"""The ConfigMap by which aggregated servers know this one."""
+"""The ConfigMap with the authentication settings for aggregated servers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The chain of authorizers of a control plane: by modes, or in a file that may change while it runs."""
+"""The authorizer chain of a control plane: by modes, or by a file that may change."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ REVIEWS = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 
 
 class Judge(HttpsHook):
-    """Allows who is named."""
+    """A webhook that allows certain users."""
 
     def __init__(self, files: CertificateFiles, *allowed: str) -> None:
         super().__init__(files)
@@ -52,7 +52,7 @@ class Judge(HttpsHook):
 
 
 def chain(*authorizers: Any) -> str:
-    """A configuration of these: names of modes, or kubeconfigs of webhooks."""
+    """Return a configuration with these authorizers: modes, or kubeconfigs of webhooks."""
     given = []
     for each in authorizers:
         if isinstance(each, str):

@@ -1,4 +1,4 @@
-"""A server that has not heard yet of what was written through another judges requests by it nevertheless."""
+"""A server whose caches are behind still decides by the writes of other servers."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ ALICE = UserInfo("alice")
 
 
 class Servers:
-    """Two servers: what is written through `other` comes to `late` only when that waits for it."""
+    """Two servers: writes through `other` reach `late` only when it waits for them."""
 
     def __init__(self, late: ControlPlane, other: ControlPlane, view: View, parts: tuple[type[Part], ...]) -> None:
         self.late, self.other = (
@@ -40,7 +40,7 @@ class Servers:
         self.parts = parts
 
     async def make(self, path: str, name: str, **rest: Any) -> Any:
-        """Has the other server make an object."""
+        """Create an object through the other server."""
         answer = await self.other.post(path, {"metadata": {"name": name}, **rest})
         assert answer.status == 201, answer.json()
         return answer.json()
@@ -190,7 +190,7 @@ CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
 
 
 async def changed_elsewhere(servers: Servers, **changes: Any) -> Any:
-    """The other server's newest of an object of which the late one knows an older one, with `data.a` of "1"."""
+    """Return the new version of an object of which the late server knows an older one with `data.a` of "1"."""
     await servers.make(CONFIG_MAPS, "c", data={"a": "1"})
     assert (await servers.late.get(f"{CONFIG_MAPS}/c")).status == 200
     servers.view.hold()
@@ -251,7 +251,7 @@ async def test_a_finalizer_given_elsewhere_keeps_an_object(servers: Servers) -> 
 
 
 def tell_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """From here on a server is not told of what others write, however long it waits."""
+    """Stop the delivery of other servers' writes, even to a server that waits."""
     wait_fresh = Cacher.wait_fresh
 
     async def fail(cacher: Cacher, revision: int, **more: Any) -> None:
@@ -318,7 +318,9 @@ CREATES = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "
 async def codes_of_a_change(
     servers: Servers, change: Callable[[], Awaitable[Any]], *, user: str = "admin", **asked: Any
 ) -> tuple[int, int]:
-    """The codes of two requests for a new ConfigMap to the late server, before and after a change by the other."""
+    """Return the codes of two requests for a new ConfigMap to the late server, before and after a change by the
+    other.
+    """
     late = servers.late.as_user(user)
     path, body = asked.get("path", CONFIG_MAPS), {"metadata": {"name": "new"}}
     before = await late.post(f"{path}?dryRun=All", body)
@@ -425,7 +427,7 @@ async def test_a_definition_of_another_is_served_and_judged_by(servers: Servers)
 
 
 async def test_a_large_definition_of_another_is_judged_by_however_long_it_takes_to_read(servers: Servers) -> None:
-    """Definitions are stored in an older version, so that large ones are read beside the loop."""
+    """Definitions are stored in an older version, so that large ones are decoded in worker threads."""
     properties: dict[str, Any] = {"a": {"type": "integer"}, "large": {"type": "string", "description": "x" * 200_000}}
     schema = {"type": "object", "properties": {"spec": {"type": "object", "properties": properties}}}
     version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
@@ -503,7 +505,7 @@ async def test_probes_are_answered_whatever_becomes_of_storage(
 
 
 async def refused(host: str | None, port: int | None) -> None:
-    """Connect until nobody listens any more. Raises OSError then."""
+    """Connect until nothing listens any more. Raises OSError then."""
     while True:
         (await asyncio.open_connection(host, port))[1].close()
 

@@ -1,4 +1,4 @@
-"""What a cluster has from the start: made once, kept over restarts, and completed where something is missing."""
+"""Initial objects of a cluster: created once, kept over restarts, and completed if something is missing."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ Run = Callable[..., Awaitable[ControlPlane]]
 
 @pytest.fixture
 async def run(tmp_path: Path) -> AsyncIterator[Run]:
-    """`await run()` stops the server if it runs and starts it on the same folder."""
+    """Yield `run()`, which restarts the server on the same folder."""
     running: list[ControlPlane] = []
 
     async def start(**options: Any) -> ControlPlane:
@@ -61,7 +61,7 @@ async def run(tmp_path: Path) -> AsyncIterator[Run]:
 
 
 def everything(plane: ControlPlane) -> dict[tuple[str, ...], Any]:
-    """Every object that a server makes by itself."""
+    """Return every object that a server creates by itself."""
     found = {}
     for group, plural in BOOTSTRAPPED:
         for obj in plane.objects(group, plural).list():

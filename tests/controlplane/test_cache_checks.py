@@ -1,4 +1,4 @@
-"""A server on etcd compares its caches with it, and says so in its metrics."""
+"""A server on etcd compares its caches with it, and reports the result in metrics."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def processes(tmp_path: Path) -> Iterator[list[EtcdProcess]]:
 
 
 async def checks(client: Client) -> dict[tuple[str, str], int]:
-    """By resource and status."""
+    """Return the number of checks by resource and status."""
     text = (await client.get("/metrics")).body.decode()
     found = re.findall(
         r'^apiserver_storage_consistency_checks_total\{group="[^"]*",resource="([^"]+)",status="([^"]+)"\} (\d+)$',

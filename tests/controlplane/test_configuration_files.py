@@ -1,4 +1,4 @@
-"""Files of configuration: whatever stands where something else should, the start ends with a clear error."""
+"""Configuration files with any wrong value: the start fails with a clear error."""
 
 from __future__ import annotations
 
@@ -185,7 +185,7 @@ OTHERS: list[Any] = [5, "x", None, [], {}, [[]]]
 
 
 def replaced(value: Any) -> Iterator[Any]:
-    """The value with anything else in the place of each of its parts, one at a time."""
+    """Yield copies of the value with each of its parts replaced by other values, one at a time."""
     for key in value if isinstance(value, dict) else range(len(value)) if isinstance(value, list) else ():
         for other in OTHERS:
             changed = copy.copy(value)

@@ -1,4 +1,4 @@
-"""Which controllers run, in the words of kube-controller-manager's flag."""
+"""Selection of controllers by the syntax of kube-controller-manager's flag."""
 
 from __future__ import annotations
 

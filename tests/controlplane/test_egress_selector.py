@@ -1,4 +1,4 @@
-"""The file of `--egress-selector-config-file`: what is made of it, and what is said of one that cannot be used."""
+"""The file of `--egress-selector-config-file`: routes, and errors."""
 
 from __future__ import annotations
 

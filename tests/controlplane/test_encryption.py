@@ -1,4 +1,4 @@
-"""Servers that encrypt: what is in the file of storage, and what is read after keys and configurations change."""
+"""Servers with encryption: content of the storage file, and reads after changes of keys and configurations."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def body_of(name: str, **content: Any) -> dict[str, Any]:
 
 
 def stored_in(folder: Path) -> bytes:
-    """The file of storage and its log."""
+    """Return the content of the storage file and its log."""
     return b"".join(each.read_bytes() for each in folder.glob("steersman.db*"))
 
 

@@ -1,4 +1,4 @@
-"""A server on etcd: what it measures, and resources that lie in a cluster of their own."""
+"""A server on etcd: metrics, and resources in a separate cluster."""
 
 from __future__ import annotations
 

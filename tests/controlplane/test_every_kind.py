@@ -1,4 +1,4 @@
-"""Every kind that is stored is created, read in all forms, updated and deleted, from one list of samples."""
+"""Every stored kind is created, read in all forms, updated and deleted, from one list of samples."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ WRITTEN_BY_THE_SERVER = frozenset({"resourceVersion", "managedFields", "generati
 
 
 def without_versions(obj: dict[str, Any]) -> dict[str, Any]:
-    """An object without what every write changes."""
+    """Return an object without the members that every write changes."""
     metadata = {name: value for name, value in obj["metadata"].items() if name not in WRITTEN_BY_THE_SERVER}
     return {**obj, "metadata": metadata}
 
@@ -56,16 +56,16 @@ async def test_every_kind_that_is_stored_has_a_sample() -> None:
 
 
 def compact(value: Any) -> bytes:
-    """JSON without white space: what a revision of a template keeps undecoded is compared to the byte."""
+    """Return JSON without white space: templates in revisions stay undecoded and are compared as bytes."""
     return json.dumps(value, separators=(",", ":")).encode()
 
 
 _TOLD = {"CustomResourceDefinition": "Established", "FlowSchema": "Dangling"}
-"""The kinds of which the server says something by itself, and the condition that says it."""
+"""The kinds with conditions that the server itself sets, and the type of the condition."""
 
 
 async def told(api: Any, path: str, condition: str) -> Any:
-    """An object once the server has said that of it."""
+    """Return an object once the server has set the condition."""
     while True:
         found = json.loads((await api.get(path)).body)
         if any(each["type"] == condition for each in found["status"].get("conditions") or ()):

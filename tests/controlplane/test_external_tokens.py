@@ -1,4 +1,4 @@
-"""Service account tokens of a signer behind a socket: signed, known again, published, and what a bad signer does."""
+"""Service account tokens of a signer on a socket: signing, verification, publication, and faulty signers."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ class Signer(UnixRPCServer):
         self.hint = 60
         self.header: dict[str, Any] = {}
         self.raw_header = b""
-        """The bytes of it, if they are others."""
+        """Bytes of the header, if not the usual ones."""
         self.padding = ""
-        """Characters that follow the header."""
+        """Characters after the header."""
 
     def _sign(self, request: dict[int, list[proto.Value]]) -> bytes:
         head = {"alg": "RS256", "kid": f"key-{self.signs_with}", "typ": "JWT", **self.header}

@@ -1,4 +1,4 @@
-"""The flow schemas and priority levels of a whole server: followed, kept up, told of."""
+"""Flow schemas and priority levels of a whole server: followed, restored, and reported."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from steersman.rest.context import LOOPBACK, loopback
 
 
 async def until(condition: Callable[[], Any]) -> None:
-    """Waits until something holds."""
+    """Wait until a condition holds."""
     for _ in range(2_000):
         if condition():
             return

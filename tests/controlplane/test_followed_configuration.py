@@ -1,4 +1,4 @@
-"""Configuration files that change are taken, and those that cannot be used are told of and change nothing."""
+"""Changed configuration files are applied; invalid ones are reported and change nothing."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from steersman.work.followed_files import Stamp, stamp
 
 
 class File:
-    """A file, and what became of it: `taken` are its texts that were used, `reads` counts how often it was read."""
+    """A file and its history: `taken` are the applied texts, `reads` counts reads."""
 
     def __init__(self, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.path = path
@@ -71,7 +71,7 @@ class File:
         self.refusals += 1
 
     async def rounds(self) -> None:
-        """Return after some looks more."""
+        """Return after some more checks of the file."""
         until = self.looks + 4
         async with asyncio.timeout(20):
             while self.looks < until:  # noqa: ASYNC110 - nothing tells of it

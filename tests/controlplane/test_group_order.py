@@ -1,4 +1,4 @@
-"""Groups and versions stand in the order of their APIServices."""
+"""Groups and versions are ordered by their APIServices."""
 
 from __future__ import annotations
 

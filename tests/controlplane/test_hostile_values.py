@@ -1,4 +1,4 @@
-"""Whatever a client writes where a text, a number, a date or JSON is read, it gets an answer and never a traceback."""
+"""For any text, number, date or JSON of a client, the server answers without a traceback."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ TEXTS = (
     "a in (" * DEEP,
     "!" * DEEP,
 )
-"""For every place that takes text."""
+"""Values for every place that accepts text."""
 
 TOKENS = (
     '"\\ud800"',
@@ -103,14 +103,14 @@ TOKENS = (
     '{"a":' + "9" * 400 + "}",
     "[1e999]",
 )
-"""Besides, for every place in a body: JSON as it is written."""
+"""Raw JSON for every place in a body."""
 
 MARK = "hostile value"
 
 
 @contextmanager
 def no_traceback(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
-    """Fails if an exception was logged meanwhile."""
+    """Fail if an exception was logged meanwhile."""
     caplog.clear()
     with caplog.at_level(logging.ERROR):
         yield
@@ -118,12 +118,12 @@ def no_traceback(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
 
 
 def answered(answer: Any, what: Any) -> None:
-    """An error of the server itself says what is wrong in a Status; only the outermost filter writes plain text."""
+    """Check that an error of the server is described by a Status; only the outermost filter writes plain text."""
     assert answer.status < 500 or answer.body[:1] == b"{", (what, answer.status, answer.body[:200])
 
 
 def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """The way to every member and item."""
+    """Yield the path of every member and item."""
     items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for key, item in items:
         yield (*path, key)
@@ -131,7 +131,7 @@ def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
 
 
 def with_mark(body: dict[str, Any], path: tuple[Any, ...]) -> str:
-    """The body as JSON with a text to be replaced at the place."""
+    """Return the body as JSON with a placeholder at the path."""
     body = copy.deepcopy(body)
     inner: Any = body
     for key in path[:-1]:
@@ -167,7 +167,7 @@ SYSTEM_FIELDS: dict[str, Any] = {
 
 
 async def spoil_bodies(api: Any, namespace: str, *, stride: int) -> int:
-    """Creates every kind with something hostile at every place (dry run); of the values every `stride`-th, in turn."""
+    """Create every kind with hostile values at every place (dry run); of the values every `stride`-th, in rotation."""
     values = [*TOKENS, *map(json.dumps, TEXTS)]
     sent = turn = 0
     for number, sample in enumerate(every_sample()):
@@ -262,7 +262,7 @@ PARAMETERS = (
     "shardSelector",
     "ignoreStoreReadErrorWithClusterBreakingPotential",
 )
-"""But for watch, as any value of it but `0` and `false` begins one."""
+"""Without watch, as any value but `0` and `false` starts a watch."""
 LOG_PARAMETERS = ("container", "follow", "limitBytes", "sinceSeconds", "sinceTime", "stream", "tailLines", "timestamps")
 
 

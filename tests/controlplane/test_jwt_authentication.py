@@ -1,4 +1,4 @@
-"""Users by tokens of a real issuer over HTTPS, with a file that changes."""
+"""Authentication by tokens of a real issuer over HTTPS, with a changing configuration file."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ REVIEW = json.dumps({"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubj
 
 
 class HttpsIssuer:
-    """Serves its documents by HTTPS."""
+    """Serves an issuer's documents over HTTPS."""
 
     def __init__(self, files: CertificateFiles) -> None:
         self._files = files
@@ -73,7 +73,7 @@ def client(environment: Environment) -> InProcessClient:
 
 
 async def whoami(environment: Environment, text: str) -> str:
-    """The user that a token is taken for, "" for nobody."""
+    """Return the user of a token, "" for none."""
     headers = [("authorization", f"Bearer {text}"), ("content-type", "application/json")]
     response = await client(environment).request("POST", PATH, headers, REVIEW)
     body = json.loads(await response.read())

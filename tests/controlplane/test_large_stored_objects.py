@@ -1,4 +1,4 @@
-"""Large stored objects: whatever reads them, none is decoded or encoded whole by the thread of the loop."""
+"""Large stored objects are never decoded or encoded whole on the event loop's thread."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from steersman.controlplane.parts.keeping import KeptUp
+from steersman.controlplane.parts.keeping import MaintainedObjects
 from steersman.kinds.structs import StructKind
 from steersman.machinery.large_work.sizes import is_large
 from tools.differential.case import named
@@ -37,7 +37,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 @pytest.fixture
 def on_the_loop(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
-    """Where large objects were decoded or encoded by the loop's own thread."""
+    """Record the places that decode or encode large objects on the event loop's thread."""
     loop = threading.get_ident()
     found: list[str] = []
     decode, value = StructKind._decode, StructKind.value
@@ -67,7 +67,7 @@ def compact(value: Any) -> bytes:
 
 
 async def first_event(api: Any, target: str) -> dict[str, Any]:
-    """The first event of a watch, which is then left."""
+    """Return the first event of a watch, and end the watch."""
     async with await api.open("GET", target) as response, asyncio.timeout(10):
         data = b""
         async for part in response:
@@ -79,7 +79,7 @@ async def first_event(api: Any, target: str) -> dict[str, Any]:
 
 
 def selectors(sample: Sample, name: str) -> list[str]:
-    """A selector by name, and one for each field that can be selected, which looks at every object."""
+    """Return selectors by name and by each selectable field; these read every object."""
     every = [f"fieldSelector=metadata.name%3D{name}", "labelSelector=label-7%3D", "fieldSelector=metadata.name!%3Dx"]
     fields = sample.resource.selectable_fields
     other = [each for each in sample.resource.other_versions if sample.api_version == f"{each.group}/{each.version}"]
@@ -206,7 +206,7 @@ async def test_services_and_their_endpoints(api: Any, namespace: str, on_the_loo
     await done(api, "GET", f"{core}/services/web:80/proxy/", codes=(503,))
     for name in ("b", "c"):
         await done(api, "POST", f"{core}/services", {"metadata": {"name": name}, "spec": spec})
-    upkeep = api.plane.part(KeptUp).upkeep
+    upkeep = api.plane.part(MaintainedObjects).upkeep
     await upkeep._look_at_everything()
     await upkeep._addresses.run()
     await done(api, "DELETE", f"{core}/services/web")
@@ -214,7 +214,7 @@ async def test_services_and_their_endpoints(api: Any, namespace: str, on_the_loo
 
 
 async def test_what_admission_reads(api: Any, on_the_loop: list[str]) -> None:
-    """A namespace, its limits, quotas and accounts, and every sort of class, all of them large."""
+    """A namespace, its limits, quotas and service accounts, and all kinds of classes, all of them large."""
     name = "large-admission"
     core = f"/api/v1/namespaces/{name}"
     metadata = {"name": name, "labels": MANY}

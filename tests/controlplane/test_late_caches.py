@@ -1,4 +1,4 @@
-"""A start does not wait for caches longer than --storage-initialization-timeout; what needs one of them does."""
+"""The start waits for caches up to --storage-initialization-timeout; requests that need a cache still wait."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PODS = "/api/v1/namespaces/default/pods"
 
 
 class SlowForPods(MemoryStorage):
-    """Pods are read late, and the first time not at all."""
+    """A storage whose reads of pods are late, and fail at first."""
 
     def __init__(self) -> None:
         super().__init__(compaction_interval=0, lease_interval=0)

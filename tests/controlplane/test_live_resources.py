@@ -1,4 +1,4 @@
-"""Resources that are put in and taken out while the server runs."""
+"""Resources that are added and removed while the server runs."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def client(plane: ControlPlane, client_of: Callable[..., Any]) -> Any:
 
 
 async def discovered(client: Any) -> tuple[set[str], str]:
-    """The groups of the aggregated document, and its ETag."""
+    """Return the groups of the aggregated document, and its ETag."""
     answer = await client.get("/apis", accept=AGGREGATED)
     return {each["metadata"]["name"] for each in answer.json()["items"]}, answer.headers["etag"]
 
@@ -90,7 +90,7 @@ async def test_objects_outlive_the_serving_of_their_resource(plane, client):
 
 
 async def test_resources_of_one_name_in_several_groups_have_their_own_objects(plane, client):
-    """Who may read the secrets of one group has no right to those of another."""
+    """A right to read secrets of one group is no right to those of another."""
     await client.post("/api/v1/namespaces/default/secrets", {"metadata": {"name": "core"}})
     for group in ("e.x", "f.x"):
         plane.serve(resource("secrets", "Secret", group))
@@ -216,7 +216,9 @@ async def test_who_waits_for_the_first_objects_as_their_resource_goes_is_answere
 
 
 async def test_owners_are_looked_for_among_what_is_served(start_control_plane, client_of):
-    """Who may not update an owner's finalizers may not make it wait; of a kind nobody knows it is not known."""
+    """A user without the right to update an owner's finalizers must not block its deletion; unknown kinds are
+    unknown.
+    """
     plane = await start_control_plane(enable_admission_plugins=("OwnerReferencesPermissionEnforcement",))
     plane.serve(resource())
     admin, alice = client_of(plane), client_of(plane, "alice")
@@ -243,7 +245,7 @@ async def test_owners_are_looked_for_among_what_is_served(start_control_plane, c
 
 @pytest.mark.slow
 async def test_a_thousand_resources_come_and_go_while_others_are_read(plane, client):
-    """Nobody notices, and nothing of them is left."""
+    """Others notice nothing, and nothing remains."""
     await client.post("/api/v1/namespaces/default/configmaps", {"metadata": {"name": "read"}})
     routes = len(plane.server.catalogue.routes)
     groups, etag = await discovered(client)

@@ -1,4 +1,4 @@
-"""Long paths and queries: what takes time with them is done beside the loop, with the answers of short ones."""
+"""Long paths and queries: slow work runs in worker threads, with the same answers as for short ones."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ async def environment() -> AsyncIterator[Environment]:
 
 @pytest.fixture
 def on_loop(monkeypatch: pytest.MonkeyPatch) -> Callable[[Any, str], list[bool]]:
-    """Return a list that grows with each call of a function of a module, by whether it was made on the loop."""
+    """Return a list that gets an item per call of a function: True if the call ran on the event loop's thread."""
 
     def watched(module: Any, name: str) -> list[bool]:
         seen: list[bool] = []

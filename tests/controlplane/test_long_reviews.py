@@ -1,4 +1,4 @@
-"""What one may do, where that is much: bounded, and made beside the loop, whatever others have stored."""
+"""Reviews of large sets of rules: bounded, and evaluated in worker threads."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews"
 
 @pytest.fixture
 def at(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """The threads in which answers were made and encoded."""
+    """The threads in which answers were created and encoded."""
     found: list[int] = []
     status, encode = selfsubjectrulesreviews.rules_review_status, StructKind.body
 
@@ -54,7 +54,7 @@ async def test_many_bindings_to_a_large_role_are_listed_within_a_bound(api: Any,
     assert status["incomplete"] is True
     assert status["evaluationError"].startswith("rbac authorizer does not list rules of more than 65536 values")
     listed = [rule["resources"][0] for rule in status["resourceRules"]]
-    # each as often as it is given, in order, behind those that everybody has
+    # repeated as often as it is granted, in order, after the rules of all users
     own = listed[listed.index("r0") :]
     assert own == [f"r{number % 6_500}" for number in range(len(own))]
     assert len(own) > 13_000

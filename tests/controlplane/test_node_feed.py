@@ -1,4 +1,4 @@
-"""Nodes see what pods name that are bound to them, from the moment on in which that is stored."""
+"""Nodes may read the objects of their pods as soon as the pods are stored."""
 
 from __future__ import annotations
 

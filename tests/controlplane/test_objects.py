@@ -1,4 +1,4 @@
-"""Objects as the server itself reads them: parts at once, large ones beside the loop, and each version once."""
+"""The server's own reads of objects: partial ones at once, large ones in worker threads, and each version once."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ async def objects() -> AsyncIterator[StoreObjects]:
 
 
 class Seen:
-    """What is read, and whether the thread of the loop did it."""
+    """The decoded part, and True if the event loop's thread decoded it."""
 
     def __init__(self) -> None:
         loop = threading.get_ident()

@@ -1,4 +1,4 @@
-"""Versions that --runtime-config turns on, over the wire: one version written, others read; off they are not there."""
+"""Versions that --runtime-config enables, over the wire: written in one version, read in others, absent if disabled."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 SHARED = pytest.mark.asyncio(loop_scope="session")
-"""For tests that use the shared server."""
+"""Mark for tests that use the shared server."""
 
 RESOURCE = "/apis/resource.k8s.io"
 APPLY = "application/apply-patch+yaml"
@@ -100,7 +100,9 @@ async def test_fields_are_owned_in_the_version_they_were_written_in(api_with_eve
 
 @SHARED
 async def test_items_of_one_key_are_taken_in_the_version_of_the_request_only(api_with_everything: Any) -> None:
-    """Upstream cannot tell who owns what by another version's manager then: an apply fails, another write forgets."""
+    """Upstream cannot determine ownership by managers of another version: an apply fails, another write forgets
+    them.
+    """
     api = api_with_everything
     path = "/apis/networking.k8s.io/{}/servicecidrs/twice"
     cidr = {"kind": "ServiceCIDR", "metadata": {"name": "twice"}, "spec": {"cidrs": ["10.99.0.0/24"]}}
@@ -259,7 +261,7 @@ async def test_versions_are_there_after_a_restart_that_turns_them_on_and_gone_af
     plane = await start_control_plane(data_dir=tmp_path, storage="sqlite")
     stored = json.loads((await client_of(plane).get(f"{claims('v1', 'default')}/c")).body)
     assert stored["spec"]["devices"]["requests"][0]["exactly"]["deviceClassName"] == "gpus"
-    # who owns what in a version that is off is not known any more at the next write
+    # the next write forgets ownership in a disabled version
     patch = {"metadata": {"labels": {"a": "b"}}}
     path = f"{claims('v1', 'default')}/c?fieldManager=patcher"
     answer = await client_of(plane).request("PATCH", path, patch, **{"content-type": MERGE})

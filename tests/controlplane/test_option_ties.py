@@ -20,7 +20,7 @@ ROWS = re.findall(r"^\| (refused|warning) \| `(--\S.*?)` \| (.*) \|$", DOCUMENT.
 
 
 def flags_of(text: str, tmp_path: Path, ca: Path) -> list[str]:
-    """The flags of a row, with files in place of its words for them."""
+    """Return the flags of a row, with real files in place of placeholders."""
     file = tmp_path / "file"
     file.write_text("")
     return [each.replace("=FILE", f"={file}").replace("=CA", f"={ca}") for each in shlex.split(text)]

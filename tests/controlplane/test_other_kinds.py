@@ -1,4 +1,4 @@
-"""What a body of another kind is told: upstream names the internal type that it cannot become."""
+"""Bodies of another kind: the error names the internal type, as upstream's does."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The list of parts of a control plane: some may be left out or replaced, and a start that fails leaves nothing."""
+"""The list of parts of a control plane: parts can be omitted or replaced, and a failed start leaves nothing behind."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from steersman.controlplane.control_plane import PARTS, ControlPlane
 from steersman.controlplane.options import Options
 from steersman.controlplane.parts.admitting import Audit, PriorityAndFairness
 from steersman.controlplane.parts.basis import LoopWatch
-from steersman.controlplane.parts.keeping import Followers, Hooks, KeptUp, Registration
+from steersman.controlplane.parts.keeping import Followers, Hooks, MaintainedObjects, Registration
 from steersman.controlplane.parts.live import Aggregation
 from steersman.controlplane.parts.serving import HealthChecks, Listening
 from steersman.controlplane.parts.storing import CacheConsistency, StoredVersions
@@ -28,7 +28,7 @@ MAY_BE_LEFT_OUT = (
     StoredVersions,
     Audit,
     PriorityAndFairness,
-    KeptUp,
+    MaintainedObjects,
     HealthChecks,
     CacheConsistency,
     Aggregation,
@@ -85,7 +85,7 @@ class Waits(Part):
 
 
 def threads() -> set[threading.Thread]:
-    """Threads that are not the event loop's own."""
+    """Return the threads that are not the event loop's own."""
     return {each for each in threading.enumerate() if not each.name.startswith("asyncio_")}
 
 

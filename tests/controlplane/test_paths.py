@@ -1,4 +1,4 @@
-"""Paths against rights: nobody gets by an odd path what he may not have, and odd paths are what they are upstream."""
+"""Paths and rights: unusual paths give no additional rights, and are treated as upstream does."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NOT_FOUND = "the server could not find the requested resource"
 
 
 async def give(api: Any, user: str, rules: list[dict[str, list[str]]]) -> None:
-    """Lets a user do what the rules say in the namespace narrow-USER."""
+    """Grant a user the rules in the namespace narrow-USER."""
     namespace = f"narrow-{user}"
     await api.post("/api/v1/namespaces", {"metadata": {"name": namespace}})
     await api.post(f"{RBAC}/namespaces/{namespace}/roles", {"metadata": {"name": "r"}, "rules": rules})
@@ -35,7 +35,7 @@ async def give(api: Any, user: str, rules: list[dict[str, list[str]]]) -> None:
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def narrow(api: Any) -> AsyncIterator[Any]:
-    """Everything in narrow-everything, as a user of that name, and namespaces in narrow-namespaces."""
+    """A user with all rights in the namespace narrow-everything, and on namespaces in narrow-namespaces."""
     await give(api, "everything", [{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}])
     await give(
         api,
@@ -227,14 +227,15 @@ _JUDGES = {
     "instrument.py",
     "server.py",
     "journal.py",
-    "given_metrics.py",
+    "configured_metrics.py",
     "audit.py",
     "priority_and_fairness.py",
     "fairness_paths.py",
     "defined_routes.py",
 }
-"""Who may read what the path says of a request's info: who makes it, judges it, counts it, records or tells of it,
-holds it against the route, gives it its turn, or has no route and answers for what was judged."""
+"""Files that may read the path-based members of a request's info: to create it, authorize, count, record or report it,
+to compare it with the route, to queue the request, or to answer without a route.
+"""
 
 
 def test_only_the_judges_read_what_a_requests_info_names() -> None:

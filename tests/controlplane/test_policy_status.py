@@ -1,4 +1,4 @@
-"""What is told in the status of ValidatingAdmissionPolicies: what kube-controller-manager would tell, once."""
+"""The status of ValidatingAdmissionPolicies, equal to kube-controller-manager's, and written once."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ async def make(client: Client, name: str, spec: dict[str, Any]) -> None:
 
 
 async def until(client: Client, name: str, holds: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
-    """A policy once something holds of it."""
+    """Return a policy once a condition holds."""
     async with asyncio.timeout(60):
         while True:
             found: dict[str, Any] = (await client.get(f"{POLICIES}/{name}")).json()
@@ -53,12 +53,12 @@ async def until(client: Client, name: str, holds: Callable[[dict[str, Any]], boo
 
 
 async def checked(client: Client, name: str, generation: int = 1) -> dict[str, Any]:
-    """A policy once this generation of it is checked."""
+    """Return a policy once this generation is checked."""
     return await until(client, name, lambda policy: policy["status"].get("observedGeneration") == generation)
 
 
 def is_right(policy: dict[str, Any]) -> bool:
-    """Whether it is there, with nothing to be told."""
+    """Return True if the policy was checked without warnings."""
     return bool(policy.get("spec", {}).get("validations") == [{"expression": "true"}])
 
 
@@ -119,7 +119,7 @@ async def test_policies_that_were_there_before_are_checked_at_a_start(tmp_path: 
 async def test_what_is_checked_of_a_policy_is_not_told_of_the_next_of_its_name(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The first is deleted, and made anew, while it is checked."""
+    """The first policy is deleted and created again while it is being checked."""
     check = type_checking.TypeChecker.check
 
     async def slow(self: Any, policy: Any) -> Any:

@@ -1,4 +1,4 @@
-"""A server behind a proxy that says who sends a request: with real certificates, on a real socket."""
+"""A server behind an authenticating proxy, with real certificates on a real socket."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ JANE = {"X-Remote-User": "jane", "X-Remote-Group": "dev"}
 
 @pytest.fixture(scope="module")
 def proxies(tmp_path_factory: pytest.TempPathFactory) -> CertificateFiles:
-    """The authority of proxies; `admin` is a proxy's certificate, whose common name would be an administrator's."""
+    """The proxies' CA; `admin` is a proxy's certificate with an administrator's common name."""
     return ensure_certificates(tmp_path_factory.mktemp("proxies"), [])
 
 
@@ -45,7 +45,7 @@ async def environment(keys_folder: Path, proxies: CertificateFiles) -> AsyncIter
 
 
 def ask(environment: Environment, pair: Iterable[Path], headers: dict[str, str]) -> tuple[int, Any]:
-    """Status, and what the server takes the user for."""
+    """Return the status and the authenticated user."""
     context = ssl.create_default_context(cafile=str(environment.ca))
     if files := [str(each) for each in pair]:
         context.load_cert_chain(*files)

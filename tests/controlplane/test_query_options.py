@@ -1,4 +1,4 @@
-"""Deletes ask for no more than their query says."""
+"""Delete options in queries."""
 
 from __future__ import annotations
 

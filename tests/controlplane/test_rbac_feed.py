@@ -1,4 +1,4 @@
-"""The authorizer knows the stored roles and bindings, whatever happens to the caches they come from."""
+"""The authorizer knows the stored roles and bindings, whatever happens to the caches."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ async def test_a_role_that_cannot_be_read_grants_nothing_and_harms_no_other(
 
 
 def hold_reading(monkeypatch: pytest.MonkeyPatch) -> tuple[asyncio.Event, asyncio.Event]:
-    """Hold the reading of large objects; return an event that tells when it has started, and one that lets it go on."""
+    """Hold the decoding of large objects; return an event that is set when it has started, and one that releases it."""
     started, go_on = asyncio.Event(), asyncio.Event()
     run = Account.run_in_thread
 
@@ -146,7 +146,9 @@ def hold_reading(monkeypatch: pytest.MonkeyPatch) -> tuple[asyncio.Event, asynci
 
 
 class TestLargeOnes:
-    """They are read in the worker threads, and whoever needs them waits: no right is there before or after its time."""
+    """Large roles and bindings are decoded in worker threads, and requests that need them wait: no right is early or
+    late.
+    """
 
     LARGE = READ_PODS * 2_000
     CROWD = [{"kind": "User", "apiGroup": GROUP, "name": f"user{number}"} for number in range(2_000)]

@@ -1,4 +1,4 @@
-"""What --runtime-config turns off is gone from paths, discovery and APIServices; what is stored stays."""
+"""Resources disabled by --runtime-config are absent from paths, discovery and APIServices; stored objects stay."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What field selectors look at is read out of stored objects without decoding the rest of them."""
+"""Selectable fields are read from stored objects without decoding the rest."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SELECTABLE = [
 
 
 def bodies_of(resource: Resource[Any]) -> list[dict[str, Any]]:
-    """The samples of a resource as they are stored, and an object that has nothing."""
+    """Return the stored samples of a resource, and an empty object."""
     version = f"{resource.group}/{resource.version}" if resource.group else resource.version
     found = [
         each.body for each in every_sample() if each.resource.plural == resource.plural and each.api_version == version

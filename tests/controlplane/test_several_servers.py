@@ -1,4 +1,4 @@
-"""Control planes on one store: each does its part, and none harms what another has done."""
+"""Control planes on one store: each does its part, and none undoes the work of another."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from steersman.controlplane.bootstrap import AUTHENTICATION_INFO
 from steersman.controlplane.control_plane import ControlPlane
 from steersman.controlplane.kubernetes_service.service import KubernetesService
 from steersman.controlplane.options import Options
-from steersman.controlplane.parts.keeping import InitialObjects, KeptUp
+from steersman.controlplane.parts.keeping import InitialObjects, MaintainedObjects
 from steersman.controlplane.upkeep import Upkeep
 from steersman.machinery.errors.status import StatusError
 from steersman.machinery.values import times
@@ -29,7 +29,7 @@ from tests.controlplane.shared_storage import View, parts_on
 
 
 class Servers:
-    """Servers on one store, each at an address of its own: 192.0.2.1 and so on."""
+    """Servers on one store, each with its own address: 192.0.2.1 and so on."""
 
     def __init__(self, folder: Path, store: MemoryStorage) -> None:
         self._folder = folder
@@ -37,7 +37,7 @@ class Servers:
         self.running: dict[int, ControlPlane] = {}
         self.views: dict[int, View] = {}
         self.late = False
-        """Whether servers are behind the others from the start."""
+        """True if servers are behind the others from the start."""
 
     async def open(self, options: Options) -> View:
         number = int(options.advertise_address.rpartition(".")[2])
@@ -66,7 +66,7 @@ class Servers:
         await self.running.pop(number).stop()
 
     def upkeep(self, number: int) -> Upkeep:
-        return self.running[number].part(KeptUp).upkeep
+        return self.running[number].part(MaintainedObjects).upkeep
 
     def kubernetes(self, number: int) -> KubernetesService:
         return self.running[number].part(InitialObjects).kubernetes
@@ -83,7 +83,7 @@ async def servers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncItera
 
 
 async def leading_to(plane: ControlPlane) -> tuple[list[str], list[str]]:
-    """The addresses of the Endpoints and of the EndpointSlice."""
+    """Return the addresses of the Endpoints and of the EndpointSlice."""
     endpoints = await plane.objects("", "endpoints").get_cached("default", "kubernetes")
     slice_ = await plane.objects("discovery.k8s.io", "endpointslices").get_cached("default", "kubernetes")
     subsets = [address.ip for subset in endpoints.subsets for address in subset.addresses]
@@ -183,7 +183,9 @@ async def test_servers_never_give_one_address_or_port_to_two_services(
 async def test_a_definition_that_another_server_has_let_go_is_not_taken_for_the_next_of_its_name(
     servers: Servers, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Both delete its objects at the same time, and one is first: what has its name then keeps its objects."""
+    """Both servers delete the objects of a definition concurrently; a new definition of the same name keeps its
+    objects.
+    """
     planes = [await servers.start(number) for number in (1, 2)]
     one, two = (Client(plane, {}, User("admin", ("system:masters",))) for plane in planes)
     name, path = f"foos.{GROUP}", f"/apis/{GROUP}/v1/namespaces/default/foos"

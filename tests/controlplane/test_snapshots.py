@@ -1,4 +1,4 @@
-"""A control plane that is brought back to what it was while it runs."""
+"""A control plane that is reset to an earlier state while it runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Versions, cipher suites and key exchanges of flags: taken and refused as kube-apiserver does."""
+"""TLS versions, cipher suites and key exchanges of flags: accepted and refused as kube-apiserver does."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a running server makes again, and the lease that tells it runs."""
+"""Objects that a running server restores, and its identity lease."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ IDENTITY = {"apiserver.kubernetes.io/identity": "kube-apiserver"}
 
 @pytest.fixture
 async def start(tmp_path: Path) -> AsyncIterator[Callable[[], Any]]:
-    """`await start()` starts a server on one folder, after the one before it has ended."""
+    """Yield `start()`, which starts a server on one folder after stopping the previous one."""
     running: list[ControlPlane] = []
     make_keys(tmp_path)
 
@@ -51,7 +51,7 @@ async def start(tmp_path: Path) -> AsyncIterator[Callable[[], Any]]:
 
 
 async def until(condition: Callable[[], Any], seconds: int = 1) -> None:
-    """Waits until something holds, so long at most."""
+    """Wait until a condition holds, at most `seconds`."""
     for _ in range(200 * seconds):
         if condition():
             return
@@ -146,7 +146,7 @@ SERVICE = "/registry/services/specs/default/kubernetes"
 
 
 def spoil_file(folder: Path, statement: str, *values: object) -> None:
-    """Changes the database behind the back of a server that has stopped."""
+    """Modify the database of a stopped server."""
     with closing(sqlite3.connect(folder / "steersman.db")) as database:
         assert database.execute(statement, values).rowcount > 0
         database.commit()

@@ -1,7 +1,7 @@
-"""Two servers on one etcd, of which one is told nothing any more: its watch is away, and its calls are answered.
+"""Two servers on one etcd; one has lost its watch, while its other calls are answered.
 
-What it has to know it then reads out of etcd. Its own writes are acknowledged when the watch is back, so writes are
-judged here without being made: dry runs, and refusals.
+It then reads needed objects from etcd. Its own writes are only acknowledged once the watch is back, so the tests use
+dry runs and refusals.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ pytestmark = pytest.mark.slow
 
 ADMIN = UserInfo("admin", groups=("system:masters",))
 _PATIENCE = 0.2
-"""Seconds a cache is waited for here, instead of three."""
+"""Seconds to wait for a cache, instead of three."""
 
 
 def etcd_of(plane: ControlPlane) -> EtcdStorage:
@@ -47,15 +47,15 @@ class Servers:
         self.told, self.untold = (Client(each, {"admin": each.token_of(ADMIN)}, "admin") for each in self.planes)
 
     async def make(self, path: str, name: str, **rest: Any) -> Any:
-        """Has the other server make an object."""
+        """Create an object through the other server."""
         answer = await self.told.post(path, {"metadata": {"name": name}, **rest})
         assert answer.status == 201, answer.json()
         return answer.json()
 
     async def back(self) -> None:
-        """The watch is there again."""
+        """Wait until the watch is back."""
         storage = etcd_of(self.planes[1])
-        storage._following.start(storage.revision)
+        storage._watch.start(storage.revision)
 
 
 @pytest.fixture
@@ -83,7 +83,7 @@ async def servers(etcd: EtcdProcess, tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert defaults is not None
     monkeypatch.setitem(defaults, "timeout", _PATIENCE)
     made = Servers(*planes)
-    await etcd_of(planes[1])._following.stop()
+    await etcd_of(planes[1])._watch.stop()
     yield made
     await made.back()
     for plane in reversed(planes):
@@ -174,7 +174,7 @@ async def test_tokens_are_judged_by_what_is_stored(servers: Servers) -> None:
 
 
 async def test_labels_of_a_new_namespace_select_it(servers: Servers) -> None:
-    """Of a CONNECT, too, for which nothing else looks a namespace up."""
+    """For CONNECT too, for which nothing else reads the namespace."""
     group = "/apis/admissionregistration.k8s.io/v1"
     rule = {
         "apiGroups": [""],
@@ -197,7 +197,7 @@ async def test_labels_of_a_new_namespace_select_it(servers: Servers) -> None:
         .objects("admissionregistration.k8s.io", "validatingadmissionpolicybindings")
         .wait_until_current()
     )
-    await etcd_of(servers.planes[1])._following.stop()
+    await etcd_of(servers.planes[1])._watch.stop()
     answer = await servers.told.post("/api/v1/namespaces", {"metadata": {"name": "kept", "labels": {"kept": "yes"}}})
     assert answer.status == 201
     await servers.make("/api/v1/namespaces", "open")

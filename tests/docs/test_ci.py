@@ -24,6 +24,7 @@ if [ "$1" = install ]; then
 fi
 case "make $*" in *"$FAILS"*) exit 2 ;; esac
 """
+CHECKS = {"make lint", "make audit", "make docs"}
 VENV_PYTHON = """#!/bin/sh
 echo "$0 $*" >>"$SAID"
 case "$0 $*" in *"$FAILS"*) exit 1 ;; esac
@@ -76,7 +77,7 @@ def test_every_step_is_taken_and_the_end_is_good(tmp_path: Path) -> None:
     assert "tests/registry" not in asked[1]
     assert "tests/conformance" in asked[3]
     assert sum(" install" in line and "3.13" in line for line in said) == 1
-    assert {line for line in said if line in ("make lint", "make audit")} == {"make lint", "make audit"}
+    assert {line for line in said if line in CHECKS} == CHECKS
     assert "s in all" in output
 
 
@@ -85,6 +86,7 @@ def test_every_step_is_taken_and_the_end_is_good(tmp_path: Path) -> None:
     [
         "make lint",
         "make audit",
+        "make docs",
         ".venv/bin/python -m pytest --collect",
         ".venv-3.13/bin/python -m pytest --collect",
         ".venv-3.13/bin/python -m tools",

@@ -1,4 +1,4 @@
-"""Small servers, started and stopped around each test."""
+"""Fixtures: small servers, started and stopped around each test."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ StartServer = Callable[..., Awaitable[SmallServer]]
 
 @pytest.fixture
 async def start_server() -> AsyncIterator[StartServer]:
-    """`await start_server(paths={...}, **config)` starts a SmallServer."""
+    """Yield `start_server(paths={...}, **config)`, which starts a SmallServer."""
     started: list[SmallServer] = []
 
     async def start(paths: dict[str, Any] | None = None, **options: Any) -> SmallServer:

@@ -1,4 +1,4 @@
-"""A server of two resources on a storage in memory, as a program that embeds the library puts it together."""
+"""A server of two resources with storage in memory, built as a program that embeds the library builds it."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ USERS = {
 
 
 class Tokens:
-    """A bearer token is a user's name; without one a request is anonymous. Some answers take a turn of the loop."""
+    """Authenticates a bearer token as the user of that name; some answers take an iteration of the event loop."""
 
     def authenticate(self, credentials: Credentials) -> UserInfo | Awaitable[UserInfo | None] | None:
         token = credentials.bearer_token
@@ -69,7 +69,7 @@ class Tokens:
 
 
 class Rights:
-    """Mallory may do nothing, and of some users nobody knows."""
+    """Denies everything to Mallory, and has no opinion about some users."""
 
     def __init__(self) -> None:
         self.asked: list[Attributes] = []
@@ -86,7 +86,7 @@ class Rights:
 
 
 class Answer:
-    """A response, read to its end."""
+    """A complete response."""
 
     def __init__(self, response: ClientResponse, body: bytes) -> None:
         self.status = response.status
@@ -102,7 +102,7 @@ class Answer:
 
 
 class SmallServer:
-    """The server and a client of it. Handlers added to `paths` are reached like any other path."""
+    """The server and a client of it. Handlers in `paths` are reached like any other path."""
 
     def __init__(self, resources: Iterable[Resource[Any]] = (NOTES, CLASSES), **options: Any) -> None:
         self.rights = Rights()
@@ -151,7 +151,7 @@ class SmallServer:
         return await self.ask("GET", target, **more)
 
     async def note(self, name: str, namespace: str = "ns", **data: str) -> Any:
-        """Makes a config map."""
+        """Create a config map."""
         body = {"metadata": {"name": name}, "data": data}
         answer = await self.ask("POST", f"/api/v1/namespaces/{namespace}/configmaps", body)
         assert answer.status == 201, answer.text
@@ -159,7 +159,7 @@ class SmallServer:
 
 
 class Watch:
-    """A watch whose events are taken one at a time."""
+    """A watch whose events are read one at a time."""
 
     def __init__(self, response: ClientResponse) -> None:
         self.response = response
@@ -170,10 +170,10 @@ class Watch:
         return event
 
     async def told(self) -> str:
-        """The next event as `TYPE name`."""
+        """Return the next event as `TYPE name`."""
         event = await self.next()
         return f"{event['type']} {event['object']['metadata'].get('name', '')}".rstrip()
 
     async def over(self) -> bool:
-        """Whether nothing more comes."""
+        """Return True if there are no more events."""
         return await anext(self._pieces, None) is None

@@ -1,4 +1,4 @@
-"""Who accepts gzip, as kube-apiserver and its handler of OpenAPI documents answer each of these."""
+"""Acceptance of gzip, with the answers of kube-apiserver and its handler of OpenAPI documents."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ OTHERS = {"", "*", "gzip;q=0", "gzip;q=-1", "gzip;q=", "gzip;q=x", "identity", "
 
 @pytest.mark.parametrize("text", sorted(OBJECTS | DOCUMENTS | OTHERS))
 def test_gzip_is_accepted_as_upstream_reads_it(text: str) -> None:
-    headers = Headers.of([("accept-encoding", text)])
+    headers = Headers.from_pairs([("accept-encoding", text)])
     assert takes_gzip(headers) is (text in OBJECTS or text == "gzip, gzip;q=x")
     assert rates_gzip(headers) is (text in DOCUMENTS)
 
 
 def test_of_several_fields_the_first_counts() -> None:
-    headers = Headers.of([("accept-encoding", "identity"), ("accept-encoding", "gzip")])
+    headers = Headers.from_pairs([("accept-encoding", "identity"), ("accept-encoding", "gzip")])
     assert not takes_gzip(headers)
     assert not rates_gzip(headers)
-    assert not takes_gzip(Headers.of([]))
+    assert not takes_gzip(Headers.from_pairs([]))

@@ -1,4 +1,4 @@
-"""What plugins are shown of a write, and objects that they put in the place of others."""
+"""Attributes of writes for admission plugins, and objects that plugins replace."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ APPLY = "application/apply-patch+yaml"
 
 
 class Replacing(Plugin):
-    """Puts a copy with one more member of data in the place of every object."""
+    """Replaces every object by a copy with one more member of data."""
 
     name = "Replacing"
     operations = frozenset({CREATE, UPDATE})
@@ -30,7 +30,7 @@ class Replacing(Plugin):
 
 
 class Recording(Plugin):
-    """Keeps what it is shown."""
+    """Records its attributes."""
 
     name = "Recording"
     operations = frozenset({CREATE, UPDATE, DELETE, CONNECT})
@@ -89,7 +89,7 @@ async def test_the_object_that_a_plugin_puts_in_place_is_stored(
 
 @pytest.fixture
 async def recorded(start_control_plane: Any, client_of: Any) -> tuple[Any, Recording]:
-    """A client of a control plane whose writes are recorded, with a deployment and a pod."""
+    """A client of a control plane with recorded writes, a deployment and a pod."""
     plane = await start_control_plane(disable_admission_plugins=("ServiceAccount",))
     client = client_of(plane)
     container = {"name": "c", "image": "i"}

@@ -1,4 +1,4 @@
-"""What a body says of itself, and bodies that are read again."""
+"""Media types of bodies, and bodies that are decoded again."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ async def test_what_is_wrong_with_the_kind_is_told_before_what_is_wrong_with_the
 async def test_a_body_is_read_again_if_another_write_comes_first(
     small: SmallServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is as if it had been read once: nothing is told twice, and nothing of the first attempt is left."""
+    """The result is the same as with one decoding: no duplicate warnings, and nothing of the first attempt."""
     await small.note("a", n="0")
     storage = small.storage
     update = storage.update

@@ -1,4 +1,4 @@
-"""The options of connections, out of queries and back."""
+"""Options of connect requests: parsing of queries, and encoding."""
 
 from __future__ import annotations
 

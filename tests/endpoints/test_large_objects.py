@@ -1,4 +1,4 @@
-"""Large objects: whatever the way they come and go, what takes long is not done by the thread of the event loop."""
+"""Large objects: in every kind of request, slow steps run in worker threads."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ PROTOBUF = "application/vnd.kubernetes.protobuf"
 
 
 class Seen:
-    """Where each step was done: the names of the steps that the loop's own thread did, and of those it did not."""
+    """Names of the steps that ran on the event loop's thread, and of the others."""
 
     def __init__(self) -> None:
         self.loop = threading.get_ident()
@@ -89,7 +89,7 @@ def seen() -> Seen:
 
 @pytest.fixture
 async def noting(start_server: Callable[..., Any], seen: Seen) -> SmallServer:
-    """A server whose resource notes where its steps are done, and the cells of its Table too."""
+    """A server whose resource records the threads of its steps, and of the cells of its Table."""
 
     def cell(note: ConfigMap) -> int:
         seen.step("cell")

@@ -1,4 +1,4 @@
-"""Long lists, made while they are sent: the same bytes as whole ones, bounded, counted until their end."""
+"""Long lists that are encoded while they are sent: equal bytes, bounded memory, counted until the end."""
 
 from __future__ import annotations
 
@@ -46,27 +46,27 @@ FORMS = [
 
 
 async def fill(small: SmallServer, count: int, size: int = 2000) -> None:
-    """Stores so many notes, without a request for each."""
+    """Store `count` notes, without requests."""
     for start in range(0, count, 500):
         names = [f"n{number:05}" for number in range(start, min(start + 500, count))]
         await asyncio.gather(*(store(small, name, {"text": "x" * size}) for name in names))
 
 
 async def store(small: SmallServer, name: str, data: Any) -> None:
-    """Stores one note as it is; nothing asks whether it is one."""
+    """Store one note without validation."""
     metadata = {"name": name, "namespace": "ns", "uid": name, "creationTimestamp": "2026-01-01T00:00:00Z"}
     note = {"kind": "ConfigMap", "apiVersion": "v1", "metadata": metadata, "data": data}
     await small.storage.create(f"/registry/configmaps/ns/{name}", encode_in_order(note))
 
 
 async def pieces_of(small: SmallServer, target: str, accept: str) -> list[bytes]:
-    """The pieces in which the body of an answer comes."""
+    """Return the pieces of the body of an answer."""
     async with await small.open("GET", target, accept=accept) as answer:
         assert answer.status == 200
         return [piece async for piece in answer]
 
 
-# The same bytes
+# Equal bytes
 
 texts = st.text(st.sampled_from("ab \n.:-<&é\u2028'\"#…0"), max_size=12) | st.sampled_from(["...", "x\n\n", "a\n...\n"])
 notes = st.lists(st.dictionaries(st.sampled_from(["a", "b", "n1", "n10", "yes"]), texts, max_size=3), max_size=12)
@@ -74,7 +74,7 @@ sizes = st.integers(1, 2000)
 
 
 def whole(accept: str, query: str, compact: bytes) -> bytes:
-    """A list in one piece, from its compact JSON: of the same kind, for protobuf of the objects themselves."""
+    """Return a list in one piece from its compact JSON, in the form of `accept`; for protobuf from the objects."""
     media, _, kind = accept.partition(";")
     if media == YAML:
         return from_json(compact)
@@ -145,7 +145,7 @@ async def test_a_long_list_comes_in_small_pieces(
     assert b"".join(pieces) == (await small.get(NOTES + query, accept=accept)).body
 
 
-# Cut off
+# Aborted lists
 
 
 @pytest.mark.parametrize("accept", [JSON + TABLE, YAML + TABLE])
@@ -179,11 +179,11 @@ async def test_protobuf_is_all_made_once_before_the_answer_begins(
 
 
 TARGET = f"{NOTES}?pretty=1"
-"""12 MB of 6,000 objects: far more than the server makes before it is read."""
+"""12 MB of 6,000 objects: far more than the server encodes in advance."""
 
 
 def exposed(metric: Metric, part: str) -> list[str]:
-    """The lines of a metric that have this in them."""
+    """Return the lines of a metric that contain `part`."""
     return [line for line in metric.expose() if part in line]
 
 

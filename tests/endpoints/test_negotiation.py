@@ -1,4 +1,4 @@
-"""Which representation an Accept header gets, and which media type a body has."""
+"""Negotiation of representations by Accept headers, and media types of bodies."""
 
 from __future__ import annotations
 

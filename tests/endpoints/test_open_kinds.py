@@ -1,4 +1,4 @@
-"""A kind of any JSON, served with every verb by the handlers and the store that serve all others."""
+"""A kind of arbitrary JSON, served with every verb by the handlers and the store of all other kinds."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def set_defaults(gadget: OpenObject) -> None:
 
 
 class GadgetStrategy(Strategy[OpenObject]):
-    """The status is kept by an update of the object."""
+    """An update of the object does not change its status."""
 
     resets = ("status",)
 
@@ -106,7 +106,7 @@ async def made(server: SmallServer, name: str, **spec: Any) -> dict[str, Any]:
 
 
 def is_sorted(value: Any) -> bool:
-    """Whether the keys of everything are in order."""
+    """Return True if the keys of all objects are sorted."""
     if isinstance(value, dict):
         return list(value) == sorted(value) and all(map(is_sorted, value.values()))
     return all(map(is_sorted, value)) if isinstance(value, list) else True

@@ -1,4 +1,4 @@
-"""Options of requests that are refused: at a cost that their text is worth."""
+"""Invalid request options are refused at a cost proportional to their length."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A kind of a Struct that is not one of `steersman.api`, served with every verb by what serves all others."""
+"""A kind with a Struct that is not in `steersman.api`, served with every verb."""
 
 from __future__ import annotations
 

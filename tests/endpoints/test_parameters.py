@@ -1,4 +1,4 @@
-"""Options out of queries, as kube-apiserver's conversions of url.Values read them."""
+"""Options in queries, parsed as kube-apiserver's conversions of url.Values parse them."""
 
 from __future__ import annotations
 

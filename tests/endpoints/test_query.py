@@ -1,4 +1,4 @@
-"""Queries: read as Go reads them, and cheaply, whatever their length."""
+"""Queries: parsed as in Go, at low cost for any length."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_what_stands_for_separators_meanwhile_is_read_as_any_text() -> None:
 
 @pytest.mark.parametrize("name", ["%41" * 16, "w%61%74%63%69", "%77%61%74%63%69"])
 def test_work_on_a_query_does_not_grow_with_its_escapes(name: str) -> None:
-    """A megabyte of them: some calls for each parameter, whatever it is called."""
+    """A megabyte of escapes costs some calls per parameter, whatever the parameter's name."""
     text = "&".join([f"{name}={'%41' * 16}"] * 9_999)
     assert calls(lambda: parse_query(text)) < 8 * 9_999
     assert calls(lambda: first_parameter(text, "watch")) < 10 * 9_999

@@ -1,4 +1,4 @@
-"""What a request is about, for all sorts of paths (k8s.io/apiserver's own cases, and odd ones)."""
+"""Request info of all kinds of paths (k8s.io/apiserver's own cases, and unusual ones)."""
 
 from __future__ import annotations
 

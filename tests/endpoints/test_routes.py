@@ -1,4 +1,4 @@
-"""The routes of a small server: which paths and methods there are, and what the verbs answer."""
+"""Routes of a small server: existing paths and methods, and the answers of the verbs."""
 
 from __future__ import annotations
 
@@ -351,7 +351,7 @@ async def test_aggregated_discovery_is_sent_once(small: SmallServer) -> None:
     assert (again.status, again.body) == (304, b"")
 
 
-# What is judged is what is done
+# The authorized action is the performed one
 
 
 @pytest.mark.parametrize(
@@ -390,7 +390,7 @@ async def test_what_was_not_judged_is_not_done(
 
 
 async def test_a_handler_knows_nothing_of_where_to_act_before_its_route_has_looked(small: SmallServer) -> None:
-    http = HttpRequest("GET", f"{NOTES}/a", "", Headers.of([]), EMPTY_BODY, Peer())
+    http = HttpRequest("GET", f"{NOTES}/a", "", Headers.from_pairs([]), EMPTY_BODY, Peer())
     request = Request(http)
     assert request.action == Action()
     request.info = read_request_info("GET", http.path, "")

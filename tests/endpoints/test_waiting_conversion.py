@@ -1,4 +1,4 @@
-"""A kind whose versions are converted by something that has to be waited for."""
+"""A kind with an asynchronous conversion between its versions."""
 
 from __future__ import annotations
 
@@ -26,7 +26,9 @@ PARTIAL = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 
 
 class Converter(Conversion):
-    """In v1 a gadget has `size: 2x3`, in v2 `width: 2` and `height: 3`. Each call takes some turns of the loop."""
+    """In v1 a gadget has `size: 2x3`, in v2 `width: 2` and `height: 3`. Each call takes iterations of the event
+    loop.
+    """
 
     def __init__(self) -> None:
         kinds = [OpenKind(GroupVersionKind("e.x", version, "Gadget")) for version in ("v1", "v2")]
@@ -34,7 +36,7 @@ class Converter(Conversion):
         for each in kinds:
             each.family = self.kinds
         self.calls: list[tuple[str, list[str]]] = []
-        """The version asked for, and the names of the objects."""
+        """The target version and the names of the objects of each call."""
         self.fails = False
         self.held: asyncio.Event | None = None
         self.closed = 0
@@ -78,7 +80,7 @@ def same(obj: OpenObject) -> OpenObject:
 
 
 def gadgets_stored_in(version: str, converter: Converter) -> Resource[OpenObject, None]:
-    """Gadgets, which can be selected by what they have in each version."""
+    """Return the gadgets resource, with selectable fields of each version."""
     names = {"v1": "size", "v2": "width"}
 
     def columns(name: str) -> tuple[Column, ...]:
@@ -323,7 +325,7 @@ async def test_a_reader_that_leaves_costs_the_others_nothing(server: SmallServer
 
 
 async def stored_otherwise(server: SmallServer, name: str, **content: Any) -> None:
-    """Puts an object into the storage as it was stored when v2 was the stored version."""
+    """Store an object as it was stored when v2 was the stored version."""
     value = {
         "apiVersion": "e.x/v2",
         "kind": "Gadget",

@@ -1,4 +1,4 @@
-"""The one way of a write: what rights it needs."""
+"""Rights that writes need."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ APPLY = "application/apply-patch+yaml"
 
 
 async def _grant(api: Any, namespace: str, *rules: dict[str, Any]) -> None:
-    """Gives alice these rights in the namespace."""
+    """Grant alice these rights in the namespace."""
     root = f"/apis/rbac.authorization.k8s.io/v1/namespaces/{namespace}"
     reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "given"}
     subjects = [{"kind": "User", "name": "alice", "apiGroup": "rbac.authorization.k8s.io"}]

@@ -16,7 +16,7 @@ from examples.flunders.types import Fischer, Flunder
 from steersman import Server, definition_of, mount
 from steersman.testing import Environment
 from tests import ROOT
-from tests.library.asking import ask, causes, write_tokens
+from tests.library.requests import causes, send, write_tokens
 
 GROUP = "/apis/wardle.example.com"
 FLUNDERS = GROUP + "/v1beta1/namespaces/default/flunders"
@@ -36,7 +36,7 @@ def flunder(name: str, version: str = "v1beta1", **spec: Any) -> dict[str, Any]:
 
 
 async def test_both_versions_are_discovered_the_stable_one_first(server: Server) -> None:
-    found = (await ask(server, "GET", GROUP)).json()
+    found = (await send(server, "GET", GROUP)).json()
     assert [each["version"] for each in found["versions"]] == ["v1beta1", "v1alpha1"]
 
 
@@ -50,14 +50,14 @@ async def test_both_versions_are_discovered_the_stable_one_first(server: Server)
 async def test_versions_say_the_same_in_their_own_words(
     server: Server, older: dict[str, str], newer: dict[str, str]
 ) -> None:
-    assert (await ask(server, "POST", OLDER, flunder("x", "v1alpha1", **older))).status == 201
-    assert (await ask(server, "GET", f"{FLUNDERS}/x")).json()["spec"] == newer
-    assert (await ask(server, "POST", FLUNDERS, flunder("y", **newer))).status == 201
-    assert (await ask(server, "GET", f"{OLDER}/y")).json()["spec"] == older
+    assert (await send(server, "POST", OLDER, flunder("x", "v1alpha1", **older))).status == 201
+    assert (await send(server, "GET", f"{FLUNDERS}/x")).json()["spec"] == newer
+    assert (await send(server, "POST", FLUNDERS, flunder("y", **newer))).status == 201
+    assert (await send(server, "GET", f"{OLDER}/y")).json()["spec"] == older
 
 
 async def test_the_type_of_what_is_referred_to_is_filled_in(server: Server) -> None:
-    made = await ask(server, "POST", FLUNDERS, flunder("x", fischerReference="y"))
+    made = await send(server, "POST", FLUNDERS, flunder("x", fischerReference="y"))
     assert made.json()["spec"] == {"fischerReference": "y", "referenceType": "Fischer"}
 
 
@@ -71,26 +71,26 @@ async def test_the_type_of_what_is_referred_to_is_filled_in(server: Server) -> N
     ],
 )
 async def test_a_flunder_refers_to_one_thing(server: Server, spec: dict[str, str], field: str) -> None:
-    assert field in [each for each, _ in causes(await ask(server, "POST", FLUNDERS, flunder("x", **spec)))]
+    assert field in [each for each, _ in causes(await send(server, "POST", FLUNDERS, flunder("x", **spec)))]
 
 
 async def test_fischers_have_a_set_of_names(server: Server) -> None:
     fischer = {"apiVersion": "wardle.example.com/v1alpha1", "kind": "Fischer", "metadata": {"name": "x"}}
-    twice = await ask(server, "POST", GROUP + "/v1alpha1/fischers", fischer | {"disallowedFlunders": ["a", "a"]})
+    twice = await send(server, "POST", GROUP + "/v1alpha1/fischers", fischer | {"disallowedFlunders": ["a", "a"]})
     assert causes(twice) == [("disallowedFlunders[1]", 'Duplicate value: "a"')]
 
 
 async def test_a_name_that_a_fischer_disallows_is_forbidden(server: Server) -> None:
     fischer = {"apiVersion": "wardle.example.com/v1alpha1", "kind": "Fischer", "metadata": {"name": "x"}}
     names = {"disallowedFlunders": ["badname"]}
-    assert (await ask(server, "POST", GROUP + "/v1alpha1/fischers", fischer | names)).status == 201
-    refused = await ask(server, "POST", FLUNDERS, flunder("badname", flunderReference="y"))
+    assert (await send(server, "POST", GROUP + "/v1alpha1/fischers", fischer | names)).status == 201
+    refused = await send(server, "POST", FLUNDERS, flunder("badname", flunderReference="y"))
     assert (refused.status, refused.json()["message"]) == (
         403,
         'flunders.wardle.example.com "badname" is forbidden: this name may not be used, '
         "please change the resource name",
     )
-    assert (await ask(server, "POST", FLUNDERS, flunder("goodname", flunderReference="y"))).status == 201
+    assert (await send(server, "POST", FLUNDERS, flunder("goodname", flunderReference="y"))).status == 201
 
 
 def test_the_definition_has_both_versions() -> None:

@@ -1,4 +1,4 @@
-"""A clock and timers that tests move, and requests on a queue set without a server."""
+"""A manual clock with timers, and requests to a queue set without a server."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from steersman.flowcontrol.shuffle_sharding import deal, flow_hash
 
 
 class Hand:
-    """A clock at 0, and what is to be done later."""
+    """A clock that starts at 0, with timers."""
 
     def __init__(self) -> None:
         self.now = 0.0
@@ -24,7 +24,7 @@ class Hand:
         heapq.heappush(self._due, (self.now + seconds, len(self._due), work))
 
     def move(self, seconds: float) -> None:
-        """Lets time pass; what falls due is done at its time."""
+        """Advance the clock; timers run at their time."""
         end = self.now + seconds
         while self._due and self._due[0][0] <= end:
             self.now, _, work = heapq.heappop(self._due)
@@ -47,14 +47,14 @@ class Requests:
         return self.seats.start(self.counts, hand, flow, self.hand.now, initial, final, linger)
 
     def seated(self, flow: str = "", initial: int = 1, final: int = 0, linger: float = 0.0) -> Ticket:
-        """A request that has a seat."""
+        """Return a ticket that has a seat."""
         ticket = self.send(flow, initial, final, linger)
         assert ticket is not None
         assert ticket.started >= 0
         return ticket
 
     def queued(self, flow: str = "", initial: int = 1) -> Ticket:
-        """A request that waits."""
+        """Return a ticket that waits in a queue."""
         ticket = self.send(flow, initial)
         assert ticket is not None
         assert ticket.started < 0

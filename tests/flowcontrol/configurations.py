@@ -33,7 +33,7 @@ def schema(name: str, to: str, precedence: int, user: str, by: str = "") -> Sche
 
 
 def paths(name: str, to: str, precedence: int, user: str) -> Schema:
-    """All paths that are no resources."""
+    """Return a schema for all paths that are not resources."""
     spec = {
         "priorityLevelConfiguration": {"name": to},
         "matchingPrecedence": precedence,

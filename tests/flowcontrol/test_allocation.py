@@ -1,4 +1,4 @@
-"""Sharing out seats."""
+"""Allocation of seats to levels."""
 
 from __future__ import annotations
 

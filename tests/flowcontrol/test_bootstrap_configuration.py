@@ -1,4 +1,4 @@
-"""The configuration that every cluster begins with."""
+"""The default configuration of every cluster."""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
-"""What the dumps show, and of how much."""
+"""Content and limits of the dumps."""
 
 from __future__ import annotations
 
 import asyncio
 
 from steersman.api.flowcontrol.v1 import FlowSchema
-from steersman.flowcontrol.dumps import Described, queue_rows, request_rows, table, taken
+from steersman.flowcontrol.dumps import RequestDescription, collect_rows, queue_rows, request_rows, table
 from steersman.flowcontrol.fairness import Fairness, Flow, Schema
 from steersman.flowcontrol.matching import Matcher
 from steersman.machinery.identity.action import Action
@@ -20,7 +20,7 @@ def fairness_of(hand: Hand) -> Fairness:
 
 
 def waiting(fairness: Fairness, path: str, now: float) -> Flow:
-    """A flow with many requests under way, one of which is of this path."""
+    """Return a flow with many requests, one of them for this path."""
     made: FlowSchema = schema("s", "a", 300, "alice").schema
     fairness.digest([level("a")], [Schema(made, Matcher(made.spec))])
     flow = fairness.flow("alice", (), Action("list", "", "v1", "pods", "", "default"), None)
@@ -35,11 +35,11 @@ async def test_one_long_path_does_not_make_every_line_as_long() -> None:
     flow = waiting(fairness, "/long" + "x" * (1 << 20), hand.now)
     rows = request_rows(
         fairness,
-        lambda path: Described(flow, ("alice", "get", path, "", "", "v1", "pods", "")),
+        lambda path: RequestDescription(flow, ("alice", "get", path, "", "", "v1", "pods", "")),
         lambda moment: "now",
         with_details=True,
     )
-    text = table(await taken(rows))
+    text = table(await collect_rows(rows))
     lines = text.splitlines()
     assert 50 < len(lines) <= MANY + 1
     assert len(text) < 1000 * len(lines)
@@ -54,9 +54,9 @@ async def test_requests_that_end_while_a_dump_is_taken_are_left_out() -> None:
     flow = waiting(fairness, "/first", hand.now)
     described: list[str | None] = []
 
-    def describe(path: str | None) -> Described:
+    def describe(path: str | None) -> RequestDescription:
         described.append(path)
-        return Described(flow, ("alice", "get", "", "", "", "v1", "pods", ""))
+        return RequestDescription(flow, ("alice", "get", "", "", "", "v1", "pods", ""))
 
     rows = request_rows(fairness, describe, lambda moment: "now", with_details=True)
     assert next(rows)  # the names of the columns
@@ -88,7 +88,7 @@ async def test_thousands_of_rows_are_taken_in_turns_while_requests_come_and_go()
 
     counts = fairness.levels["l0"].counts_of("s")
     beside = asyncio.get_running_loop().create_task(others())
-    rows = await taken(queue_rows(fairness))
+    rows = await collect_rows(queue_rows(fairness))
     beside.cancel()
     assert len(rows) == 20_000
     assert turns > 5

@@ -1,4 +1,4 @@
-"""How many seats requests take."""
+"""Estimates of the seats that requests take."""
 
 from __future__ import annotations
 

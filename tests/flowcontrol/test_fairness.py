@@ -1,4 +1,4 @@
-"""Levels, flow schemas and how they share the server's seats."""
+"""Sharing of the server's seats by levels and flow schemas."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def compiled(schemas: list[FlowSchema]) -> list[Schema]:
 
 
 class Server:
-    """A fairness by hand, with some seats."""
+    """A Fairness with a manual clock and some seats."""
 
     def __init__(self, seats: int = 600) -> None:
         self.hand = Hand()

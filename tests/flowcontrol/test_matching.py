@@ -1,4 +1,4 @@
-"""Flow schemas and the requests that they are about."""
+"""Matching of requests to flow schemas."""
 
 from __future__ import annotations
 

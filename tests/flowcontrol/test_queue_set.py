@@ -229,7 +229,7 @@ def test_time_is_counted_in_the_state_in_which_it_was_spent() -> None:
 
 
 class AnyOrder(RuleBasedStateMachine):
-    """Whatever comes and goes: seats are never exceeded, nothing is lost, and nobody waits where there is room."""
+    """For any order of events: seats are never exceeded, nothing is lost, and no request waits while a seat is free."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -292,7 +292,7 @@ class AnyOrder(RuleBasedStateMachine):
             raise AssertionError("all seats are free")
 
     def teardown(self) -> None:
-        """Everybody gets a seat in the end."""
+        """Every request gets a seat in the end."""
         self.requests.seats.configure(Queuing(8, 2, 4), 5)
         for _ in range(len(self.open) + 1):
             for ticket in [each for each in self.open if each.started >= 0]:

@@ -1,4 +1,4 @@
-"""When clients may come again."""
+"""Retry-After values of refused requests."""
 
 from __future__ import annotations
 

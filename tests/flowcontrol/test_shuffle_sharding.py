@@ -1,4 +1,4 @@
-"""Hands of queues."""
+"""Shuffle sharding: hands of queues."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Counting watches."""
+"""Counting of watches."""
 
 from __future__ import annotations
 

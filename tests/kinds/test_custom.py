@@ -1,4 +1,4 @@
-"""Kinds under a schema: what they read is pruned and defaulted, and so is what others have stored."""
+"""Kinds with a schema: objects from clients and from storage are pruned and defaulted."""
 
 from __future__ import annotations
 

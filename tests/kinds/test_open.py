@@ -1,4 +1,4 @@
-"""Kinds of any JSON: values, bodies, and what is between them."""
+"""Kinds of any JSON: conversions between values, bodies and objects."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Values of what lies in a store in any form, and the other way."""
+"""Conversion between stored bytes of any form and values."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_every_kind_is_read_in_any_form_as_it_was_stored(sample: Sample, media_t
 
 def test_a_value_is_stored_as_it_is() -> None:
     value = MAPS.value(ConfigMap(metadata=ObjectMeta(name="a"), data={"a": "<"})) + b"\n"
-    assert form(JSON).is_own(value)
+    assert form(JSON).is_unchanged(value)
     assert form(JSON).stored(value) is value
 
 

@@ -1,4 +1,4 @@
-"""Between stored values and served bodies, whoever wrote the values."""
+"""Conversion between stored values and served bodies, also for values from other servers."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest_asyncio
 
 from steersman import Server
-from tests.library.asking import write_tokens
+from tests.library.requests import write_tokens
 
 Serve = Callable[..., Awaitable[Server]]
 

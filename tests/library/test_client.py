@@ -29,7 +29,7 @@ class Widget(msgspec.Struct):
     status: WidgetStatus | None = None
 
     @steersman.validate
-    def judge(self, request: Request[Widget]) -> Iterator[FieldError]:
+    def check(self, request: Request[Widget]) -> Iterator[FieldError]:
         if self.spec.size > 9:
             yield steersman.invalid(steersman.Path("spec", "size"), self.spec.size, "too large")
 

@@ -1,4 +1,4 @@
-"""Hooks of declared classes: what they may change, what they may give, and where they may be declared."""
+"""Hooks of declared classes: permitted changes, results, and places of declaration."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 import steersman
 from steersman import DefinitionError, FieldError, Path, Request, resource, version_of
 from steersman.schema import patterns
-from tests.library.asking import ask, causes
+from tests.library.requests import causes, send
 
 MERGE = "application/merge-patch+json"
 
@@ -39,7 +39,7 @@ class Boat(msgspec.Struct):
             self.spec.crew = 11
 
     @steersman.validate
-    def judge(self, request: Request[Boat]) -> Iterator[FieldError]:
+    def check(self, request: Request[Boat]) -> Iterator[FieldError]:
         if self.spec.crew > 10:
             yield steersman.invalid(Path("spec", "crew"), self.spec.crew, "too many")
 
@@ -76,42 +76,42 @@ def boat(name: str, version: str = "v1", kind: str = "Boat", **spec: Any) -> dic
 
 async def test_what_is_prepared_is_stored_though_the_version_of_the_request_cannot_say_it(serve: Any) -> None:
     server = await serve(Boat)
-    made = await ask(server, "POST", boats("v1beta1"), boat("a", "v1beta1", master="ahab"))
+    made = await send(server, "POST", boats("v1beta1"), boat("a", "v1beta1", master="ahab"))
     assert (made.status, made.json()["spec"]) == (201, {"master": "ahab"})
-    stored = (await ask(server, "GET", f"{boats()}/a")).json()["spec"]
+    stored = (await send(server, "GET", f"{boats()}/a")).json()["spec"]
     assert (stored["captain"], stored["notes"]) == ("ahab", {"prepared": "yes"})
-    await ask(server, "PATCH", f"{boats('v1beta1')}/a", {"spec": {"master": "kirk"}}, media=MERGE)
-    stored = (await ask(server, "GET", f"{boats()}/a")).json()["spec"]
+    await send(server, "PATCH", f"{boats('v1beta1')}/a", {"spec": {"master": "kirk"}}, media=MERGE)
+    stored = (await send(server, "GET", f"{boats()}/a")).json()["spec"]
     assert (stored["captain"], stored["notes"]) == ("kirk", {"prepared": "yes"})
 
 
 async def test_what_is_prepared_is_judged_though_the_version_of_the_request_cannot_say_it(serve: Any) -> None:
     server = await serve(Boat)
-    answer = await ask(server, "POST", boats("v1beta1"), boat("a", "v1beta1", master="press"))
+    answer = await send(server, "POST", boats("v1beta1"), boat("a", "v1beta1", master="press"))
     assert causes(answer) == [("spec.crew", "Invalid value: 11: too many")]
 
 
 async def test_a_hook_that_changes_the_identity_of_an_object_fails_and_nothing_is_stored(serve: Any) -> None:
     server = await serve(Boat)
-    answer = await ask(server, "POST", boats(), boat("a", captain="thief"))
+    answer = await send(server, "POST", boats(), boat("a", captain="thief"))
     assert (answer.status, answer.json()["message"]) == (
         500,
         "the hook Boat.fill has changed metadata.name, metadata.namespace: it may change labels, annotations, "
         "finalizers and owner_references",
     )
-    assert (await ask(server, "GET", "/apis/e.x/v1/boats")).json()["items"] == []
+    assert (await send(server, "GET", "/apis/e.x/v1/boats")).json()["items"] == []
 
 
 async def test_a_set_stays_in_the_order_of_the_request(serve: Any) -> None:
     server = await serve(Boat)
     tags = [f"t{each * 7 % 20}" for each in range(20)]
-    made = await ask(server, "POST", boats(), boat("a", tags=tags))
+    made = await send(server, "POST", boats(), boat("a", tags=tags))
     assert made.json()["spec"]["tags"] == tags
 
 
 async def test_duplicates_in_a_set_are_refused_though_the_object_is_prepared(serve: Any) -> None:
     server = await serve(Boat)
-    answer = await ask(server, "POST", boats(), boat("a", tags=["x", "x"]))
+    answer = await send(server, "POST", boats(), boat("a", tags=["x", "x"]))
     assert causes(answer) == [("spec.tags[1]", 'Duplicate value: "x"')]
 
 
@@ -126,7 +126,7 @@ class Crate(msgspec.Struct):
 
 async def test_a_set_that_is_prepared_is_sorted(serve: Any) -> None:
     server = await serve(Crate)
-    made = await ask(server, "POST", boats().replace("boats", "crates"), boat("a", kind="Crate"))
+    made = await send(server, "POST", boats().replace("boats", "crates"), boat("a", kind="Crate"))
     assert made.json()["tags"] == sorted(f"t{each}" for each in range(20))
 
 
@@ -139,7 +139,7 @@ async def test_a_set_that_is_prepared_is_sorted(serve: Any) -> None:
 )
 async def test_a_conversion_that_fails_says_of_what(serve: Any, master: str, why: str) -> None:
     server = await serve(Boat)
-    answer = await ask(server, "POST", boats("v1beta1"), boat("a", "v1beta1", master=master))
+    answer = await send(server, "POST", boats("v1beta1"), boat("a", "v1beta1", master=master))
     assert (answer.status, answer.json()["message"]) == (
         500,
         f"conversion for e.x/v1beta1, Kind=Boat failed: default/a to v1: {why}",
@@ -149,8 +149,8 @@ async def test_a_conversion_that_fails_says_of_what(serve: Any, master: str, why
 async def test_a_list_in_which_one_object_cannot_be_converted_fails_and_names_it(serve: Any) -> None:
     server = await serve(Boat)
     for name, captain in (("a", "kirk"), ("b", "modern")):
-        assert (await ask(server, "POST", boats(), boat(name, captain=captain))).status == 201
-    answer = await ask(server, "GET", boats("v1beta1"))
+        assert (await send(server, "POST", boats(), boat(name, captain=captain))).status == 201
+    answer = await send(server, "GET", boats("v1beta1"))
     assert (answer.status, answer.json()["message"]) == (
         500,
         "conversion for e.x/v1, Kind=Boat failed: default/b to v1beta1: OldBoat.convert_from has raised ValueError: "
@@ -184,7 +184,7 @@ class Pier(pydantic.BaseModel):
 
 async def test_what_pydantic_finds_wrong_is_said_of_each_field(serve: Any) -> None:
     server = await serve(Pier)
-    answer = await ask(server, "POST", boats().replace("boats", "piers"), boat("a", kind="Pier", depths=[9], end=2))
+    answer = await send(server, "POST", boats().replace("boats", "piers"), boat("a", kind="Pier", depths=[9], end=2))
     assert causes(answer) == [("spec.depths", "Invalid value: [9]: is deep"), ("spec.end", "Invalid value: 2: is even")]
 
 
@@ -193,7 +193,7 @@ class Raft(msgspec.Struct):
     size: int = 0
 
     @steersman.validate
-    def judge(self, request: Request[Raft]) -> Any:
+    def check(self, request: Request[Raft]) -> Any:
         error = steersman.invalid(Path("size"), self.size, "is wrong")
         return {1: error, 2: [error], 3: "is wrong", 4: ["is wrong"]}.get(self.size)
 
@@ -201,12 +201,12 @@ class Raft(msgspec.Struct):
 @pytest.mark.parametrize(("size", "code"), [(0, 201), (1, 422), (2, 422), (3, 500), (4, 500)])
 async def test_what_judges_gives_field_errors(serve: Any, size: int, code: int) -> None:
     server = await serve(Raft)
-    answer = await ask(server, "POST", boats().replace("boats", "rafts"), boat("a", kind="Raft") | {"size": size})
+    answer = await send(server, "POST", boats().replace("boats", "rafts"), boat("a", kind="Raft") | {"size": size})
     assert answer.status == code
     if code == 422:
         assert causes(answer) == [("size", f"Invalid value: {size}: is wrong")]
     if code == 500:
-        assert answer.json()["message"] == "the hook Raft.judge has given a str: it yields FieldErrors"
+        assert answer.json()["message"] == "the hook Raft.check has given a str: it yields FieldErrors"
 
 
 def waits(mark: Any) -> type:
@@ -265,15 +265,15 @@ class Plate(msgspec.Struct):
     spec: PlateSpec = msgspec.field(default_factory=PlateSpec)
 
     @steersman.admit
-    async def ask(self, request: Request[Plate]) -> None:
+    async def mark(self, request: Request[Plate]) -> None:
         request.metadata.labels["asked"] = "yes"
 
 
 async def test_patterns_are_compiled_beside_the_loop_before_hooks_that_wait(serve: Any) -> None:
-    """The first object of a schema finds its patterns not compiled yet."""
+    """The patterns of a schema are not compiled yet when its first object arrives."""
     server = await serve(Plate)
     plates = boats().replace("boats", "plates")
     for text, status in (("AB-12", 201), ("ab-12", 422)):
         patterns._finder.cache_clear()
-        answer = await ask(server, "POST", plates, boat(text.lower(), kind="Plate", text=text))
+        answer = await send(server, "POST", plates, boat(text.lower(), kind="Plate", text=text))
         assert answer.status == status, answer.body

@@ -26,7 +26,7 @@ class Port(msgspec.Struct, rename="camel"):
     target_port: Annotated[int, msgspec.Meta(ge=1, lt=65536)]
 
 
-def of_field(hint: Any) -> dict[str, Any]:
+def field_schema(hint: Any) -> dict[str, Any]:
     model = msgspec.defstruct("Model", [("it", hint)])
     found: dict[str, Any] = schema_of(model)["properties"]["it"]
     return found
@@ -65,11 +65,11 @@ def of_field(hint: Any) -> dict[str, Any]:
     ],
 )
 def test_a_type_has_a_schema(hint: Any, schema: dict[str, Any]) -> None:
-    assert of_field(hint) == schema
+    assert field_schema(hint) == schema
 
 
 def test_classes_within_a_class_bring_names_descriptions_and_what_is_required() -> None:
-    assert of_field(Port) == {
+    assert field_schema(Port) == {
         "type": "object",
         "description": "A port.",
         "properties": {
@@ -138,7 +138,7 @@ class Node:
 )
 def test_what_no_structural_schema_can_say_is_refused_with_its_place(hint: Any, text: str) -> None:
     with pytest.raises(TypeError) as refusal:
-        of_field(hint)
+        field_schema(hint)
     assert str(refusal.value).startswith(text)
 
 

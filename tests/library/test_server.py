@@ -26,13 +26,13 @@ from steersman import (
     version_of,
 )
 from steersman.controlplane.control_plane import ControlPlane
-from tests.library.asking import ask, causes
+from tests.library.requests import causes, send
 
 HEARD: list[tuple[str, str, str]] = []
 
 
 class ShipSpec(msgspec.Struct, rename="camel"):
-    """What is wanted of a ship."""
+    """The desired state of a ship."""
 
     replicas: Annotated[int, msgspec.Meta(ge=0, le=10)] = 1
     name: Annotated[str, Rule("!self.contains(' ')", message="has a space")] = "nameless"
@@ -40,7 +40,7 @@ class ShipSpec(msgspec.Struct, rename="camel"):
 
 
 class ShipStatus(msgspec.Struct, rename="camel"):
-    """What is."""
+    """The observed state of a ship."""
 
     replicas: int = 0
 
@@ -66,14 +66,14 @@ class Ship(msgspec.Struct):
             request.warn("there was no captain")
 
     @steersman.validate
-    def judge(self, request: Request[Ship]) -> Iterator[FieldError]:
+    def check(self, request: Request[Ship]) -> Iterator[FieldError]:
         if request.old is not None and request.old.spec.captain == "ahab" and self.spec.captain != "ahab":
             yield steersman.forbidden(steersman.Path("spec", "captain"), "ahab stays")
         if self.status is not None and self.status.replicas > 5:
             yield steersman.invalid(steersman.Path("status", "replicas"), self.status.replicas, "too many")
 
     @steersman.after_write
-    async def hear(self, request: Request[Ship]) -> None:
+    async def record(self, request: Request[Ship]) -> None:
         HEARD.append((request.operation, request.metadata.name, self.spec.captain or ""))
         if self.spec.captain == "queeg":
             raise RuntimeError("mutiny")
@@ -85,7 +85,7 @@ class OldShipSpec(msgspec.Struct):
 
 @version_of(Ship, "v1alpha1", deprecated=True)
 class OldShip(msgspec.Struct):
-    """A ship, as it was once."""
+    """A ship in an old version."""
 
     spec: OldShipSpec = msgspec.field(default_factory=OldShipSpec)
 
@@ -113,7 +113,7 @@ async def ships(serve: Any) -> Server:
 
 
 async def test_defaults_pruning_and_hooks_make_the_object(ships: Server) -> None:
-    answer = await ask(ships, "POST", SHIPS, ship("a", unknown=1) | {"status": {"replicas": 9}})
+    answer = await send(ships, "POST", SHIPS, ship("a", unknown=1) | {"status": {"replicas": 9}})
     assert answer.status == 201
     made = answer.json()
     assert made["spec"] == {"captain": "admin", "name": "nameless", "replicas": 1}
@@ -124,55 +124,55 @@ async def test_defaults_pruning_and_hooks_make_the_object(ships: Server) -> None
 
 
 async def test_schema_rules_and_function_judge_in_this_order(ships: Server) -> None:
-    both = await ask(ships, "POST", SHIPS, ship("a", replicas=11, name="a b"))
+    both = await send(ships, "POST", SHIPS, ship("a", replicas=11, name="a b"))
     assert ("spec.replicas", "Invalid value: 11: spec.replicas in body should be less than or equal to 10") in causes(
         both
     )
-    rule = await ask(ships, "POST", SHIPS, ship("titanic"))
+    rule = await send(ships, "POST", SHIPS, ship("titanic"))
     assert [field for field, _ in causes(rule)] == ["<nil>"]
-    assert (await ask(ships, "POST", SHIPS, ship("b", captain="ahab"))).status == 201
-    changed = await ask(
+    assert (await send(ships, "POST", SHIPS, ship("b", captain="ahab"))).status == 201
+    changed = await send(
         ships,
         "PUT",
         f"{SHIPS}/b",
-        ship("b", captain="starbuck") | {"metadata": (await ask(ships, "GET", f"{SHIPS}/b")).json()["metadata"]},
+        ship("b", captain="starbuck") | {"metadata": (await send(ships, "GET", f"{SHIPS}/b")).json()["metadata"]},
     )
     assert causes(changed) == [("spec.captain", "Forbidden: ahab stays")]
 
 
 async def test_the_status_is_written_and_judged_apart(ships: Server) -> None:
-    await ask(ships, "POST", SHIPS, ship("a"))
+    await send(ships, "POST", SHIPS, ship("a"))
     merge = "application/merge-patch+json"
     for target in (f"{SHIPS}/a", f"{SHIPS}/a/status"):
-        answer = await ask(ships, "PATCH", target, {"status": {"replicas": 3}, "spec": {"replicas": 4}}, media=merge)
+        answer = await send(ships, "PATCH", target, {"status": {"replicas": 3}, "spec": {"replicas": 4}}, media=merge)
         assert answer.status == 200, answer.body
     found = answer.json()
     assert (found["spec"]["replicas"], found["status"]) == (4, {"replicas": 3})
-    wrong = await ask(ships, "PATCH", f"{SHIPS}/a/status", {"status": {"replicas": 6}}, media=merge)
+    wrong = await send(ships, "PATCH", f"{SHIPS}/a/status", {"status": {"replicas": 6}}, media=merge)
     assert causes(wrong) == [("status.replicas", "Invalid value: 6: too many")]
 
 
 async def test_it_scales(ships: Server) -> None:
-    await ask(ships, "POST", SHIPS, ship("a"))
-    answer = await ask(
+    await send(ships, "POST", SHIPS, ship("a"))
+    answer = await send(
         ships, "PATCH", f"{SHIPS}/a/scale", {"spec": {"replicas": 7}}, media="application/merge-patch+json"
     )
     assert (answer.status, answer.json()["spec"]) == (200, {"replicas": 7})
-    assert (await ask(ships, "GET", f"{SHIPS}/a")).json()["spec"]["replicas"] == 7
+    assert (await send(ships, "GET", f"{SHIPS}/a")).json()["spec"]["replicas"] == 7
 
 
 async def test_versions_are_converted_by_the_functions_of_their_classes(ships: Server) -> None:
-    answer = await ask(ships, "POST", OLD_SHIPS, ship("a", "v1alpha1", master="hook"))
+    answer = await send(ships, "POST", OLD_SHIPS, ship("a", "v1alpha1", master="hook"))
     assert (answer.status, answer.json()["spec"]) == (201, {"master": "hook"})
     assert "e.x/v1alpha1 Ship is deprecated; use e.x/v1 Ship" in answer.headers["warning"]
-    stored = (await ask(ships, "GET", f"{SHIPS}/a")).json()
+    stored = (await send(ships, "GET", f"{SHIPS}/a")).json()
     assert stored["spec"] == {"captain": "hook", "name": "nameless", "replicas": 1}
-    listed = (await ask(ships, "GET", OLD_SHIPS)).json()
+    listed = (await send(ships, "GET", OLD_SHIPS)).json()
     assert [(each["apiVersion"], each["spec"]) for each in listed["items"]] == [("e.x/v1alpha1", {"master": "hook"})]
 
 
 async def test_hooks_work_in_the_stored_version_whatever_is_asked_for(ships: Server) -> None:
-    answer = await ask(ships, "POST", OLD_SHIPS, ship("a", "v1alpha1"))
+    answer = await send(ships, "POST", OLD_SHIPS, ship("a", "v1alpha1"))
     assert answer.json()["spec"] == {"master": "admin"}
     assert HEARD == [("CREATE", "a", "admin")]
 
@@ -180,27 +180,27 @@ async def test_hooks_work_in_the_stored_version_whatever_is_asked_for(ships: Ser
 async def test_what_is_done_after_a_write_hears_of_each_and_cannot_undo_it(
     ships: Server, caplog: pytest.LogCaptureFixture
 ) -> None:
-    assert (await ask(ships, "POST", SHIPS, ship("a", captain="queeg"))).status == 201
+    assert (await send(ships, "POST", SHIPS, ship("a", captain="queeg"))).status == 201
     assert "an after_write hook of a failed" in caplog.text
     merge = "application/merge-patch+json"
-    await ask(ships, "PATCH", f"{SHIPS}/a", {"spec": {"captain": "kirk"}}, media=merge)
-    await ask(ships, "PATCH", f"{SHIPS}/a?dryRun=All", {"spec": {"captain": "spock"}}, media=merge)
-    await ask(ships, "DELETE", f"{SHIPS}/a")
+    await send(ships, "PATCH", f"{SHIPS}/a", {"spec": {"captain": "kirk"}}, media=merge)
+    await send(ships, "PATCH", f"{SHIPS}/a?dryRun=All", {"spec": {"captain": "spock"}}, media=merge)
+    await send(ships, "DELETE", f"{SHIPS}/a")
     assert HEARD == [("CREATE", "a", "queeg"), ("UPDATE", "a", "kirk"), ("DELETE", "a", "kirk")]
 
 
 async def test_a_deletion_is_heard_of_once_in_any_version_and_not_on_a_dry_run(ships: Server) -> None:
-    await ask(ships, "POST", SHIPS, ship("a", captain="kirk"))
+    await send(ships, "POST", SHIPS, ship("a", captain="kirk"))
     HEARD.clear()
-    await ask(ships, "DELETE", f"{OLD_SHIPS}/a?dryRun=All")
+    await send(ships, "DELETE", f"{OLD_SHIPS}/a?dryRun=All")
     assert HEARD == []
-    await ask(ships, "DELETE", f"{OLD_SHIPS}/a")
+    await send(ships, "DELETE", f"{OLD_SHIPS}/a")
     assert HEARD == [("DELETE", "a", "kirk")]
 
 
 async def test_server_side_apply_owns_the_fields(ships: Server) -> None:
     for manager, code in (("one", 201), ("two", 409)):
-        answer = await ask(
+        answer = await send(
             ships,
             "PATCH",
             f"{SHIPS}/a?fieldManager={manager}",
@@ -211,7 +211,7 @@ async def test_server_side_apply_owns_the_fields(ships: Server) -> None:
 
 
 async def test_rights_are_those_of_rbac(ships: Server) -> None:
-    refused = await ask(ships, "GET", SHIPS, token="alice-token")
+    refused = await send(ships, "GET", SHIPS, token="alice-token")
     assert (refused.status, refused.json()["message"]) == (
         403,
         'ships.e.x is forbidden: User "alice" cannot list resource "ships" in API group "e.x" '
@@ -227,21 +227,21 @@ async def test_rights_are_those_of_rbac(ships: Server) -> None:
         "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "sailor"},
     }
     for plural, body in (("clusterroles", role), ("clusterrolebindings", binding)):
-        assert (await ask(ships, "POST", f"/apis/rbac.authorization.k8s.io/v1/{plural}", body)).status == 201
-    assert (await ask(ships, "GET", SHIPS, token="alice-token")).status == 200
+        assert (await send(ships, "POST", f"/apis/rbac.authorization.k8s.io/v1/{plural}", body)).status == 201
+    assert (await send(ships, "GET", SHIPS, token="alice-token")).status == 200
 
 
 async def test_nothing_is_made_in_a_namespace_that_is_not_there(ships: Server) -> None:
-    answer = await ask(ships, "POST", "/apis/e.x/v1/namespaces/nowhere/ships", ship("a"))
+    answer = await send(ships, "POST", "/apis/e.x/v1/namespaces/nowhere/ships", ship("a"))
     assert (answer.status, answer.json()["message"]) == (404, 'namespaces "nowhere" not found')
 
 
 async def test_discovery_and_openapi_tell_of_it(ships: Server) -> None:
-    resources = (await ask(ships, "GET", "/apis/e.x/v1")).json()["resources"]
+    resources = (await send(ships, "GET", "/apis/e.x/v1")).json()["resources"]
     assert [each["name"] for each in resources] == ["ships", "ships/status", "ships/scale"]
-    document = (await ask(ships, "GET", "/openapi/v3/apis/e.x/v1")).json()
+    document = (await send(ships, "GET", "/openapi/v3/apis/e.x/v1")).json()
     assert document["components"]["schemas"]["x.e.v1.Ship"]["description"] == "A ship."
-    assert (await ask(ships, "GET", "/readyz")).body == b"ok"
+    assert (await send(ships, "GET", "/readyz")).body == b"ok"
 
 
 @resource("e.x/v1", namespaced=False)
@@ -269,29 +269,29 @@ class Harbor(pydantic.BaseModel):
 
 async def test_dataclasses_and_pydantic_models_are_served(serve: Any) -> None:
     server = await serve(Buoy, Harbor)
-    made = await ask(server, "POST", "/apis/e.x/v1/buoys", ship("a", kind="Buoy"))
+    made = await send(server, "POST", "/apis/e.x/v1/buoys", ship("a", kind="Buoy"))
     assert (made.status, made.json()["color"], made.json()["tags"]) == (201, "red", [])
     harbors = "/apis/e.x/v1/namespaces/default/harbors"
-    assert (await ask(server, "POST", harbors, ship("a", kind="Harbor"))).json()["spec"] == {"depth": 3}
-    even = await ask(server, "POST", harbors, ship("b", kind="Harbor", depth=2))
+    assert (await send(server, "POST", harbors, ship("a", kind="Harbor"))).json()["spec"] == {"depth": 3}
+    even = await send(server, "POST", harbors, ship("b", kind="Harbor", depth=2))
     assert "is even" in causes(even)[0][1]
 
 
 async def test_what_kube_apiserver_would_refuse_as_a_definition_is_not_served(serve: Any) -> None:
     @resource("e.x/v1", rules=[Rule("self.nothing == 1")])
-    class Wrong(msgspec.Struct):
+    class Invalid(msgspec.Struct):
         size: int = 1
 
     with pytest.raises(DefinitionError, match="undefined field 'nothing'"):
-        await serve(Wrong)
+        await serve(Invalid)
 
 
 async def test_objects_are_there_after_another_start(serve: Any, tmp_path: Path) -> None:
     first = await serve(Ship, storage="sqlite", data_dir=tmp_path)
-    await ask(first, "POST", SHIPS, ship("a"))
+    await send(first, "POST", SHIPS, ship("a"))
     await first.stop()
     second = await serve(Ship, storage="sqlite", data_dir=tmp_path)
-    assert (await ask(second, "GET", f"{SHIPS}/a")).status == 200
+    assert (await send(second, "GET", f"{SHIPS}/a")).status == 200
 
 
 async def test_a_server_starts_once_and_is_reached_while_it_runs(ships: Server) -> None:

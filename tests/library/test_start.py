@@ -1,4 +1,4 @@
-"""What a start does without."""
+"""Modules that are not imported, and checks that are skipped, when a server starts."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ UNUSED = (
     "steersman.schema.mail_address",
     "steersman.openapi.builder",
 )
-"""What is slow to load and needed by few requests, or by none."""
+"""Modules that are slow to import and used by few requests, or none."""
 
 
 @resource("e.x/v1")
@@ -58,7 +58,7 @@ class Good(msgspec.Struct):
 
 
 @resource("e.x/v1", rules=[Rule("self.nothing == 1")])
-class Wrong(msgspec.Struct):
+class Invalid(msgspec.Struct):
     size: int = 1
 
 
@@ -89,7 +89,7 @@ async def test_a_definition_is_checked_once(serve: Any, tmp_path: Path, monkeypa
 async def test_a_definition_that_is_wrong_is_wrong_each_time(serve: Any, tmp_path: Path) -> None:
     for _ in range(2):
         with pytest.raises(DefinitionError):
-            await serve(Wrong, data_dir=tmp_path)
+            await serve(Invalid, data_dir=tmp_path)
 
 
 async def test_an_unreadable_note_is_replaced(serve: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -110,8 +110,8 @@ def test_a_program_that_cannot_start_ends_with_one_line(tmp_path: Path) -> None:
         with pytest.raises(SystemExit, match=rf"^steersman: port {port} .* end it, or take another secure_port$"):
             Server(Good, data_dir=new, secure_port=port).run()
     lock.release()
-    with pytest.raises(SystemExit, match=r"^steersman: \S*Wrong"):
-        Server(Wrong, data_dir=new, secure_port=0).run()
+    with pytest.raises(SystemExit, match=r"^steersman: \S*Invalid"):
+        Server(Invalid, data_dir=new, secure_port=0).run()
     (tmp_path / "file").touch()
     with pytest.raises(SystemExit, match=r"^steersman: data_dir: \S+/file is not a folder"):
         Server(Good, data_dir=tmp_path / "file", secure_port=0).run()

@@ -10,7 +10,7 @@ import pytest
 
 import steersman
 from steersman import Request, Server, resource, version_of
-from tests.library.asking import ask
+from tests.library.requests import send
 
 TOLD: list[tuple[str, str, str, int]] = []
 
@@ -43,7 +43,7 @@ class Pump(msgspec.Struct):
 
     @steersman.after_write
     @steersman.after_write(status=True)
-    async def tell(self, request: Request[Pump]) -> None:
+    async def notify(self, request: Request[Pump]) -> None:
         running = 0 if self.status is None else self.status.running
         TOLD.append((request.operation, request.subresource, request.metadata.name, running))
 
@@ -74,13 +74,13 @@ MERGE = "application/merge-patch+json"
 async def server(serve: Callable[..., Awaitable[Server]]) -> Server:
     server = await serve(Pump)
     body = {"apiVersion": "e.x/v1", "kind": "Pump", "metadata": {"name": "a"}, "spec": {"wanted": 4}}
-    assert (await ask(server, "POST", PUMPS, body)).status == 201
+    assert (await send(server, "POST", PUMPS, body)).status == 201
     TOLD.clear()
     return server
 
 
 async def patch(server: Server, target: str, body: Any) -> Any:
-    return await ask(server, "PATCH", target, body, media=MERGE)
+    return await send(server, "PATCH", target, body, media=MERGE)
 
 
 async def test_a_status_is_prepared_and_nothing_else_changes(server: Server) -> None:
@@ -102,10 +102,10 @@ async def test_writes_of_the_status_are_told_of_in_any_version(server: Server) -
     await patch(server, f"{PUMPS}/a/status?dryRun=All", {"status": {"running": 3}})
     await patch(server, f"{OLD}/a/status", {"status": {"speed": 2}})
     assert TOLD == [("UPDATE", "status", "a", 1), ("UPDATE", "status", "a", 2)]
-    assert (await ask(server, "GET", f"{PUMPS}/a")).json()["status"]["running"] == 2
+    assert (await send(server, "GET", f"{PUMPS}/a")).json()["status"]["running"] == 2
 
 
 async def test_hooks_of_the_status_hear_of_nothing_else(server: Server) -> None:
     await patch(server, f"{PUMPS}/a", {"spec": {"wanted": 8}})
-    await ask(server, "DELETE", f"{PUMPS}/a")
+    await send(server, "DELETE", f"{PUMPS}/a")
     assert [each[:2] for each in TOLD] == [("UPDATE", ""), ("DELETE", "")]

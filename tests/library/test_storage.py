@@ -1,4 +1,4 @@
-"""Classes whose objects are in a storage of one's own."""
+"""Classes with a custom storage."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ import pytest
 import steersman
 from steersman import Event, ObjectMeta, PrinterColumn, Request, Server, mount, resource, version_of
 from steersman.net.in_process import InProcessClient
-from tests.library.asking import TOKEN, ask, causes
+from tests.library.requests import TOKEN, causes, send
 
 TOLD: list[tuple[str, str]] = []
 
 
 class Shelf:
-    """Books in a dictionary, by namespace and name; versions are counted."""
+    """A storage of books in a dictionary, by namespace and name; versions are consecutive numbers."""
 
     def __init__(self) -> None:
         self.clear()
@@ -101,17 +101,17 @@ class Book(msgspec.Struct):
     status: BookStatus | None = None
 
     @steersman.validate
-    def judge(self, request: Request[Book]) -> Any:
+    def check(self, request: Request[Book]) -> Any:
         if self.spec.pages < 1:
             yield steersman.invalid(steersman.Path("spec", "pages"), self.spec.pages, "no book")
 
     @steersman.after_write
-    def tell(self, request: Request[Book]) -> None:
+    def notify(self, request: Request[Book]) -> None:
         TOLD.append((request.operation, request.metadata.name))
 
 
 class Adder:
-    """Answers, and keeps nothing."""
+    """A storage that answers posted objects and stores nothing."""
 
     async def create(self, request: Request[Sum], obj: Sum) -> Sum:
         obj.total = sum(obj.numbers)
@@ -128,7 +128,7 @@ class Sum:
 
 
 class Clock:
-    """What is computed when it is asked for."""
+    """A storage of objects that are computed on request."""
 
     async def get(self, request: Request[Hour]) -> Hour | None:
         return next((each for each in await self.list(request) if each.metadata.name == request.metadata.name), None)
@@ -159,62 +159,64 @@ async def server(serve: Any) -> Server:
 
 
 async def test_the_verbs_are_those_that_the_storage_has(server: Server) -> None:
-    resources = (await ask(server, "GET", "/apis/e.x/v1")).json()["resources"]
+    resources = (await send(server, "GET", "/apis/e.x/v1")).json()["resources"]
     assert {each["name"]: sorted(each["verbs"]) for each in resources} == {
         "books": ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"],
         "books/status": ["get", "patch", "update"],
         "sums": ["create"],
         "hours": ["get", "list"],
     }
-    assert (await ask(server, "DELETE", "/apis/e.x/v1/hours/h1")).status == 405
+    assert (await send(server, "DELETE", "/apis/e.x/v1/hours/h1")).status == 405
 
 
 async def test_objects_are_made_judged_and_changed_as_others_are(server: Server) -> None:
-    made = await ask(server, "POST", BOOKS, book("a"))
+    made = await send(server, "POST", BOOKS, book("a"))
     assert (made.status, made.json()["spec"]) == (201, {"title": "a", "pages": 100})
     metadata = made.json()["metadata"]
     assert metadata["resourceVersion"] == "1"
     assert metadata["uid"]
-    assert (await ask(server, "POST", BOOKS, book("a"))).status == 409
-    assert causes(await ask(server, "POST", BOOKS, book("b", pages=0))) == [("spec.pages", "Invalid value: 0: no book")]
-    changed = await ask(server, "PATCH", f"{BOOKS}/a", {"spec": {"pages": 7}, "status": {"lent": True}}, media=MERGE)
+    assert (await send(server, "POST", BOOKS, book("a"))).status == 409
+    assert causes(await send(server, "POST", BOOKS, book("b", pages=0))) == [
+        ("spec.pages", "Invalid value: 0: no book")
+    ]
+    changed = await send(server, "PATCH", f"{BOOKS}/a", {"spec": {"pages": 7}, "status": {"lent": True}}, media=MERGE)
     assert (changed.json()["spec"]["pages"], "status" in changed.json()) == (7, False)
     assert changed.json()["metadata"]["generation"] == 2
-    lent = await ask(server, "PATCH", f"{BOOKS}/a/status", {"status": {"lent": True}}, media=MERGE)
+    lent = await send(server, "PATCH", f"{BOOKS}/a/status", {"status": {"lent": True}}, media=MERGE)
     assert lent.json()["status"] == {"lent": True}
-    stale = await ask(server, "PUT", f"{BOOKS}/a", {**book("a"), "metadata": metadata})
+    stale = await send(server, "PUT", f"{BOOKS}/a", {**book("a"), "metadata": metadata})
     assert (stale.status, stale.json()["reason"]) == (409, "Conflict")
-    assert (await ask(server, "DELETE", f"{BOOKS}/a")).status == 200
-    assert (await ask(server, "GET", f"{BOOKS}/a")).status == 404
+    assert (await send(server, "DELETE", f"{BOOKS}/a")).status == 200
+    assert (await send(server, "GET", f"{BOOKS}/a")).status == 404
     assert TOLD == [("CREATE", "a"), ("UPDATE", "a"), ("DELETE", "a")]
 
 
 async def test_a_dry_run_comes_to_no_storage(server: Server) -> None:
-    assert (await ask(server, "POST", f"{BOOKS}?dryRun=All", book("a"))).status == 201
+    assert (await send(server, "POST", f"{BOOKS}?dryRun=All", book("a"))).status == 201
     assert SHELF.books == {}
-    await ask(server, "POST", BOOKS, book("a"))
-    await ask(server, "DELETE", f"{BOOKS}/a?dryRun=All")
+    await send(server, "POST", BOOKS, book("a"))
+    await send(server, "DELETE", f"{BOOKS}/a?dryRun=All")
     assert list(SHELF.books) == [("default", "a")]
 
 
 async def test_it_is_applied(server: Server) -> None:
     apply = "application/apply-patch+yaml"
     for status in (201, 200):
-        answer = await ask(server, "PATCH", f"{BOOKS}/a?fieldManager=me", book("a"), media=apply)
+        answer = await send(server, "PATCH", f"{BOOKS}/a?fieldManager=me", book("a"), media=apply)
         assert answer.status == status, answer.body
     assert answer.json()["metadata"]["managedFields"][0]["manager"] == "me"
 
 
 async def test_lists_are_selected_and_shown_as_tables(server: Server) -> None:
     for name in ("a", "b"):
-        await ask(server, "POST", BOOKS, book(name))
-    found = (await ask(server, "GET", f"{BOOKS}?fieldSelector=spec.title%3Db")).json()
+        await send(server, "POST", BOOKS, book(name))
+    found = (await send(server, "GET", f"{BOOKS}?fieldSelector=spec.title%3Db")).json()
     assert ([each["metadata"]["name"] for each in found["items"]], found["metadata"]["resourceVersion"]) == (["b"], "2")
-    elsewhere = await ask(server, "GET", "/apis/e.x/v1/namespaces/other/books")
+    elsewhere = await send(server, "GET", "/apis/e.x/v1/namespaces/other/books")
     assert elsewhere.json()["items"] == []
-    am = await ask(server, "GET", "/apis/e.x/v1/hours?labelSelector=half%3Dpm")
+    am = await send(server, "GET", "/apis/e.x/v1/hours?labelSelector=half%3Dpm")
     assert am.json()["items"] == []
-    assert (await ask(server, "DELETE", BOOKS)).status == 200
+    assert (await send(server, "DELETE", BOOKS)).status == 200
     assert SHELF.books == {}
 
 
@@ -233,11 +235,11 @@ async def watched(server: Server, query: str, count: int) -> list[tuple[str, str
 
 
 async def test_watches_tell_what_the_storage_tells_and_end_it(server: Server) -> None:
-    await ask(server, "POST", BOOKS, book("a"))
+    await send(server, "POST", BOOKS, book("a"))
     watching = asyncio.ensure_future(watched(server, "", 3))
     await SHELF.opened.wait()
-    await ask(server, "POST", BOOKS, book("b"))
-    await ask(server, "DELETE", f"{BOOKS}/a")
+    await send(server, "POST", BOOKS, book("b"))
+    await send(server, "DELETE", f"{BOOKS}/a")
     assert await watching == [("ADDED", "a"), ("ADDED", "b"), ("DELETED", "a")]
     await SHELF.closed.wait()
     assert await watched(server, "resourceVersion=1", 2) == [("ADDED", "b"), ("DELETED", "a")]
@@ -246,11 +248,11 @@ async def test_watches_tell_what_the_storage_tells_and_end_it(server: Server) ->
 
 async def test_what_can_only_be_created_is_answered_and_not_kept(server: Server) -> None:
     body = {"apiVersion": "e.x/v1", "kind": "Sum", "numbers": [1, 2]}
-    answer = await ask(server, "POST", "/apis/e.x/v1/sums", body)
+    answer = await send(server, "POST", "/apis/e.x/v1/sums", body)
     assert (answer.status, answer.json()["total"], answer.json()["asked_by"]) == (201, 3, "admin")
-    wrong = await ask(server, "POST", "/apis/e.x/v1/sums", {**body, "numbers": ["x"]})
+    wrong = await send(server, "POST", "/apis/e.x/v1/sums", {**body, "numbers": ["x"]})
     assert wrong.status == 422
-    assert (await ask(server, "GET", "/apis/e.x/v1/sums")).status == 405
+    assert (await send(server, "GET", "/apis/e.x/v1/sums")).status == 405
 
 
 async def test_a_whole_control_plane_serves_it(start_control_plane: Any, client_of: Any) -> None:

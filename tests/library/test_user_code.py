@@ -1,4 +1,4 @@
-"""Code of the library's users that misbehaves: the server goes on, and stores nothing that is no JSON."""
+"""Faulty code of the library's users: the server continues, and stores nothing that JSON cannot represent."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ import pytest
 import steersman
 from steersman import Event, FieldError, ObjectMeta, Request, Server, resource, version_of
 from steersman.library.user_code import NoJson, UserCodeFailed, check_values, kept_running
-from tests.library.asking import ask
+from tests.library.requests import send
 
-DO: dict[str, Callable[[Any], Any]] = {}
-"""What a place of user code does, by its name."""
+FUNCTIONS: dict[str, Callable[[Any], Any]] = {}
+"""Functions called by the hooks, by the name of the hook."""
 
 
 def do(place: str, instance: Any = None) -> Any:
-    return DO[place](instance) if place in DO else None
+    return FUNCTIONS[place](instance) if place in FUNCTIONS else None
 
 
 @resource("e.x/v1")
 class Cart(msgspec.Struct):
-    """Does at every place what the test says."""
+    """A class whose hooks all call the function of the test."""
 
     speed: float = 1.0
     tags: set[str] = msgspec.field(default_factory=set)
@@ -43,7 +43,7 @@ class Cart(msgspec.Struct):
         do("prepare", self)
 
     @steersman.validate
-    def judge(self, request: Request[Cart]) -> Iterator[FieldError]:
+    def check(self, request: Request[Cart]) -> Iterator[FieldError]:
         do("validate", self)
         yield from ()
 
@@ -53,7 +53,7 @@ class Cart(msgspec.Struct):
         do("admit", self)
 
     @steersman.after_write
-    async def hear(self, request: Request[Cart]) -> None:
+    async def record(self, request: Request[Cart]) -> None:
         await asyncio.sleep(0)
         do("after_write", self)
 
@@ -74,7 +74,7 @@ class OldCart(msgspec.Struct):
 
 
 class Yard:
-    """A storage whose every verb does what the test says."""
+    """A storage whose verbs all call the function of the test."""
 
     async def get(self, request: Request[Wagon]) -> Wagon | None:
         return do("get") or Wagon(ObjectMeta(name="a", namespace="default", resource_version="1"))
@@ -132,9 +132,9 @@ def stop(_: Any) -> None:
 
 
 @pytest.fixture(autouse=True)
-def nothing_is_done() -> Iterator[None]:
+def clear_functions() -> Iterator[None]:
     yield
-    DO.clear()
+    FUNCTIONS.clear()
 
 
 @pytest.mark.parametrize("end", [leave, interrupt, stop])
@@ -160,17 +160,17 @@ async def test_nothing_that_code_raises_ends_the_server(
     serve: Any, end: Callable[[Any], None], place: str, method: str, path: str, body: Any
 ) -> None:
     server: Server = await serve(Cart, Wagon)
-    DO[place] = end
-    answer = await ask(server, method, path, body)
+    FUNCTIONS[place] = end
+    answer = await send(server, method, path, body)
     if place == "after_write":  # whose failures are logged: the write stays
         assert answer.status == 201
     elif place == "watch":
         assert b"the watch has failed" in answer.body
     else:
         assert answer.status == 500, answer.body
-    DO.clear()
-    assert (await ask(server, "GET", "/readyz")).status == 200
-    assert (await ask(server, "POST", CARTS, a_cart("b"))).status == 201
+    FUNCTIONS.clear()
+    assert (await send(server, "GET", "/readyz")).status == 200
+    assert (await send(server, "POST", CARTS, a_cart("b"))).status == 201
 
 
 @pytest.mark.parametrize(
@@ -188,27 +188,27 @@ async def test_what_is_no_json_is_refused_and_told_where_it_is(
     serve: Any, put: Callable[[Any], None], told: str, place: str
 ) -> None:
     server: Server = await serve(Cart)
-    DO[place] = put
+    FUNCTIONS[place] = put
     version, path = ("v1", CARTS) if place == "prepare" else ("v1beta1", OLD_CARTS)
-    answer = await ask(server, "POST", path, a_cart(version=version))
+    answer = await send(server, "POST", path, a_cart(version=version))
     assert answer.status == 500
     assert told in answer.json()["message"]
     assert ("Cart.fill" if place == "prepare" else "OldCart.convert_to") in answer.json()["message"]
-    DO.clear()
-    assert (await ask(server, "GET", CARTS)).json()["items"] == []
+    FUNCTIONS.clear()
+    assert (await send(server, "GET", CARTS)).json()["items"] == []
 
 
 async def test_a_set_in_a_field_that_is_one_is_stored_in_order(serve: Any) -> None:
     server: Server = await serve(Cart)
-    DO["prepare"] = lambda cart: cart.tags.update("cab")
-    answer = await ask(server, "POST", CARTS, a_cart())
+    FUNCTIONS["prepare"] = lambda cart: cart.tags.update("cab")
+    answer = await send(server, "POST", CARTS, a_cart())
     assert answer.json()["tags"] == ["a", "b", "c"]
 
 
 async def test_a_storage_that_gives_no_json_is_told_so(serve: Any) -> None:
     server: Server = await serve(Wagon)
-    DO["get"] = lambda _: Wagon(ObjectMeta(name="a", namespace="default"), load=float("nan"))
-    answer = await ask(server, "GET", f"{WAGONS}/a")
+    FUNCTIONS["get"] = lambda _: Wagon(ObjectMeta(name="a", namespace="default"), load=float("nan"))
+    answer = await send(server, "GET", f"{WAGONS}/a")
     assert answer.status == 500
     assert "the storage of Wagon has given no JSON: load is nan" in answer.json()["message"]
 

@@ -156,7 +156,7 @@ def test_a_label_of_any_length_is_cut_off() -> None:
     assert lines(histogram)[-1] == f"took_count{shown}}} 2"
     assert lines(computed) == [f"now{shown}}} 1"]
     assert counter.value((long,)) == 2
-    counter.forget((long,))
+    counter.remove((long,))
     assert lines(counter) == []
 
 

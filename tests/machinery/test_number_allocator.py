@@ -18,6 +18,6 @@ def test_the_lowest_free_number_is_next_whatever_was_taken_and_released() -> Non
         else:
             number = numbers.lowest() if random.random() < 0.7 else random.randrange(1, 40)
             taken.add(number)
-            numbers.take(number)
+            numbers.allocate(number)
         assert numbers.lowest() == next(each for each in range(1, 99) if each not in taken)
         assert (7 in numbers) is (7 not in taken)

@@ -1,4 +1,4 @@
-"""Certificates, servers on real sockets, and clients that can also send what no proper client would."""
+"""Fixtures: certificates, servers on real sockets, and clients that can send invalid data."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ PATIENCE = 5.0
 
 
 def pytest_asyncio_loop_factories(config: pytest.Config, item: pytest.Item) -> dict[str, Callable[[], Any]]:
-    """The loop that the server runs on in earnest."""
+    """Use the event loop that the server uses."""
     return {"uvloop": uvloop.new_event_loop}
 
 
@@ -48,7 +48,7 @@ _SIGNS = x509.KeyUsage(
 
 
 class Authority:
-    """A certificate authority in a folder."""
+    """A CA in a folder."""
 
     def __init__(self, folder: Path, name: str) -> None:
         self.folder = folder
@@ -76,7 +76,7 @@ class Authority:
         )
 
     def issue(self, name: str, *, client: bool = False, file: str | None = None) -> Certificate:
-        """A certificate for a host or a user, as files."""
+        """Issue a certificate for a host or a user, as files."""
         key = ec.generate_private_key(ec.SECP256R1())
         usage = ExtendedKeyUsageOID.CLIENT_AUTH if client else ExtendedKeyUsageOID.SERVER_AUTH
         names = [x509.DNSName(name.replace(":", "-")), x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]
@@ -99,7 +99,7 @@ class Authority:
 
 @pytest.fixture(scope="session")
 def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
-    """The authority that servers and clients trust."""
+    """The CA that servers and clients trust."""
     return Authority(tmp_path_factory.mktemp("ca"), "authority")
 
 
@@ -114,7 +114,7 @@ Serve = Callable[..., Awaitable[HttpServer]]
 
 @pytest_asyncio.fixture
 async def serve(certificate: Certificate, authority: Authority) -> AsyncIterator[Serve]:
-    """Starts servers that end with the test; `server.address` says where, `server.authority` whom to trust."""
+    """Start servers that end with the test; `server.address` is the address and `server.authority` the CA to trust."""
     servers: list[HttpServer] = []
 
     async def start(
@@ -133,7 +133,7 @@ async def serve(certificate: Certificate, authority: Authority) -> AsyncIterator
 
 @pytest.fixture
 def client_context(authority: Authority) -> Callable[..., ssl.SSLContext]:
-    """Makes client TLS contexts that trust the authority."""
+    """Create client TLS contexts that trust the CA."""
 
     def make(*protocols: str, certificate: Certificate | None = None) -> ssl.SSLContext:
         context = ssl.create_default_context(cafile=str(authority.file))
@@ -148,7 +148,7 @@ def client_context(authority: Authority) -> Callable[..., ssl.SSLContext]:
 
 @pytest.fixture
 def eventually() -> Callable[[Callable[[], bool]], Awaitable[None]]:
-    """Waits for what nothing announces."""
+    """Poll until a condition holds that has no notification."""
 
     async def wait(condition: Callable[[], bool]) -> None:
         async with asyncio.timeout(PATIENCE):
@@ -160,7 +160,7 @@ def eventually() -> Callable[[Callable[[], bool]], Awaitable[None]]:
 
 @dataclass
 class Frame:
-    """A frame as it came."""
+    """A received frame."""
 
     kind: int
     flags: int
@@ -170,7 +170,7 @@ class Frame:
 
 @dataclass
 class Answer:
-    """What a stream was answered."""
+    """The answer on one stream."""
 
     headers: list[tuple[str, str]] = field(default_factory=list)
     body: bytes = b""
@@ -182,7 +182,7 @@ class Answer:
 
 
 class RawHttp2:
-    """An HTTP/2 client that sends any bytes, and reads frames."""
+    """An HTTP/2 client that sends any bytes and reads frames."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.reader = reader
@@ -192,29 +192,29 @@ class RawHttp2:
         self.next_id = 1
 
     def hello(self, settings: dict[int, int] | None = None, *, window: int = 0) -> None:
-        """Preface and SETTINGS."""
+        """Send preface and SETTINGS."""
         self.writer.write(frames.PREFACE + frames.settings(settings or {}))
         if window:
             self.writer.write(frames.window_update(0, window))
 
     def block(self, method: str = "GET", path: str = "/", *extra: tuple[str, str]) -> bytes:
-        """A header block of a request."""
+        """Return the header block of a request."""
         fields = [(":method", method), (":scheme", "https"), (":authority", "localhost"), (":path", path), *extra]
         return self.encoder.encode(fields)
 
     def request(self, method: str = "GET", path: str = "/", *extra: tuple[str, str], end: bool = True) -> int:
-        """Sends HEADERS; tells the stream."""
+        """Send HEADERS and return the stream id."""
         stream_id, self.next_id = self.next_id, self.next_id + 2
         block = self.block(method, path, *extra)
         self.writer.write(frames.headers(stream_id, block, frames.END_STREAM if end else 0, 16384))
         return stream_id
 
     def data(self, stream_id: int, data: bytes, *, end: bool = False) -> None:
-        """Sends one DATA frame."""
+        """Send one DATA frame."""
         self.writer.write(frames.frame(frames.DATA, frames.END_STREAM if end else 0, stream_id, data))
 
     async def frame(self) -> Frame | None:
-        """The next frame; None at the end of the connection."""
+        """Return the next frame; None at the end of the connection."""
         try:
             head = await asyncio.wait_for(self.reader.readexactly(9), PATIENCE)
             length, flags, stream_id = frames.unpack_head(head, 0)
@@ -224,22 +224,22 @@ class RawHttp2:
         return Frame(length & 0xFF, flags, stream_id, payload)
 
     async def until(self, kind: int, stream_id: int | None = None, *, ack: bool = False) -> Frame:
-        """The next frame of a kind."""
+        """Return the next frame of a kind."""
         while (frame := await self.frame()) is not None:
             if frame.kind == kind and stream_id in (None, frame.stream_id) and (not ack or frame.flags & frames.ACK):
                 return frame
         raise AssertionError(f"the connection ended without a frame of type {kind}")
 
     async def goaway(self) -> int:
-        """Waits for GOAWAY; its error code."""
+        """Wait for GOAWAY and return its error code."""
         return int.from_bytes((await self.until(frames.GOAWAY)).payload[4:8])
 
     async def reset(self, stream_id: int) -> int:
-        """Waits for RST_STREAM; its error code."""
+        """Wait for RST_STREAM and return its error code."""
         return int.from_bytes((await self.until(frames.RST_STREAM, stream_id)).payload)
 
     async def answers(self, *streams: int, credit: bool = True) -> dict[int, Answer]:
-        """Reads until all these streams have been answered or reset, giving window back as it goes."""
+        """Read until all of the streams are answered or reset, with flow control credit returned meanwhile."""
         out = {stream_id: Answer() for stream_id in streams}
         left = set(streams)
         while left:
@@ -265,16 +265,16 @@ class RawHttp2:
         return out
 
     async def answer(self, stream_id: int) -> Answer:
-        """The same for one stream."""
+        """Return the answer on one stream."""
         return (await self.answers(stream_id))[stream_id]
 
     async def ping(self) -> None:
-        """Waits until the server has taken all that was sent so far."""
+        """Wait until the server has processed everything sent so far."""
         self.writer.write(frames.frame(frames.PING, 0, 0, b"01234567"))
         await self.until(frames.PING, ack=True)
 
     async def ended(self) -> None:
-        """Waits for the end of the connection."""
+        """Wait for the end of the connection."""
         while await self.frame() is not None:
             pass
 
@@ -284,7 +284,7 @@ class RawHttp2:
 
 @pytest_asyncio.fixture
 async def http2(client_context: Callable[..., ssl.SSLContext]) -> AsyncIterator[Callable[..., Awaitable[RawHttp2]]]:
-    """Connects raw HTTP/2 clients, plain or over TLS."""
+    """Connect raw HTTP/2 clients, plain or over TLS."""
     clients: list[RawHttp2] = []
 
     async def connect(
@@ -319,7 +319,7 @@ class RawHttp1:
         self.writer.write(data)
 
     async def head(self) -> tuple[int, dict[str, str]]:
-        """Status and headers of the next response, names in lower case."""
+        """Return status and headers of the next response, with names in lower case."""
         raw = (await asyncio.wait_for(self.reader.readuntil(b"\r\n\r\n"), PATIENCE)).decode()
         line, *fields = raw.split("\r\n")[:-2]
         headers = {}
@@ -329,12 +329,12 @@ class RawHttp1:
         return int(line.split(" ")[1]), headers
 
     async def chunk(self) -> bytes:
-        """The next chunk of a chunked body, b"" for the last."""
+        """Return the next chunk of a chunked body, b"" for the last."""
         size = int(await asyncio.wait_for(self.reader.readline(), PATIENCE), 16)
         return (await asyncio.wait_for(self.reader.readexactly(size + 2), PATIENCE))[:-2]
 
     async def response(self) -> tuple[int, dict[str, str], bytes]:
-        """The next response, complete."""
+        """Return the next response, complete."""
         status, headers = await self.head()
         if "chunked" in headers.get("transfer-encoding", ""):
             body = b""
@@ -347,7 +347,7 @@ class RawHttp1:
         return status, headers, b"" if status in (100, 204, 304) else await self.rest()
 
     async def rest(self) -> bytes:
-        """All until the connection ends."""
+        """Return all bytes until the connection ends."""
         return await asyncio.wait_for(self.reader.read(), PATIENCE)
 
     def close(self) -> None:
@@ -356,7 +356,7 @@ class RawHttp1:
 
 @pytest_asyncio.fixture
 async def http1(client_context: Callable[..., ssl.SSLContext]) -> AsyncIterator[Callable[..., Awaitable[RawHttp1]]]:
-    """Connects raw HTTP/1.1 clients, plain or over TLS."""
+    """Connect raw HTTP/1.1 clients, plain or over TLS."""
     clients: list[RawHttp1] = []
 
     async def connect(server: HttpServer, *, tls: bool = False) -> RawHttp1:

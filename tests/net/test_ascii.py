@@ -1,4 +1,4 @@
-"""Letters of protocols are ASCII's, at a cost that is bounded for whatever text a client has sent."""
+"""ASCII case conversion of protocol texts, at bounded cost for any client text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Handlers started in the turn of their request: everything of asyncio must work in them as in a task."""
+"""Handlers that start in the same iteration as their request: asyncio works in them as in a task."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Encoded response fields: HPACK against an independent decoder, and the cache's bounds."""
+"""Encoded response fields: HPACK against an independent decoder, and the cache's limits."""
 
 from __future__ import annotations
 

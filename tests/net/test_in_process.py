@@ -1,4 +1,4 @@
-"""The transport without a socket behaves as the others do."""
+"""The transport without a socket behaves like the others."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from steersman.net.message import BodyAborted, BodyTooLarge, Request, Response
 
 
 async def echo(request: Request) -> Response:
-    """Tells the request."""
+    """Answer with a description of the request."""
     body = await request.body.read(1000)
     text = f"{request.method} {request.path} {request.query} {request.headers.get('x-a')}|".encode()
     return Response(201, [("x-b", "c")], text + body)

@@ -13,7 +13,7 @@ Frames = list[tuple[int, int, bytes]]
 
 
 async def pair(received: Frames, lost: list[str]) -> tuple[Link, Link]:
-    """Two ends; what the second receives is kept."""
+    """Return both ends of a connection; `received` records what the second end receives."""
     near, far = socket.socketpair()
     one = await Link.on(near, lambda *_: None, lambda: lost.append("near"))
     other = await Link.on(far, lambda *found: received.append(found), lambda: lost.append("far"))
@@ -75,7 +75,7 @@ async def test_who_waits_for_room_goes_on_when_the_other_side_is_gone() -> None:
     one = await Link.on(near, lambda *_: None, lambda: lost.append("near"))
     one.send(frame(1, 1, bytes(8 << 20)))
     assert one.unsent > 1 << 20
-    waiting = asyncio.ensure_future(one.room())
+    waiting = asyncio.ensure_future(one.drain())
     await asyncio.sleep(0)
     assert not waiting.done()
     far.close()

@@ -1,4 +1,4 @@
-"""What is kept of a connection that is no more: nothing, without the help of the garbage collection."""
+"""Closed connections leave nothing in memory, without the help of the garbage collector."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whatever bytes come, in whatever pieces: a connection answers or ends, and never fails."""
+"""Any bytes in any pieces: a connection answers or ends, and never fails."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from tests.net.wire import Undated, Wire
 
 
 async def handler(request: Request) -> Response:
-    """Tells the request without its body, so that it needs no turn of the loop."""
+    """Answer with the request without its body, so that no iteration of the event loop is needed."""
     return Response(200, [], f"{request.method} {request.path} {sorted(request.headers.items())}".encode())
 
 
 def run(kind: type[Http1Connection] | type[Http2Connection], pieces: list[bytes]) -> tuple[bytes, bool]:
-    """What a connection writes when these pieces come, without the Date; and whether it closes."""
+    """Return the bytes that a connection writes for these pieces, without the Date, and True if it closes."""
 
     async def serve() -> tuple[bytes, bool]:
         fields = [Undated(encode) for encode in (http1_exchange.field, hpack.field)]
@@ -50,13 +50,13 @@ def run(kind: type[Http1Connection] | type[Http2Connection], pieces: list[bytes]
 
 
 def cut(data: bytes, at: list[int]) -> list[bytes]:
-    """`data` in pieces."""
+    """Cut `data` into pieces."""
     places = sorted({0, len(data), *(place % (len(data) + 1) for place in at)})
     return [data[start:end] for start, end in itertools.pairwise(places)]
 
 
 def goaway(written: bytes) -> bytes | None:
-    """The code of the GOAWAY frame, if there is one. (When a handler starts depends on the pieces, this does not.)"""
+    """Return the code of the GOAWAY frame, if any; it does not depend on the pieces, while a handler's start does."""
     at = 0
     while at < len(written):
         head, _, _ = frames.unpack_head(written, at)
@@ -111,7 +111,7 @@ LINES = st.sampled_from(
 
 
 def undecided(answer: tuple[bytes, bool]) -> tuple[bytes, bool]:
-    """An answer without what it says of a close: a fault that comes behind the answer cannot be told in it."""
+    """Remove the announcement of a close from an answer, as it cannot announce a later fault."""
     return answer[0].replace(b"Connection: close\r\n", b""), answer[1]
 
 

@@ -12,7 +12,7 @@ from steersman.net.server import HttpServer
 
 
 class _Echo(asyncio.Protocol):
-    """Sends back what comes; notes what it is told."""
+    """A protocol that echoes data and records its callbacks."""
 
     def __init__(self) -> None:
         self.transport: asyncio.Transport | None = None

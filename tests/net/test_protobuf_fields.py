@@ -1,4 +1,4 @@
-"""Fields of small protobuf messages, and how much of others is read."""
+"""Fields of small protobuf messages, and the limits on others."""
 
 from __future__ import annotations
 

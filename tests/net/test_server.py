@@ -1,4 +1,4 @@
-"""Starting, stopping, and many connections."""
+"""Starting and stopping servers, and many connections."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ GET = b"GET / HTTP/1.1\r\nHost: h\r\n\r\n"
 
 
 class Gate:
-    """A handler that answers when it is opened."""
+    """A handler that answers once it is opened."""
 
     def __init__(self) -> None:
         self.open = asyncio.Event()

@@ -1,4 +1,4 @@
-"""SPDY sessions: two of them on one connection, and what no proper peer would send."""
+"""SPDY sessions: two of them on one connection, and invalid peers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.loop_turns import steps_of_turns
 
 
 class Pipe:
-    """One end of a connection in memory; what is written to it comes out of `other`."""
+    """One end of a connection in memory; `other` receives the written data."""
 
     def __init__(self) -> None:
         self._pieces: asyncio.Queue[bytes] = asyncio.Queue()
@@ -47,7 +47,7 @@ def pipes() -> tuple[Pipe, Pipe]:
 
 
 class Pair:
-    """A client and a server session that echoes every stream, or does what `accept` does."""
+    """A client, and a server session that echoes every stream or runs `accept`."""
 
     def __init__(self, accept: Any = None) -> None:
         one, other = pipes()
@@ -255,7 +255,7 @@ def test_no_bytes_do_more_than_end_the_session(data: bytes) -> None:
 
 
 async def test_sessions_share_a_turn_of_the_loop() -> None:
-    """Frames that have come to many sessions are read for one slice a turn, all together."""
+    """Frames of many sessions are read in one time slice per iteration, all together."""
     now = 0.0
 
     def clock() -> float:

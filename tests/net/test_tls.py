@@ -1,4 +1,4 @@
-"""TLS: names, client certificates, files that change, and handshakes that fail."""
+"""TLS: server names, client certificates, changing files, and failing handshakes."""
 
 from __future__ import annotations
 
@@ -177,15 +177,19 @@ def _encrypted(path: Path) -> None:
 
 
 @pytest.mark.parametrize("put", [_pipe, Path.mkdir, _sparse, _encrypted, lambda path: path.symlink_to(path)])
-@pytest.mark.parametrize("judged_later", [False, True])
+@pytest.mark.parametrize("defers_verification", [False, True])
 def test_what_is_no_usable_file_takes_no_time_and_is_told_once(
-    authority: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture, put: Callable[[Path], None], judged_later: bool
+    authority: Any,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+    put: Callable[[Path], None],
+    defers_verification: bool,
 ) -> None:
-    """OpenSSL would wait for who writes into a pipe, and for somebody at a terminal to type a password."""
+    """OpenSSL would wait for a writer of a pipe, and for a password from a terminal."""
     issued = authority.issue("localhost", file="replaced")
     key = tmp_path / "tls.key"
     shutil.copy(issued.key_file, key)
-    tls = ServerTLS([Certificate(issued.cert_file, str(key))], judged_later=judged_later)
+    tls = ServerTLS([Certificate(issued.cert_file, str(key))], defers_verification=defers_verification)
     before = tls._contexts.value
     key.unlink()
     put(key)

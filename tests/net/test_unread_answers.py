@@ -1,4 +1,4 @@
-"""Answers that the client does not read: they keep their request's place, they end, and they are not piled up."""
+"""Answers that the client does not read: they keep their request's permit, they end, and they do not accumulate."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from steersman.net import turns
+from steersman.net import time_slices
 from steersman.net.connection import Core
 from steersman.net.http1 import exchange as http1_exchange
 from steersman.net.http1.connection import Http1Connection
@@ -31,7 +31,7 @@ IMPATIENT = Limits(send_timeout=0.2)
 
 
 class Places:
-    """A handler that counts those whose answers are not over."""
+    """A handler that counts its unfinished answers."""
 
     def __init__(self, body=LARGE) -> None:
         self.body = body
@@ -236,7 +236,7 @@ async def test_what_many_are_told_at_once_is_written_in_many_turns() -> None:
         now = 0.0
 
         def __call__(self) -> float:
-            self.now += turns.SLICE / 10
+            self.now += time_slices.SLICE / 10
             return self.now
 
     fields = [Undated(encode) for encode in (http1_exchange.field, hpack.field)]
@@ -262,7 +262,7 @@ async def test_what_many_are_told_at_once_is_written_in_many_turns() -> None:
 
 
 class Pushed:
-    """A body that is written when the test says so."""
+    """A body that the test writes."""
 
     def start(self, writer) -> None:
         self.writer = writer
@@ -272,7 +272,7 @@ class Pushed:
 
 
 class Full(Wire):
-    """A transport of which nobody reads."""
+    """A transport from which nobody reads."""
 
     connection = None
     high = 0
@@ -287,7 +287,7 @@ class Full(Wire):
 
 
 def unread(kind, body) -> tuple[Full, Http1Connection | Http2Connection]:
-    """A connection to a client that has asked once, and reads nothing of its answer."""
+    """Return a connection to a client that has sent one request and reads nothing."""
 
     async def handler(request: Request) -> Response:
         return Response(200, [], body)
@@ -312,7 +312,7 @@ def unread(kind, body) -> tuple[Full, Http1Connection | Http2Connection]:
 async def test_what_a_connection_keeps_of_its_own_for_a_client_that_does_not_read_is_bounded(
     kind: Any, size: int
 ) -> None:
-    """What is shared waits as it is; what has been joined and handed to the transport is there once more."""
+    """Shared pieces wait without a copy; joined pieces in the transport are one copy."""
     shared, watch = b"x" * size, Pushed()
     wire, connection = unread(kind, watch)
     for _ in range((8 << 20) // size):

@@ -1,4 +1,4 @@
-"""A client of servers of TLS, which tells what certificates both sides have shown."""
+"""A TLS client that returns the certificates of both sides."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from steersman.net.tls import Certificate
 
 
 async def who(request: Request) -> Response:
-    """Tells the peer's certificate."""
+    """Answer with the peer's certificate."""
     return Response(200, [], request.peer.certificate or b"none")
 
 
 async def ask(server: Any, context: ssl.SSLContext, name: str = "localhost") -> tuple[bytes, bytes, str | None]:
-    """One request; its body, the server's certificate and the TLS version."""
+    """Send one request; return its body, the server's certificate and the TLS version."""
     reader, writer = await asyncio.open_connection(*server.address, ssl=context, server_hostname=name)
     writer.write(b"GET / HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n")
     answer = await asyncio.wait_for(reader.read(), 5)
@@ -27,6 +27,6 @@ async def ask(server: Any, context: ssl.SSLContext, name: str = "localhost") -> 
 
 
 def der(certificate: Certificate) -> bytes:
-    """What a certificate file holds."""
+    """Return the DER bytes of a certificate file."""
     with open(certificate.cert_file) as file:
         return ssl.PEM_cert_to_DER_cert(file.read())

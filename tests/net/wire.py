@@ -1,4 +1,4 @@
-"""What connections are tested with instead of a socket."""
+"""Transports and field caches for tests of connections without sockets."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from steersman.net.fields import FieldCache
 
 
 class Wire(asyncio.Transport):
-    """A transport that keeps what is written."""
+    """A transport that records written data."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -37,7 +37,7 @@ class Wire(asyncio.Transport):
 
 
 class Undated(FieldCache):
-    """Fields without the time, so that two runs can be compared."""
+    """A field cache without dates, so that two runs can be compared."""
 
     def date(self) -> bytes:
         return b""

@@ -1,4 +1,4 @@
-"""Which pods a node takes."""
+"""Admission of pods by a node."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Nodes that are made through the API."""
+"""Nodes that are created through the API."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from steersman.net.client.transport import Address
 from steersman.nodes.node_set import Networks, NodeSet, template_of
 from steersman.nodes.simulated_node import CAPACITY, NodeTemplate, SimulatedNode
 from tests.controllers.waiting import eventually
-from tests.nodes.server import asking
+from tests.nodes.server import requests
 
 SMALL = {"cpu": "4", "memory": "8Gi", "pods": "20"}
 NETWORKS = Networks(IPv4Network("172.16.0.0/12"), IPv4Network("10.128.0.0/9"))
@@ -39,16 +39,16 @@ def of_kwok(name: str, *, cidr: str = "") -> Node:
 
 
 @pytest_asyncio.fixture
-async def cluster(keys_folder: Path) -> AsyncIterator[asking.Node]:
+async def cluster(keys_folder: Path) -> AsyncIterator[requests.Node]:
     found = Cluster(Options(data_dir=keys_folder, storage="memory", listen=False))
     await found.start()
     try:
-        yield asking.Node(found)
+        yield requests.Node(found)
     finally:
         await found.stop()
 
 
-async def ready(cluster: asking.Node, name: str) -> Node:
+async def ready(cluster: requests.Node, name: str) -> Node:
     async def is_ready() -> Node | None:
         found = await cluster.client.get(NODES, name)
         well = any(each.type == "Ready" and each.status == "True" for each in found.status.conditions)
@@ -59,7 +59,7 @@ async def ready(cluster: asking.Node, name: str) -> Node:
     return found
 
 
-async def test_a_node_that_asks_for_it_is_simulated_until_it_is_deleted(cluster: asking.Node) -> None:
+async def test_a_node_that_asks_for_it_is_simulated_until_it_is_deleted(cluster: requests.Node) -> None:
     client = cluster.client
     await client.create(NODES, made("plain"))
     await client.create(NODES, of_kwok("added-1"))
@@ -91,7 +91,7 @@ async def test_a_node_that_asks_for_it_is_simulated_until_it_is_deleted(cluster:
     await eventually(gone)
 
 
-async def test_a_node_may_ask_for_it_later(cluster: asking.Node) -> None:
+async def test_a_node_may_ask_for_it_later(cluster: requests.Node) -> None:
     await cluster.client.create(NODES, made("later"))
     asked = {"metadata": {"annotations": {"simulation.steersman.dev/simulated": "true"}}}
     await cluster.client.patch(NODES, "later", "", asked, media=MERGE_PATCH)
@@ -100,17 +100,17 @@ async def test_a_node_may_ask_for_it_later(cluster: asking.Node) -> None:
     await cluster.client.patch_without_result(NODES, "later", "", more, subresource="status")
 
     async def follows() -> bool:
-        assert cluster.cluster._movers is not None
-        return cluster.cluster._movers._kubelets._nodes["later"].template.allocatable["cpu"] == "64"
+        assert cluster.cluster._components is not None
+        return cluster.cluster._components._kubelets._nodes["later"].template.allocatable["cpu"] == "64"
 
     await eventually(follows)
 
 
-async def test_nobody_renews_the_lease_of_a_node_that_is_gone(cluster: asking.Node) -> None:
+async def test_nobody_renews_the_lease_of_a_node_that_is_gone(cluster: requests.Node) -> None:
     await cluster.client.create(NODES, of_kwok("gone"))
     await ready(cluster, "gone")
-    assert cluster.cluster._movers is not None
-    kubelets = cluster.cluster._movers._kubelets
+    assert cluster.cluster._components is not None
+    kubelets = cluster.cluster._components._kubelets
     node = kubelets._nodes["gone"]
     await cluster.client.delete(NODES, "gone")
 

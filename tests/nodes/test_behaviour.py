@@ -1,4 +1,4 @@
-"""What a container does, and who says so."""
+"""Behaviour of containers, and where it is configured."""
 
 from __future__ import annotations
 

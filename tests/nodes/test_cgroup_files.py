@@ -1,4 +1,4 @@
-"""What control groups say of a container's resources."""
+"""Files of control groups about a container's resources."""
 
 from __future__ import annotations
 

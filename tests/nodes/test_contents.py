@@ -47,8 +47,8 @@ def container(name: str, script: str, **more: Any) -> Container:
     return Container(name=name, image="busybox", command=["sh", "-c", script], volume_mounts=mounts, **more)
 
 
-class Living:
-    """A pod on a node that remembers; other pods may share `containers` with it."""
+class PodOnNode:
+    """A pod on a node that keeps records of its containers. Other pods may share `containers` with it."""
 
     def __init__(
         self,
@@ -73,7 +73,7 @@ class Living:
             ),
             status=PodStatus(phase="Pending"),
         )
-        self.place = PodContext(("172.16.0.2",), ("10.128.0.2",))
+        self.context = PodContext(("172.16.0.2",), ("10.128.0.2",))
         self.done: PodSyncResult | None = None
         self.next_sync: float | None = None
 
@@ -81,23 +81,23 @@ class Living:
     def contents(self) -> Contents:
         return self.containers.contents
 
-    async def at(self, seconds: float) -> Living:
-        """A look so long after the beginning."""
+    async def sync_at(self, seconds: float) -> PodOnNode:
+        """Sync the pod at a time in seconds after the start."""
         now = NOW + seconds
         shared = self.contents.for_pod(self.pod)
         if shared is not None:
-            await shared.start_and_run(self.place.records, self._world, now)
-        self.done = done = sync_pod(self.pod, replace(self.place, shared=shared), now)
+            await shared.start_and_run(self.context.records, self._world, now)
+        self.done = done = sync_pod(self.pod, replace(self.context, shared=shared), now)
         self.pod.status = done.status
-        self.place = replace(self.place, records=done.records, images=[*self.place.images, *done.pulled])
+        self.context = replace(self.context, records=done.records, images=[*self.context.images, *done.pulled])
         self.next_sync = None if shared is None else shared.next_sync(now)
         return self
 
     async def _world(self, container: AnyContainer) -> World:
         return World("p", plain_variables(self.pod, container), lambda: NOW)
 
-    def ended(self, name: str) -> tuple[int, float] | None:
-        """The exit code of a container, and how long it has run; None if it has not ended."""
+    def exit_of(self, name: str) -> tuple[int, float] | None:
+        """Return the exit code of a container and how long it ran; None if it has not ended."""
         for each in (*self.pod.status.container_statuses, *self.pod.status.init_container_statuses):
             if each.name == name and (end := each.state.terminated) is not None:
                 assert self.done is not None
@@ -116,23 +116,23 @@ def _seconds(text: str) -> float:
 
 
 async def test_what_an_init_container_writes_the_others_find() -> None:
-    it = Living(
+    it = PodOnNode(
         container("c", 'test "$(cat /d/f)" = from-init || exit 9; sleep 1000'),
         init=(container("i", "echo from-init > /d/f"),),
     )
-    await it.at(0)
+    await it.sync_at(0)
     assert it.pod.status.phase == "Running"
-    await it.at(1)
-    assert it.ended("c") is None
+    await it.sync_at(1)
+    assert it.exit_of("c") is None
     assert it.file("/d/f") == b"from-init\n"
 
 
 async def test_what_a_run_has_left_the_next_one_finds() -> None:
     script = "f=/d/n; count=$(echo x >> $f; wc -l $f | awk {'print $1'}); exit $count"
-    it = Living(container("c", script), restart="Always")
+    it = PodOnNode(container("c", script), restart="Always")
     codes = []
     for at in (0, 10, 40):
-        await it.at(at)
+        await it.sync_at(at)
         last = it.pod.status.container_statuses[0]
         ended = last.state.terminated or last.last_state.terminated
         assert ended is not None
@@ -141,50 +141,50 @@ async def test_what_a_run_has_left_the_next_one_finds() -> None:
 
 
 async def test_files_are_written_when_they_are_due() -> None:
-    it = Living(container("c", "sleep 5; echo a > /d/a; sleep 5; rm /d/a; sleep 1000"))
-    await it.at(0)
+    it = PodOnNode(container("c", "sleep 5; echo a > /d/a; sleep 5; rm /d/a; sleep 1000"))
+    await it.sync_at(0)
     for seconds, found in ((4, None), (6, b"a\n"), (11, None)):
-        await it.at(seconds)
+        await it.sync_at(seconds)
         assert it.file("/d/a") == found
 
 
 async def test_a_container_that_waits_for_a_file_of_another_ends_when_that_is_there() -> None:
-    it = Living(
+    it = PodOnNode(
         container("waits", "until [ -f /d/done ]; do sleep 1; done; exit 3"),
         container("works", "sleep 8; touch /d/done; sleep 1000"),
     )
-    await it.at(0)
+    await it.sync_at(0)
     assert it.next_sync is not None
     at = 0.0
-    while it.ended("waits") is None and at < 30:
+    while it.exit_of("waits") is None and at < 30:
         assert it.next_sync is not None
         at = max(it.next_sync - NOW, at + 0.5)
-        await it.at(at)
-    assert it.ended("waits") is not None
-    code, seconds = it.ended("waits") or (0, 0)
+        await it.sync_at(at)
+    assert it.exit_of("waits") is not None
+    code, seconds = it.exit_of("waits") or (0, 0)
     assert code == 3
     assert 8 <= seconds <= 11
-    await it.at(at + 1)
-    assert it.ended("works") is None
+    await it.sync_at(at + 1)
+    assert it.exit_of("works") is None
 
 
 async def test_a_command_that_is_killed_writes_nothing_more() -> None:
-    it = Living(container("c", "sleep 5; touch /d/a; sleep 5; touch /d/b"))
-    await it.at(0)
+    it = PodOnNode(container("c", "sleep 5; touch /d/a; sleep 5; touch /d/b"))
+    await it.sync_at(0)
     it.pod.metadata.deletion_timestamp, it.pod.metadata.deletion_grace_period_seconds = status_time(NOW + 36), 30
-    await it.at(6)
-    await it.at(20)
+    await it.sync_at(6)
+    await it.sync_at(20)
     assert it.file("/d/a") == b""
     assert it.file("/d/b") is None
 
 
 async def test_a_process_that_began_later_finds_what_containers_have_written() -> None:
-    it = Living(container("c", "cat /d/f || exit 9; sleep 1000"), init=(container("i", "echo from-init > /d/f"),))
-    await it.at(0)
+    it = PodOnNode(container("c", "cat /d/f || exit 9; sleep 1000"), init=(container("i", "echo from-init > /d/f"),))
+    await it.sync_at(0)
     it.containers = Containers()
-    it.place = replace(it.place, records={})
-    await it.at(60)
-    assert it.ended("c") is None
+    it.context = replace(it.context, records={})
+    await it.sync_at(60)
+    assert it.exit_of("c") is None
     assert it.file("/d/f") == b"from-init\n"
 
 
@@ -192,41 +192,41 @@ async def test_a_part_of_a_volume_is_shared_by_its_path() -> None:
     part = [VolumeMount(name="d", mount_path="/part", sub_path="a/b")]
     named = [VolumeMount(name="d", mount_path="/own", sub_path_expr="$(POD)")]
     name = [EnvVar(name="POD", value_from=EnvVarSource(field_ref=_field("metadata.name")))]
-    it = Living(
+    it = PodOnNode(
         container("c", "sleep 1000"),
         container("b", "echo 1 > /part/f; sleep 1000", volume_mounts=part),
         container("a", "echo 2 > /own/f; sleep 1000", volume_mounts=named, env=name),
     )
-    await it.at(0)
-    await it.at(1)
+    await it.sync_at(0)
+    await it.sync_at(1)
     assert (it.file("/d/a/b/f"), it.file("/d/p/f")) == (b"1\n", b"2\n")
 
 
 async def test_a_path_in_a_volume_that_is_mounted_is_a_folder_there() -> None:
     part = [VolumeMount(name="d", mount_path="/part", sub_path="a/b"), VolumeMount(name="d", mount_path="/d")]
-    it = Living(container("c", "test -d /d/a/b && test -d /part && exit 3", volume_mounts=part))
-    await it.at(0)
-    await it.at(1)
-    assert it.ended("c") == (3, 0.0)
+    it = PodOnNode(container("c", "test -d /d/a/b && test -d /part && exit 3", volume_mounts=part))
+    await it.sync_at(0)
+    await it.sync_at(1)
+    assert it.exit_of("c") == (3, 0.0)
 
 
 async def test_a_link_leads_to_what_another_container_has_written() -> None:
-    it = Living(
+    it = PodOnNode(
         container("c", "sleep 1; touch /d/f; ln -s /d/real /d/link; sleep 1000"),
         container("b", "sleep 2; echo 1 > /d/real; test $(cat /d/link) = 1 && exit 3"),
     )
     for seconds in range(4):
-        await it.at(seconds)
-    assert it.ended("b") == (3, 2.0)
+        await it.sync_at(seconds)
+    assert it.exit_of("b") == (3, 2.0)
 
 
 def test_mounts_are_found_in_a_time_by_their_number_and_not_by_that_of_variables_too() -> None:
     env = [EnvVar(name=f"A{number}", value="$(A0)") for number in range(300)]
 
     def found(mounts: int, expression: str = "$(A1)") -> tuple[int, int]:
-        """How many calls it takes, and how many have files."""
+        """Return the number of calls made, and the number of containers that have files."""
         given = [VolumeMount(name="d", mount_path=f"/m/{number}", sub_path_expr=expression) for number in range(mounts)]
-        it = Living(container("c", "sleep 1000", volume_mounts=given, env=env))
+        it = PodOnNode(container("c", "sleep 1000", volume_mounts=given, env=env))
         shared = it.contents.for_pod(it.pod)
         assert shared is not None
         read = [each for each in shared.mounts(it.pod.spec.containers[0]) if each.files is not None]
@@ -248,11 +248,11 @@ def _field(path: str) -> Any:
 async def test_pods_of_a_node_share_its_paths_and_those_of_others_do_not() -> None:
     host = Volume(name="d", host_path=HostPathVolumeSource(path="/var/data"))
     above = Volume(name="d", host_path=HostPathVolumeSource(path="/var"))
-    first = Living(container("c", "echo a > /d/f; sleep 1000"), volume=host)
-    await first.at(0)
-    await first.at(1)
-    same = Living(container("c", "true"), volume=above, uid="v", containers=first.containers)
-    other = Living(container("c", "true"), volume=host, uid="w", containers=first.containers, node="m")
+    first = PodOnNode(container("c", "echo a > /d/f; sleep 1000"), volume=host)
+    await first.sync_at(0)
+    await first.sync_at(1)
+    same = PodOnNode(container("c", "true"), volume=above, uid="v", containers=first.containers)
+    other = PodOnNode(container("c", "true"), volume=host, uid="w", containers=first.containers, node="m")
     assert (same.file("/d/data/f"), other.file("/d/f")) == (b"a\n", None)
     first.contents.forget(first.pod)
     assert same.file("/d/data/f") == b"a\n"
@@ -263,19 +263,19 @@ async def test_a_claim_keeps_its_files_while_its_volume_lives() -> None:
     volume = PersistentVolume(metadata=ObjectMeta(name="pv", uid="pv"), spec=PersistentVolumeSpec())
     containers = Containers()
     containers.contents.volume_of = {("n", "c"): volume}.get
-    first = Living(container("c", "echo a > /d/f"), volume=claim, containers=containers)
-    await first.at(0)
+    first = PodOnNode(container("c", "echo a > /d/f"), volume=claim, containers=containers)
+    await first.sync_at(0)
     containers.contents.forget(first.pod)
-    second = Living(container("c", "test -f /d/f"), volume=claim, uid="v", containers=containers)
-    await second.at(0)
-    assert second.ended("c") == (0, 0.0)
+    second = PodOnNode(container("c", "test -f /d/f"), volume=claim, uid="v", containers=containers)
+    await second.sync_at(0)
+    assert second.exit_of("c") == (0, 0.0)
     containers.contents.forget_volume(volume)
     assert second.file("/d/f") is None
 
 
 async def test_an_empty_dir_goes_with_its_pod() -> None:
-    it = Living(container("c", "echo a > /d/f"))
-    await it.at(0)
+    it = PodOnNode(container("c", "echo a > /d/f"))
+    await it.sync_at(0)
     assert it.file("/d/f") == b"a\n"
     it.contents.forget(it.pod)
     assert (it.contents.store.taken, len(it.contents.store)) == (0, 0)
@@ -283,10 +283,10 @@ async def test_an_empty_dir_goes_with_its_pod() -> None:
 
 
 async def test_a_volume_that_is_full_is_told_of_once() -> None:
-    it = Living(container("c", "sleep 1000"))
+    it = PodOnNode(container("c", "sleep 1000"))
     told: list[str] = []
     it.contents.full = lambda _, name: told.append(name)
-    await it.at(0)
+    await it.sync_at(0)
     shared = it.contents.for_pod(it.pod)
     assert shared is not None
     assert it.pod.spec.containers is not None
@@ -300,22 +300,22 @@ async def test_a_volume_that_is_full_is_told_of_once() -> None:
 
 async def test_all_volumes_have_a_bound_together(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("steersman.nodes.volume_store.MOST_IN_ALL", 1000)
-    first = Living(container("c", "seq 1 150 > /d/f; sleep 1000"))
-    second = Living(
+    first = PodOnNode(container("c", "seq 1 150 > /d/f; sleep 1000"))
+    second = PodOnNode(
         container("c", "seq 1 200 > /d/f || touch /d/full; sleep 1000"), uid="v", containers=first.containers
     )
     for it in (first, second):
-        await it.at(0)
-        await it.at(1)
+        await it.sync_at(0)
+        await it.sync_at(1)
     assert second.file("/d/f") in (None, b"")
     assert first.contents.store.taken <= 1000
 
 
 async def test_a_pod_that_writes_more_than_a_volume_may_hold_has_to_go() -> None:
     volume = Volume(name="d", empty_dir=EmptyDirVolumeSource(size_limit="1Ki"))
-    it = Living(container("c", "seq 1 400 > /d/f; sleep 1000"), volume=volume)
-    await it.at(0)
-    await it.at(1)
+    it = PodOnNode(container("c", "seq 1 400 > /d/f; sleep 1000"), volume=volume)
+    await it.sync_at(0)
+    await it.sync_at(1)
     shared = it.contents.for_pod(it.pod)
     assert shared is not None
     assert shared.size_limit_error() == 'Usage of EmptyDir volume "d" exceeds the limit "1Ki". '
@@ -343,12 +343,12 @@ def with_variable(key: str = "DB", path: str = "env", *, optional: bool = False)
     ],
 )
 async def test_variables_are_read_from_files(file: str, env: list[EnvVar], wrong: str) -> None:
-    it = Living(
+    it = PodOnNode(
         container("c", 'test "$URL" = db://10.1.2.3 || exit 9; sleep 1000', env=env, volume_mounts=[]),
         init=(container("i", f'echo "{file}" > /d/env'),),
         restart="Always",
     )
-    await it.at(0)
+    await it.sync_at(0)
     waiting = it.pod.status.container_statuses[0].state.waiting
     assert ("" if waiting is None or waiting.reason == "CrashLoopBackOff" else waiting.message) == wrong
     if wrong:
@@ -367,7 +367,7 @@ async def test_a_file_of_variables_is_read_once_in_a_look() -> None:
             )
             for each in range(variables)
         ]
-        it = Living(container("c", "sleep 1000", env=env))
+        it = PodOnNode(container("c", "sleep 1000", env=env))
         it.contents.store.files(VolumeKey("pod", "u", "d"))["env"] = text.encode()
         shared = it.contents.for_pod(it.pod)
         assert shared is not None
@@ -380,7 +380,7 @@ async def test_a_file_of_variables_is_read_once_in_a_look() -> None:
 
 
 async def test_a_file_of_variables_that_is_too_large_is_not_read() -> None:
-    it = Living(container("c", "sleep 1000", env=with_variable()))
+    it = PodOnNode(container("c", "sleep 1000", env=with_variable()))
     it.contents.store.files(VolumeKey("pod", "u", "d"))["env"] = b"A='1'\n" * 30_000
     shared = it.contents.for_pod(it.pod)
     assert shared is not None
@@ -388,8 +388,10 @@ async def test_a_file_of_variables_that_is_too_large_is_not_read() -> None:
 
 
 async def test_a_container_keeps_the_variables_with_which_it_began() -> None:
-    it = Living(container("c", "sleep 1000", env=with_variable()), init=(container("i", "echo \"DB='1'\" > /d/env"),))
-    await it.at(0)
+    it = PodOnNode(
+        container("c", "sleep 1000", env=with_variable()), init=(container("i", "echo \"DB='1'\" > /d/env"),)
+    )
+    await it.sync_at(0)
     shared = it.contents.for_pod(it.pod)
     assert shared is not None
     name = it.pod.status.container_statuses[0].container_id
@@ -401,12 +403,12 @@ async def test_a_container_keeps_the_variables_with_which_it_began() -> None:
 
 
 async def test_the_log_of_a_container_tells_what_it_has_seen_of_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    it = Living(
+    it = PodOnNode(
         container("r", "until [ -f /d/go ]; do echo waits; sleep 2; done; echo goes; sleep 1000"),
         container("w", "sleep 3; touch /d/go; sleep 1000"),
     )
-    await it.at(0)
-    await it.at(10)
+    await it.sync_at(0)
+    await it.sync_at(10)
     shared = it.contents.for_pod(it.pod)
     assert shared is not None
     monkeypatch.setattr("steersman.machinery.values.times.unix_now", lambda: NOW + 10)
@@ -421,11 +423,11 @@ async def test_the_log_of_a_container_tells_what_it_has_seen_of_others(monkeypat
 
 @pytest.mark.parametrize("command", ["tail -n+1 -F /d/log", "until [ -f /d/log ]; do sleep 1; done; tail -f /d/log"])
 async def test_a_log_that_another_container_writes_is_followed(monkeypatch: pytest.MonkeyPatch, command: str) -> None:
-    it = Living(
+    it = PodOnNode(
         container("r", command), container("w", "i=0; while true; do sleep 2; i=$((i+1)); echo $i >> /d/log; done")
     )
-    await it.at(0)
-    await it.at(9)
+    await it.sync_at(0)
+    await it.sync_at(9)
     shared = it.contents.for_pod(it.pod)
     assert shared is not None
     monkeypatch.setattr("steersman.machinery.values.times.unix_now", lambda: NOW + 9)
@@ -438,14 +440,14 @@ async def test_a_log_that_another_container_writes_is_followed(monkeypatch: pyte
         if each.stream == 1:
             printed += each.data
     assert printed == b"1\n2\n3\n4\n"
-    assert it.ended("r") is None
+    assert it.exit_of("r") is None
 
 
 async def test_of_what_a_command_prints_the_end_is_kept() -> None:
-    it = Living(container("c", "while true; do seq 1 3000; sleep 1; touch /d/f; done"))
-    await it.at(0)
+    it = PodOnNode(container("c", "while true; do seq 1 3000; sleep 1; touch /d/f; done"))
+    await it.sync_at(0)
     for seconds in range(12):
-        await it.at(seconds)
+        await it.sync_at(seconds)
     shared = it.contents.for_pod(it.pod)
     assert shared is not None
     course = shared._state.logs[it.pod.status.container_statuses[0].container_id]
@@ -456,15 +458,15 @@ async def test_nothing_is_left_of_pods_that_are_gone() -> None:
     containers = Containers()
     contents = containers.contents
     for number in range(20):
-        it = Living(
+        it = PodOnNode(
             container("c", "while true; do echo a >> /d/f; sleep 1; done"), uid=str(number), containers=containers
         )
-        await it.at(0)
-        await it.at(5)
+        await it.sync_at(0)
+        await it.sync_at(5)
         shared = contents.for_pod(it.pod)
         assert shared is not None
         contents.forget(it.pod)
-        await shared.start_and_run({}, it._world, NOW + 9)  # a look that was under way
+        await shared.start_and_run({}, it._world, NOW + 9)  # a sync that was in progress
         shared.start_container(
             it.pod.spec.containers[0] if it.pod.spec.containers else it.pod.spec.init_containers[0], "x", NOW
         )
@@ -478,8 +480,8 @@ async def test_servers_of_files_are_remembered_as_long_as_they_are_few(monkeypat
     containers = Containers()
     for number, lines in ((0, 1), (1, 1), (2, 1), (1, 2)):
         volume = Volume(name="d", nfs=NFSVolumeSource(server=f"s{number}", path="/a"))
-        it = Living(container("c", "echo a >> /d/f"), volume=volume, uid=f"u{number}", containers=containers)
-        await it.at(0)
+        it = PodOnNode(container("c", "echo a >> /d/f"), volume=volume, uid=f"u{number}", containers=containers)
+        await it.sync_at(0)
         assert it.file("/d/f") == b"a\n" * lines
         containers.contents.forget(it.pod)
     assert len(containers.contents.store) == 2
@@ -487,14 +489,14 @@ async def test_servers_of_files_are_remembered_as_long_as_they_are_few(monkeypat
 
 async def test_many_are_not_followed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("steersman.nodes.contents.MOST_FOLLOWED", 1)
-    it = Living(container("a", "touch /d/a; sleep 1000"), container("b", "touch /d/b; sleep 1000"))
-    await it.at(0)
-    await it.at(1)
+    it = PodOnNode(container("a", "touch /d/a; sleep 1000"), container("b", "touch /d/b; sleep 1000"))
+    await it.sync_at(0)
+    await it.sync_at(1)
     assert (it.file("/d/a"), it.file("/d/b"), it.pod.status.phase) == (b"", None, "Running")
 
 
 def test_files_in_sight_are_found_in_a_time_by_their_number() -> None:
-    """Not by that of mounts, of which many may show the same files."""
+    """The time must not depend on the number of mounts, as many mounts may show the same files."""
     store = VolumeStore()
     volume = store.files(VolumeKey("pod", "u", "d"))
     for number in range(4000):
@@ -533,23 +535,23 @@ def test_a_mount_within_another_hides_what_is_there() -> None:
     ],
 )
 async def test_a_look_at_containers_that_do_much_takes_little(script: str) -> None:
-    it = Living(container("a", script), container("b", script))
-    await it.at(0)
+    it = PodOnNode(container("a", script), container("b", script))
+    await it.sync_at(0)
     for seconds in (1, 10, 100, 1000):
         shared = it.contents.for_pod(it.pod)
         began = time.thread_time()
-        sync_pod(it.pod, replace(it.place, shared=shared), NOW + seconds)
+        sync_pod(it.pod, replace(it.context, shared=shared), NOW + seconds)
         assert time.thread_time() - began < 0.1  # some 6 ms
 
 
 async def test_what_an_ended_container_has_still_to_do_is_done_later(monkeypatch: pytest.MonkeyPatch) -> None:
-    it = Living(container("c", "for i in 1 2 3; do echo $i >> /d/f; sleep 1; done"), container("d", "sleep 1000"))
-    await it.at(0)
+    it = PodOnNode(container("c", "for i in 1 2 3; do echo $i >> /d/f; sleep 1; done"), container("d", "sleep 1000"))
+    await it.sync_at(0)
     monkeypatch.setattr("steersman.nodes.contents.SECONDS_IN_SYNC", -1)
     it.pod.metadata.deletion_timestamp, it.pod.metadata.deletion_grace_period_seconds = status_time(NOW + 40), 30
     shared = it.contents.for_pod(it.pod)
-    it.pod.status = sync_pod(it.pod, replace(it.place, shared=shared), NOW + 10).status
-    assert it.ended("c") is not None
-    await it.at(11)
+    it.pod.status = sync_pod(it.pod, replace(it.context, shared=shared), NOW + 10).status
+    assert it.exit_of("c") is not None
+    await it.sync_at(11)
     assert it.file("/d/f") == b"1\n2\n3\n"
     assert it.contents._followed == 0

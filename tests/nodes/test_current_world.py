@@ -1,4 +1,4 @@
-"""What commands find in a container."""
+"""The environment that commands find in a running container."""
 
 from __future__ import annotations
 
@@ -35,15 +35,15 @@ from steersman.testing.clock import Clock
 SCRIPT = "touch /tmp/well; sleep 30; rm /tmp/well; echo late > /tmp/late; sleep 600"
 
 
-class Room:
-    """A container that runs, on a clock that can be moved."""
+class RunningContainer:
+    """A running container with a controllable clock."""
 
     def __init__(self, client: Client, clock: Clock, *command: str) -> None:
         self.client = client
         self.clock = clock
         self.containers = Containers()
-        self.looked: list[tuple[str, str]] = []
-        self.containers.resync = self.looked.append
+        self.resynced: list[tuple[str, str]] = []
+        self.containers.resync = self.resynced.append
         self.container = Container(
             name="c", command=list(command), volume_mounts=[VolumeMount(name="v", mount_path="/v")]
         )
@@ -69,51 +69,51 @@ class Room:
 
 
 @pytest_asyncio.fixture
-async def room() -> AsyncIterator[Room]:
+async def running() -> AsyncIterator[RunningContainer]:
     clock = Clock()
     async with Environment() as environment:
         server = environment.plane.server
         assert server is not None
         client = Client(InProcessTransport(server.handler, environment.token()), "kubelet")
         await client.create(CONFIG_MAPS, ConfigMap(metadata=ObjectMeta(name="m", namespace="default"), data={"a": "1"}))
-        yield Room(client, clock, "sh", "-c", SCRIPT)
+        yield RunningContainer(client, clock, "sh", "-c", SCRIPT)
 
 
-async def test_its_own_command_changes_the_files_as_time_goes_by(room: Room) -> None:
-    assert "/tmp/well" in (await room.world()).files
-    assert await room.probe("cat", "/tmp/well") == (0, 0.0, "")
-    await room.clock.advance(seconds=31)
-    code, _, said = await room.probe("cat", "/tmp/well")
+async def test_its_own_command_changes_the_files_as_time_goes_by(running: RunningContainer) -> None:
+    assert "/tmp/well" in (await running.world()).files
+    assert await running.probe("cat", "/tmp/well") == (0, 0.0, "")
+    await running.clock.advance(seconds=31)
+    code, _, said = await running.probe("cat", "/tmp/well")
     assert (code, said) == (1, "cat: can't open '/tmp/well': No such file or directory\n")
-    assert (await room.world()).files["/tmp/late"] == b"late\n"
+    assert (await running.world()).files["/tmp/late"] == b"late\n"
 
 
-async def test_what_one_command_writes_or_removes_the_next_one_finds(room: Room) -> None:
-    assert await room.probe("sh", "-c", "rm /tmp/well; echo x > /tmp/x") == (0, 0.0, "")
-    files = (await room.world()).files
+async def test_what_one_command_writes_or_removes_the_next_one_finds(running: RunningContainer) -> None:
+    assert await running.probe("sh", "-c", "rm /tmp/well; echo x > /tmp/x") == (0, 0.0, "")
+    files = (await running.world()).files
     assert "/tmp/well" not in files
     assert files["/tmp/x"] == b"x\n"
 
 
-async def test_volumes_change_but_for_what_was_written_over_them(room: Room) -> None:
-    first = await room.world()
+async def test_volumes_change_but_for_what_was_written_over_them(running: RunningContainer) -> None:
+    first = await running.world()
     assert first.files["/v/a"] == b"1"
-    await room.client.patch(CONFIG_MAPS, "m", "default", {"data": {"a": None, "b": "2"}})
-    files = (await room.world()).files
+    await running.client.patch(CONFIG_MAPS, "m", "default", {"data": {"a": None, "b": "2"}})
+    files = (await running.world()).files
     assert "/v/a" not in files
     assert files["/v/b"] == b"2"
 
 
-async def test_a_probe_is_told_how_long_its_command_takes(room: Room) -> None:
-    assert await room.probe("sh", "-c", "echo out; echo err >&2; sleep 3; exit 4") == (4, 3.0, "out\nerr\n")
-    assert (await room.probe("sleep", "infinity"))[1] == float("inf")
-    assert await room.probe("sh", "-c", "pg_isready") == (0, 0.0, "")
+async def test_a_probe_is_told_how_long_its_command_takes(running: RunningContainer) -> None:
+    assert await running.probe("sh", "-c", "echo out; echo err >&2; sleep 3; exit 4") == (4, 3.0, "out\nerr\n")
+    assert (await running.probe("sleep", "infinity"))[1] == float("inf")
+    assert await running.probe("sh", "-c", "pg_isready") == (0, 0.0, "")
 
 
-async def test_a_command_may_end_the_container(room: Room) -> None:
-    await room.probe("kill", "1")
-    ended = room.containers.exits("u")["c"]
-    assert (ended.exit_code, room.looked) == (143, [("default", "p")])
+async def test_a_command_may_end_the_container(running: RunningContainer) -> None:
+    await running.probe("kill", "1")
+    ended = running.containers.exits("u")["c"]
+    assert (ended.exit_code, running.resynced) == (143, [("default", "p")])
 
 
 async def test_files_of_a_namespace_are_bounded_in_all_its_containers() -> None:
@@ -144,15 +144,15 @@ def test_what_containers_are_given_is_bounded_in_all_of_them() -> None:
     assert "/m/a" not in containers.files_of("0").files
 
 
-async def test_volumes_that_are_read_again_unchanged_are_kept_once(room: Room) -> None:
-    await room.client.patch(CONFIG_MAPS, "m", "default", {"data": {"a": "1" * 1000}})
-    first = (await room.world()).files["/v/a"]
-    assert (await room.world()).files["/v/a"] is first
-    assert room.containers.files_of(room.status.container_id).volume_files["/v/a"] is first
+async def test_volumes_that_are_read_again_unchanged_are_kept_once(running: RunningContainer) -> None:
+    await running.client.patch(CONFIG_MAPS, "m", "default", {"data": {"a": "1" * 1000}})
+    first = (await running.world()).files["/v/a"]
+    assert (await running.world()).files["/v/a"] is first
+    assert running.containers.files_of(running.status.container_id).volume_files["/v/a"] is first
 
 
-async def test_a_probe_after_a_command_finds_the_volumes_that_the_command_found(room: Room) -> None:
-    assert await room.probe("cat", "/v/a") == (0, 0.0, "1")
-    await room.client.patch(CONFIG_MAPS, "m", "default", {"data": {"a": "2"}})
-    assert (await room.world()).files["/v/a"] == b"2"
-    assert await room.probe("cat", "/v/a") == (0, 0.0, "2")
+async def test_a_probe_after_a_command_finds_the_volumes_that_the_command_found(running: RunningContainer) -> None:
+    assert await running.probe("cat", "/v/a") == (0, 0.0, "1")
+    await running.client.patch(CONFIG_MAPS, "m", "default", {"data": {"a": "2"}})
+    assert (await running.world()).files["/v/a"] == b"2"
+    assert await running.probe("cat", "/v/a") == (0, 0.0, "2")

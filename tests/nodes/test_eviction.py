@@ -1,4 +1,4 @@
-"""Who has to go from a node under pressure."""
+"""Choice of the pods that a node under pressure evicts."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from steersman.api.meta.v1 import ObjectMeta
 from steersman.nodes.eviction import message_of, pressure_of, victim
 
 
-def pod(name: str, uses: str, asks: str = "", priority: int = 0) -> Pod:
-    requests = {"memory": asks} if asks else {}
+def pod(name: str, usage: str, requests: str = "", priority: int = 0) -> Pod:
+    amounts = {"memory": requests} if requests else {}
     status = ContainerStatus(
         name="c", state=ContainerState(running=ContainerStateRunning(started_at="2027-01-15T08:00:00Z"))
     )
     return Pod(
-        metadata=ObjectMeta(name=name, annotations={"simulation.steersman.dev/memory": uses}),
+        metadata=ObjectMeta(name=name, annotations={"simulation.steersman.dev/memory": usage}),
         spec=PodSpec(
-            containers=[Container(name="c", resources=ResourceRequirements(requests=requests))], priority=priority
+            containers=[Container(name="c", resources=ResourceRequirements(requests=amounts))], priority=priority
         ),
         status=PodStatus(phase="Running", container_statuses=[status]),
     )
@@ -49,7 +49,10 @@ def test_pods_go_that_use_more_than_they_ask_for_then_those_of_low_priority_then
         pod("over", "4Gi", "3Gi"),
         pod("system", "9Gi", priority=2_000_000_000),
     ) == ["large", "over", "small", "important", "within"]
-    assert order("DiskPressure", pod("asks", "1Mi", "1Mi"), pod("best-effort", "1Mi")) == ["best-effort", "asks"]
+    assert order("DiskPressure", pod("requests", "1Mi", "1Mi"), pod("best-effort", "1Mi")) == [
+        "best-effort",
+        "requests",
+    ]
 
 
 def test_what_is_said_of_a_pod_that_has_to_go() -> None:

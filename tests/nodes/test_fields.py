@@ -1,6 +1,6 @@
-"""Every field of pods and nodes: what a simulated node makes of it.
+"""Treatment of every field of pods and nodes by simulated nodes.
 
-A field of the schema that is in none of these lists fails the test: somebody has to look what a kubelet does with it.
+A field of the schema that is in none of these lists fails the test: check what a kubelet does with it, and add it.
 """
 
 from __future__ import annotations
@@ -104,9 +104,9 @@ NodeFeatures: supplementalGroupsPolicy
 NodeRuntimeHandler: name features
 NodeRuntimeHandlerFeatures: recursiveReadOnlyMounts userNamespaces
 """
-"""A simulated node does with these what a kubelet does."""
+"""A simulated node does the same with these as a kubelet."""
 
-OF_OTHERS = """
+HANDLED_BY_OTHERS = """
 PodSpec: serviceAccount automountServiceAccountToken schedulerName priorityClassName preemptionPolicy
   topologySpreadConstraints schedulingGates schedulingGroup
 PodStatus: nominatedNodeName qosClass resourceClaimStatuses extendedResourceClaimStatus
@@ -125,9 +125,9 @@ PersistentVolumeClaimTemplate PersistentVolumeClaimSpec VolumeResourceRequiremen
 TypedObjectReference PodResourceClaimStatus PodExtendedResourceClaimStatus ContainerExtendedResourceRequest
 NodeAllocatableResourceClaimStatus
 """
-"""The API server, the scheduler, controllers or clients see to these; lines without a colon name whole types."""
+"""The API server, the scheduler, controllers or clients handle these. Lines without a colon name whole types."""
 
-OF_A_KERNEL = """
+NOT_SIMULATED = """
 PodSpec: hostUsers
 PodSecurityContext: seLinuxOptions fsGroupChangePolicy seccompProfile appArmorProfile seLinuxChangePolicy
 SecurityContext: capabilities privileged seLinuxOptions readOnlyRootFilesystem allowPrivilegeEscalation procMount
@@ -139,9 +139,9 @@ NFSVolumeSource, PersistentVolumeClaimVolumeSource: readOnly
 LifecycleHandler: httpGet tcpSocket
 Capabilities SELinuxOptions SeccompProfile AppArmorProfile HTTPGetAction HTTPHeader GRPCAction
 """
-"""Programs, file systems and networks that there are not would feel these: docs/up.md says so."""
+"""These affect programs, file systems and networks that are not simulated; docs/up.md says so."""
 
-TOLD = """
+REPORTED = """
 PodSpec: hostPID hostIPC runtimeClassName resourceClaims
 PodSecurityContext, SecurityContext: windowsOptions
 Container, EphemeralContainer: volumeDevices
@@ -156,7 +156,7 @@ PhotonPersistentDiskVolumeSource PodCertificateProjection PodResourceClaim Portw
 RBDVolumeSource ResourceClaim ScaleIOVolumeSource StorageOSVolumeSource VolumeDevice VsphereVirtualDiskVolumeSource
 WindowsSecurityContextOptions
 """
-"""They have no effect, and an event says so."""
+"""These have no effect, which an event says."""
 
 NEVER = """
 Lifecycle: stopSignal
@@ -170,13 +170,14 @@ NodeSystemInfo: kubeProxyVersion swap
 VolumeStatus ImageVolumeStatus ResourceStatus ResourceHealth NodeConfigSource ConfigMapNodeConfigSource
 NodeConfigStatus NodeSwapStatus
 """
-"""Kubelets of this version do not say or read these: features that are off by default, what was removed, devices and
-swap that nodes do not have."""
+"""Kubelets of this version neither write nor read these: features that are off by default, removed fields, devices and
+swap that nodes do not have.
+"""
 
-LISTS = {"done": DONE, "of others": OF_OTHERS, "of a kernel": OF_A_KERNEL, "told": TOLD, "never": NEVER}
+LISTS = {"done": DONE, "of others": HANDLED_BY_OTHERS, "of a kernel": NOT_SIMULATED, "told": REPORTED, "never": NEVER}
 
 
-def judged(text: str) -> Iterator[tuple[str, str]]:
+def listed_fields(text: str) -> Iterator[tuple[str, str]]:
     """Yield types with their fields, and whole types with `*`."""
     for line in re.sub(r"\n +", " ", text).strip().splitlines():
         names, colon, fields = line.partition(":")
@@ -186,7 +187,7 @@ def judged(text: str) -> Iterator[tuple[str, str]]:
 
 
 def schema() -> dict[str, frozenset[str]]:
-    """All types of the roots, with their fields as JSON has them."""
+    """Return all types reachable from the roots, with the JSON names of their fields."""
     found: dict[str, frozenset[str]] = {}
     waiting: list[type[msgspec.Struct]] = list(ROOTS)
     while waiting:
@@ -210,7 +211,7 @@ def test_every_field_is_judged_once() -> None:
     there = schema()
     seen: dict[tuple[str, str], str] = {}
     for name, text in LISTS.items():
-        for kind, one in judged(text):
+        for kind, one in listed_fields(text):
             fields = there[kind] if one == "*" else {one}
             for each in fields:
                 assert each in there[kind], f"{kind}.{each} is no field"
@@ -220,12 +221,12 @@ def test_every_field_is_judged_once() -> None:
 
 
 def pod_with(path: str) -> Pod:
-    """A pod that has a field on a path of the spec, of which only that it is there counts."""
+    """Return a pod that has some value in a field given by its path in the spec."""
     *folders, last = path.split(".")
     kind: typing.Any = PodSpec
     for each in folders:
         kind = _type_of(kind, each.removesuffix("[]"))
-    spec: typing.Any = _some(_hint(kind, last))
+    spec: typing.Any = _sample(_hint(kind, last))
     for each in (last, *reversed(folders)):
         name = each.removesuffix("[]")
         spec = {name: [spec] if each.endswith("[]") else spec}
@@ -241,8 +242,8 @@ def _type_of(kind: typing.Any, name: str) -> typing.Any:
     return next(_structs(_hint(kind, name)))
 
 
-def _some(hint: typing.Any) -> typing.Any:
-    """A value of a type that says something."""
+def _sample(hint: typing.Any) -> typing.Any:
+    """Return a non-empty value of a type."""
     if typing.get_origin(hint) is list:
         return [{}]
     if any(_structs(hint)):
@@ -268,8 +269,8 @@ def test_a_pod_of_which_everything_has_effect_is_told_of_nothing() -> None:
 
 
 def test_what_is_told_of_is_what_is_judged_so() -> None:
-    """Whatever is in the list is found in a pod, and the other way round."""
-    listed = {one for kind, one in judged(TOLD) if one != "*" and kind != "ResourceRequirements"}
+    """Every field in the list is found in a pod, and every found field is in the list."""
+    listed = {one for kind, one in listed_fields(REPORTED) if one != "*" and kind != "ResourceRequirements"}
     assert {each.rpartition(".")[2] for each in all_fields()} == listed
 
 
@@ -277,5 +278,7 @@ def test_the_docs_name_what_is_told_of() -> None:
     text = (Path(steersman.__file__).parents[2] / "docs" / "up.md").read_text()
     section = text[text.index("## Fields without effect") :]
     section = section[: section.index("\n## ", 5)]
-    names = {each.rpartition(".")[2] for each in all_fields()} | {one for _, one in judged(OF_A_KERNEL) if one != "*"}
+    names = {each.rpartition(".")[2] for each in all_fields()} | {
+        one for _, one in listed_fields(NOT_SIMULATED) if one != "*"
+    }
     assert [each for each in sorted(names) if f"`{each}`" not in section] == []

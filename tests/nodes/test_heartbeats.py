@@ -1,4 +1,4 @@
-"""How long leases of nodes hold: what thousands of nodes write together stays bounded."""
+"""Renewal of node leases in time, even for thousands of nodes with a bounded number of concurrent requests."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ def test_leases_of_many_nodes_hold_longer(nodes: int, seconds: int) -> None:
 
 
 def test_nodes_are_heard_of_in_time() -> None:
-    """A lease is renewed four times while it holds; one renewal may fail before anybody gives a node up."""
+    """A lease is renewed four times within its duration. One renewal may fail before the node counts as lost."""
     assert 2 * lease_seconds(1_000_000) / 4 < GRACE
 
 
-class Slow:
-    """A client whose requests take a second each, however many are under way."""
+class SlowClient:
+    """A client whose requests take a second each, however many are in progress."""
 
     def __init__(self) -> None:
         self.renewed: Counter[str] = Counter()
@@ -43,10 +43,10 @@ class Slow:
 
 
 async def test_leases_are_renewed_in_time_where_each_request_takes_long() -> None:
-    clock, client = Clock(), Slow()
+    clock, client = Clock(), SlowClient()
     hosts, ranges = IPv4Network("172.16.0.0/12"), IPv4Network("10.128.0.0/9")
     nodes = [SimulatedNode(f"node-{number}", number, NodeTemplate(), hosts, ranges) for number in range(200)]
-    objects: Informer[Node] = Informer(cast("Client", client), NODES)  # nobody says anything of these nodes
+    objects: Informer[Node] = Informer(cast("Client", client), NODES)  # without events of these nodes
     heartbeats = Heartbeats(cast("Client", client), objects, NodeSet(nodes), reports=False)
     running = asyncio.create_task(heartbeats.run())
     await clock.advance(seconds=61)
@@ -55,8 +55,8 @@ async def test_leases_are_renewed_in_time_where_each_request_takes_long() -> Non
     assert min(client.renewed.values()) >= 4
 
 
-class Written(Slow):
-    """A client of one node, that keeps the patches of its status."""
+class RecordingClient(SlowClient):
+    """A client of one node that keeps the patches of its status."""
 
     def __init__(self, node: Node) -> None:
         super().__init__()
@@ -79,7 +79,7 @@ async def test_extended_resources_of_the_capacity_are_allocatable() -> None:
     obj = node.node()
     obj.status.capacity["example.com/gpu"] = "4"
     obj.status.allocatable["example.com/gone"] = "1"
-    client = Written(obj)
+    client = RecordingClient(obj)
     objects: Informer[Node] = Informer(cast("Client", client), NODES)
     heartbeats = Heartbeats(cast("Client", client), objects, NodeSet([node]), reports=True)
     assert await heartbeats.send(node, reports=True)

@@ -1,4 +1,4 @@
-"""What containers find around them."""
+"""The environment of containers at their start."""
 
 from __future__ import annotations
 

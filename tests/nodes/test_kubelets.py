@@ -52,7 +52,7 @@ from steersman.testing.clock import Clock
 
 
 class Running:
-    """A server with simulated nodes, and its time."""
+    """A server with simulated nodes and a controllable clock."""
 
     def __init__(self, client: Client, clock: Clock) -> None:
         self.client = client
@@ -70,7 +70,7 @@ class Running:
 
 @asynccontextmanager
 async def nodes_of(client: Client, template: NodeTemplate = NodeTemplate()) -> AsyncIterator[None]:  # noqa: B008
-    """Two simulated nodes, from their start to their end."""
+    """Run two simulated nodes."""
     informers, events = Informers(client), Broadcaster(client)
     hosts, ranges = IPv4Network("172.16.0.0/12"), IPv4Network("10.128.0.0/9")
     nodes = [SimulatedNode(f"node-{number}", number, template, hosts, ranges) for number in range(2)]
@@ -87,8 +87,8 @@ async def nodes_of(client: Client, template: NodeTemplate = NodeTemplate()) -> A
 
 
 @asynccontextmanager
-async def a_client() -> AsyncIterator[Client]:
-    """A client of a server that has no nodes yet."""
+async def client_without_nodes() -> AsyncIterator[Client]:
+    """Return a client of a server without nodes."""
     async with Environment() as environment:
         server = environment.plane.server
         assert server is not None
@@ -98,13 +98,13 @@ async def a_client() -> AsyncIterator[Client]:
 @pytest_asyncio.fixture
 async def running() -> AsyncIterator[Running]:
     clock = Clock()
-    async with a_client() as client, nodes_of(client):
+    async with client_without_nodes() as client, nodes_of(client):
         yield Running(client, clock)
 
 
 async def test_after_a_restart_no_pod_is_given_the_address_of_another() -> None:
     clock = Clock()
-    async with a_client() as client:
+    async with client_without_nodes() as client:
         running = Running(client, clock)
         async with nodes_of(client):
             await running.pod("z")
@@ -149,19 +149,19 @@ async def test_pods_run_end_and_go(running: Running) -> None:
 
 
 async def test_what_was_written_is_not_looked_at_again(running: Running, monkeypatch: pytest.MonkeyPatch) -> None:
-    looked_at: list[str] = []
+    synced: list[str] = []
 
     def counted(pod: Pod, place: PodContext, now: float) -> PodSyncResult:
-        looked_at.append(pod.metadata.name)
+        synced.append(pod.metadata.name)
         return sync_pod(pod, place, now)
 
     monkeypatch.setattr(kubelets_module, "sync_pod", counted)
     await running.pod("stays")
     await running.pod("ends", "sleep", "60", restart="Never")
-    assert looked_at.count("stays") == 1
+    assert synced.count("stays") == 1
     await running.client.patch(PODS, "stays", "default", {"metadata": {"labels": {"a": "b"}}})
     await running.clock.settle()
-    assert looked_at.count("stays") == 2
+    assert synced.count("stays") == 2
     await running.clock.advance(seconds=61)
     assert await running.phases() == {"stays": "Running", "ends": "Succeeded"}
 
@@ -207,13 +207,13 @@ async def test_a_condition_says_no_more_than_what_is_so(running: Running) -> Non
     assert await ready() == ("True", "", "")
 
 
-async def told(running: Running, name: str) -> list[tuple[str, str, int]]:
-    """The events of a pod: reason, message, how often."""
+async def events_of(running: Running, name: str) -> list[tuple[str, str, int]]:
+    """Return the events of a pod: reason, message and count."""
     events = (await running.client.list(EVENTS)).items
     return [(each.reason, each.message, each.count) for each in events if each.involved_object.name == name]
 
 
-async def waits(running: Running, name: str) -> tuple[str, str]:
+async def waiting_reason(running: Running, name: str) -> tuple[str, str]:
     status = (await running.client.get(PODS, name, "default")).status
     waiting = status.container_statuses[0].state.waiting
     return ("", "") if waiting is None else (waiting.reason, waiting.message)
@@ -226,10 +226,10 @@ async def test_a_container_waits_for_the_config_map_of_its_variables(running: Ru
     spec = PodSpec(node_name="node-0", containers=[container])
     await running.client.create(PODS, Pod(metadata=ObjectMeta(name="p", namespace="default"), spec=spec))
     await running.clock.settle()
-    assert await waits(running, "p") == ("CreateContainerConfigError", 'configmap "settings" not found')
+    assert await waiting_reason(running, "p") == ("CreateContainerConfigError", 'configmap "settings" not found')
     assert (await running.phases())["p"] == "Pending"
     await running.clock.advance(seconds=16)
-    failed = [each for each in await told(running, "p") if each[0] == "Failed"]
+    failed = [each for each in await events_of(running, "p") if each[0] == "Failed"]
     assert failed == [("Failed", 'Error: configmap "settings" not found', 2)]
     await running.client.create(CONFIG_MAPS, ConfigMap(metadata=ObjectMeta(name="settings", namespace="default")))
     await running.clock.settle()
@@ -245,13 +245,13 @@ async def test_a_pod_waits_for_the_secret_of_its_volume(running: Running) -> Non
     )
     await running.client.create(PODS, Pod(metadata=ObjectMeta(name="p", namespace="default"), spec=spec))
     await running.clock.advance(seconds=4)
-    assert await waits(running, "p") == ("ContainerCreating", "")
+    assert await waiting_reason(running, "p") == ("ContainerCreating", "")
     text = 'MountVolume.SetUp failed for volume "v" : secret "s" not found'
-    assert await told(running, "p") == [("FailedMount", text, 4)]
+    assert await events_of(running, "p") == [("FailedMount", text, 4)]
     secret = Secret(metadata=ObjectMeta(name="s", namespace="default"))
     await running.client.create(SECRETS, secret)
     await running.clock.advance(seconds=4)
-    assert (await told(running, "p"))[1][:2] == (
+    assert (await events_of(running, "p"))[1][:2] == (
         "FailedMount",
         'MountVolume.SetUp failed for volume "v" : references non-existent secret key: password',
     )
@@ -274,9 +274,9 @@ async def test_a_pod_is_told_once_that_nobody_may_make_its_secret(running: Runni
     )
     await running.client.create(PODS, Pod(metadata=ObjectMeta(name="p", namespace="default"), spec=spec))
     await running.clock.advance(seconds=4)
-    assert [each for each in await told(running, "p") if each[0] == "NotSimulated"] == []
+    assert [each for each in await events_of(running, "p") if each[0] == "NotSimulated"] == []
     await running.clock.advance(seconds=60)
-    [(_, text, times)] = [each for each in await told(running, "p") if each[0] == "NotSimulated"]
+    [(_, text, times)] = [each for each in await events_of(running, "p") if each[0] == "NotSimulated"]
     assert times == 1
     assert text.startswith('not there: secret "s", configmap "m". ')
     assert "(kubectl create secret generic s --namespace=default --from-literal=tls.key=...)" in text
@@ -284,9 +284,9 @@ async def test_a_pod_is_told_once_that_nobody_may_make_its_secret(running: Runni
 
 async def test_the_switch_of_a_node_holds_for_commands_that_are_followed() -> None:
     clock = Clock()
-    async with a_client() as client, nodes_of(client, NodeTemplate(unknown_programs=Unknown.FAIL)):
+    async with client_without_nodes() as client, nodes_of(client, NodeTemplate(unknown_programs=Unknown.FAIL)):
         running = Running(client, clock)
-        await shared(
+        await create_with_volume(
             running, "p", "tool; echo $? > /d/f; exit $(cat /d/f)", Volume(name="d", empty_dir=EmptyDirVolumeSource())
         )
         status = (await client.get(PODS, "p", "default")).status
@@ -294,8 +294,8 @@ async def test_the_switch_of_a_node_holds_for_commands_that_are_followed() -> No
         assert status.container_statuses[0].state.terminated.exit_code == 127
 
 
-async def shared(running: Running, name: str, script: str, volume: Volume, **spec: Any) -> None:
-    """Makes a pod whose container has a volume at /d."""
+async def create_with_volume(running: Running, name: str, script: str, volume: Volume, **spec: Any) -> None:
+    """Create a pod whose container has a volume at /d."""
     container = Container(
         name="c", image="nginx", command=["sh", "-c", script], volume_mounts=[VolumeMount(name="d", mount_path="/d")]
     )
@@ -307,23 +307,23 @@ async def shared(running: Running, name: str, script: str, volume: Volume, **spe
 
 async def test_a_pod_that_writes_too_much_is_evicted(running: Running) -> None:
     volume = Volume(name="d", empty_dir=EmptyDirVolumeSource(size_limit="1Ki"))
-    await shared(running, "p", "sleep 5; seq 1 400 > /d/f; sleep 1000", volume)
+    await create_with_volume(running, "p", "sleep 5; seq 1 400 > /d/f; sleep 1000", volume)
     assert (await running.phases())["p"] == "Running"
     await running.clock.advance(seconds=8)
     status = (await running.client.get(PODS, "p", "default")).status
     text = 'Usage of EmptyDir volume "d" exceeds the limit "1Ki". '
     assert (status.phase, status.reason, status.message) == ("Failed", "Evicted", text)
-    assert ("Evicted", text, 1) in await told(running, "p")
+    assert ("Evicted", text, 1) in await events_of(running, "p")
 
 
 async def test_files_on_a_node_outlive_a_pod_and_those_of_a_pod_do_not(running: Running) -> None:
     host = Volume(name="d", host_path=HostPathVolumeSource(path="/data"))
     own = Volume(name="d", empty_dir=EmptyDirVolumeSource())
     for volume, found in ((host, "Succeeded"), (own, "Failed")):
-        await shared(running, "p", "echo a > /d/f", volume)
+        await create_with_volume(running, "p", "echo a > /d/f", volume)
         await running.client.delete(PODS, "p", "default")
         await running.clock.settle()
-        await shared(running, "p", "test -f /d/f", volume)
+        await create_with_volume(running, "p", "test -f /d/f", volume)
         assert (await running.phases())["p"] == found
         await running.client.delete(PODS, "p", "default")
         await running.clock.settle()
@@ -331,9 +331,9 @@ async def test_files_on_a_node_outlive_a_pod_and_those_of_a_pod_do_not(running: 
 
 async def test_a_volume_that_is_full_is_told_of(running: Running) -> None:
     script = 'x=$(seq 1 999); for i in $(seq 1 90); do echo "$x$x$x$x" > /d/$i; done; sleep 1000'
-    await shared(running, "p", script, Volume(name="d", empty_dir=EmptyDirVolumeSource()), host_pid=True)
+    await create_with_volume(running, "p", script, Volume(name="d", empty_dir=EmptyDirVolumeSource()), host_pid=True)
     await running.clock.advance(seconds=2)
-    events = await told(running, "p")
+    events = await events_of(running, "p")
     assert ("VolumeFull", 'Volume "d" is full: simulated volumes hold 1048576 bytes of files', 1) in events
     assert ("NotSimulated", "no effect on a simulated node: spec.hostPID", 1) in events
 
@@ -349,7 +349,7 @@ async def test_a_secret_for_pulling_that_is_missing_is_told_of(running: Running)
     await running.clock.settle()
     assert (await running.phases())["p"] == "Running"
     text = "Unable to retrieve some image pull secrets (none); attempting to pull the image may not succeed."
-    assert ("FailedToRetrieveImagePullSecret", text, 1) in await told(running, "p")
+    assert ("FailedToRetrieveImagePullSecret", text, 1) in await events_of(running, "p")
 
 
 async def test_an_image_is_pulled_once_for_a_node(running: Running) -> None:
@@ -358,7 +358,7 @@ async def test_an_image_is_pulled_once_for_a_node(running: Running) -> None:
         spec = PodSpec(node_name="node-0", containers=[container])
         await running.client.create(PODS, Pod(metadata=ObjectMeta(name=name, namespace="default"), spec=spec))
         await running.clock.settle()
-    texts = {name: [text for _, text, _ in await told(running, name)] for name in ("first", "second")}
+    texts = {name: [text for _, text, _ in await events_of(running, name)] for name in ("first", "second")}
     size = size_of(image_name("nginx:1.29"))
     assert texts["first"][:2] == [
         'Pulling image "nginx:1.29"',
@@ -381,7 +381,7 @@ async def test_a_pod_that_does_not_fit_is_refused(running: Running) -> None:
     text = "Node didn't have enough resource: cpu, requested: 20000, used: 20000, capacity: 32000"
     status = (await running.client.get(PODS, "second", "default")).status
     assert (status.phase, status.reason, status.message) == ("Failed", "OutOfcpu", f"Pod was rejected: {text}")
-    assert await told(running, "second") == [("OutOfcpu", text, 1)]
+    assert await events_of(running, "second") == [("OutOfcpu", text, 1)]
     await running.client.delete(PODS, "first", "default")
     await running.clock.settle()
     spec = PodSpec(node_name="node-0", containers=[container])
@@ -418,7 +418,7 @@ async def test_pods_go_one_after_the_other_from_a_node_under_pressure(running: R
     await running.clock.settle()
     await running.pod("d")
     assert (await running.phases())["d"] == "Running"
-    reasons = [each[0] for each in await told(running, "node-0")]
+    reasons = [each[0] for each in await events_of(running, "node-0")]
     assert reasons == ["NodeHasInsufficientMemory", "NodeHasSufficientMemory"]
 
 

@@ -1,4 +1,4 @@
-"""What a kubelet says of ConfigMaps and Secrets that are not there."""
+"""Messages of kubelets about missing ConfigMaps and Secrets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What containers print, found out in no time."""
+"""Output of containers, computed without waiting."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from tests.counted_work import calls
 START = 1_800_000_000.0
 
 
-def printed(script: str, now: float) -> list[Printed]:
-    """What a script that began at START has printed by `now`."""
+def output_until(script: str, now: float) -> list[Printed]:
+    """Return the output up to `now` of a script that started at START."""
     found = []
     for each in rehearsed(["sh", "-c", script], World("p", {}, lambda: 0.0), START, now):
         if (each if isinstance(each, float) else each.at) > now:
@@ -67,25 +67,25 @@ def test_what_reads_waits_for_its_input() -> None:
 
 
 def test_lines_have_the_times_at_which_they_are_printed() -> None:
-    found = printed("echo a; sleep 2; echo b >&2; sleep 2; echo c", START + 3)
+    found = output_until("echo a; sleep 2; echo b >&2; sleep 2; echo c", START + 3)
     assert found == [Printed(START, 1, b"a\n"), Printed(START + 2, 2, b"b\n")]
 
 
 def test_of_long_ago_nothing_is_rehearsed() -> None:
     day = 86_400
-    found = printed('i=0; while true; do echo "$i $(date +%s)"; i=$((i+1)); sleep 1; done', START + day)
+    found = output_until('i=0; while true; do echo "$i $(date +%s)"; i=$((i+1)); sleep 1; done', START + day)
     assert len(found) < 1100
     assert found[-1].data == f"{day} {int(START) + day}\n".encode()
     assert found[-2].data == f"{day - 1} {int(START) + day - 1}\n".encode()
 
 
 def test_times_go_on_where_nothing_is_printed() -> None:
-    """Whoever follows a script that is silent sees where it is."""
-    assert printed("echo a; while true; do sleep 3600; done", START + 90_000) == [Printed(START, 1, b"a\n")]
+    """The progress of a script is known even while it prints nothing."""
+    assert output_until("echo a; while true; do sleep 3600; done", START + 90_000) == [Printed(START, 1, b"a\n")]
 
 
 def test_a_script_that_does_too_much_to_be_rehearsed_is_given_up() -> None:
-    assert printed("x=a; while true; do x=$x; y=b$y; sleep 0.000001; done", START + 90_000) == []
+    assert output_until("x=a; while true; do x=$x; y=b$y; sleep 0.000001; done", START + 90_000) == []
 
 
 _MEGABYTE = "x=aaaaaaaaaa; for i in $(seq 1 40); do x=$x$x; done; "
@@ -156,6 +156,6 @@ def test_images_have_no_files_where_programs_that_are_not_simulated_fail() -> No
     ],
 )
 def test_what_is_tried_is_little_work(script: str) -> None:
-    """It holds the loop: 160,000 calls are some ten milliseconds."""
+    """A rehearsal blocks the event loop: 160,000 calls take some ten milliseconds."""
     setting = Setting((("unseen", script[:9]),))
     assert calls(lambda: outcome(("sh", "-c", script), setting)) < 160_000

@@ -1,4 +1,4 @@
-"""How containers are told of Services."""
+"""Environment variables of Services in containers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""CPU time and memory that programs of namespaces share."""
+"""CPU time and memory of programs, shared per namespace."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from steersman.nodes.shares import Shares, Slices
 STEP = 0.001
 
 
-class Machine:
+class Processor:
     """Programs on a processor whose time is counted."""
 
     def __init__(self) -> None:
@@ -18,7 +18,7 @@ class Machine:
         self.done: dict[str, float] = {}
 
     async def program(self, namespace: str, steps: int, *, waits: bool = True) -> None:
-        """Works for some steps of a millisecond."""
+        """Run a program for some steps of one millisecond."""
         slices = Slices(self.shares.for_namespace(namespace), waits=waits)
         for _ in range(steps):
             await slices.begin()
@@ -28,7 +28,7 @@ class Machine:
 
 
 async def test_all_programs_together_have_a_slice_in_a_turn_of_the_loop() -> None:
-    machine = Machine()
+    machine = Processor()
     tasks = [asyncio.create_task(machine.program(f"n{number % 3}", 20)) for number in range(200)]
     longest = 0.0
     while not all(each.done() for each in tasks):
@@ -39,7 +39,7 @@ async def test_all_programs_together_have_a_slice_in_a_turn_of_the_loop() -> Non
 
 
 async def test_a_namespace_with_many_programs_does_not_keep_another_waiting() -> None:
-    machine = Machine()
+    machine = Processor()
     tasks = [asyncio.create_task(machine.program("busy", 100)) for _ in range(200)]
     for _ in range(10):
         await asyncio.sleep(0)
@@ -52,7 +52,7 @@ async def test_a_namespace_with_many_programs_does_not_keep_another_waiting() ->
 
 
 async def test_who_has_used_much_goes_on_slowly_and_others_as_before() -> None:
-    machine = Machine()
+    machine = Processor()
     share = machine.shares.for_namespace("busy")
     share.charge(10.5)
     slow = asyncio.create_task(machine.program("busy", 1))

@@ -1,4 +1,4 @@
-"""A node's addresses."""
+"""Addresses of nodes."""
 
 from __future__ import annotations
 

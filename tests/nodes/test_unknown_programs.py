@@ -1,4 +1,4 @@
-"""Programs that are not simulated: what becomes of containers that use them."""
+"""Containers that run programs which are not simulated."""
 
 from __future__ import annotations
 

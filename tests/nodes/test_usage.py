@@ -1,4 +1,4 @@
-"""What simulated containers use."""
+"""Resource usage of simulated containers."""
 
 from __future__ import annotations
 

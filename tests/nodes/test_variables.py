@@ -1,4 +1,4 @@
-"""Variables and arguments have no more room than a process has."""
+"""Limit on the size of environment variables and arguments, as for a process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Modes and file systems of what is in volumes."""
+"""Modes and file systems of files in volumes."""
 
 from __future__ import annotations
 

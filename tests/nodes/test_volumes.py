@@ -48,7 +48,7 @@ async def client() -> AsyncIterator[Client]:
 
 
 async def bind(client: Client) -> None:
-    """What the binder does."""
+    """Bind the claim, as the volume binder does."""
     made = await client.get(PERSISTENT_VOLUME_CLAIMS, "a", "default")
     source = CSIPersistentVolumeSource(driver="d", volume_handle="h")
     await client.create(PERSISTENT_VOLUMES, volume("v", csi=source, claim_ref=reference_to(made)))
@@ -108,7 +108,7 @@ async def test_a_pod_whose_volume_never_comes_can_be_deleted(client: Client) -> 
 
 
 async def test_nodes_say_what_is_in_use_whatever_has_been_told_of_them_by_then() -> None:
-    """The second change comes before the first is known to who makes them."""
+    """The second change comes before the first is visible in the writer's cache."""
     async with Environment() as environment:
         server = environment.plane.server
         assert server is not None

@@ -23,7 +23,7 @@ DATA = b"0123456789"
 
 def serve(method: str = "GET", etag: str = ETAG, changed: datetime | None = None, **headers: str) -> Response:
     pairs = [(name.replace("_", "-"), value) for name, value in headers.items()]
-    http = HttpRequest(method, "/doc", "", Headers.of(pairs), EMPTY_BODY, Peer())
+    http = HttpRequest(method, "/doc", "", Headers.from_pairs(pairs), EMPTY_BODY, Peer())
     return serve_content(Request(http), [("content-type", "text/plain")], DATA, MODIFIED, etag, changed)
 
 

@@ -1,4 +1,4 @@
-"""A small cluster for registry tests: real stores in memory, one for each resource that a test names."""
+"""A small cluster for registry tests: real stores in memory, one for each requested resource."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ ADMIN = UserInfo("admin", groups=("system:masters",))
 
 
 class Cluster:
-    """Objects are given and answered as plain data, defaulted as a decoder would."""
+    """A cluster whose methods take and return plain data, defaulted as a decoder would."""
 
     def __init__(self, resources: tuple[Resource[Any], ...], ranges: tuple[str, ...], authorizer: Authorizer) -> None:
         self.storage = MemoryStorage()
@@ -77,7 +77,7 @@ class Cluster:
         return Context(**{"user": ADMIN, "action": action, **more})
 
     async def create(self, plural: str, body: dict[str, Any], *, group: str = "", **more: Any) -> dict[str, Any]:
-        """Creates in the namespace `ns`; `more` goes into the context."""
+        """Create an object in the namespace `ns`; `more` goes into the context."""
         store = self.stores[group, plural]
         item = await store.create(self.context(store, "ns", "", **more), self._read(store, body))
         return to_plain(store.decode(item))
@@ -96,7 +96,7 @@ class Cluster:
         return to_plain(store.decode(item))
 
     async def change(self, plural: str, name: str, *, group: str = "", **spec: Any) -> dict[str, Any]:
-        """Updates with these members of the spec, the rest as it is."""
+        """Update an object with these members of the spec."""
         body = await self.get(plural, name, group=group)
         body["spec"] |= spec
         body["spec"] = {key: value for key, value in body["spec"].items() if value is not None}
@@ -112,7 +112,7 @@ class Cluster:
         return to_plain(store.decode(item))
 
     async def faults(self, request: Any) -> list[str]:
-        """What a refused request is told, as `field: message`."""
+        """Return the errors of a refused request, as `field: message`."""
         with pytest.raises(StatusError) as caught:
             await request
         return [f"{cause.field}: {cause.message}" for cause in caught.value.causes]

@@ -1,4 +1,4 @@
-"""Objects of any kind with one of their lists or maps full: made from the types alone, valid or not."""
+"""Objects of any kind with one list or map filled, made from the types alone, valid or not."""
 
 from __future__ import annotations
 
@@ -25,12 +25,13 @@ _SAMPLES: dict[Any, Any] = {
 }
 _WORDS = {"protocol": "TCP", "operator": "In", "effect": "NoSchedule"}
 _ELSEWHERE = (PodSpec, PodTemplateSpec, JSONSchemaProps)
-"""Types that many kinds hold; they are filled in one kind only, or in none."""
+"""Types that many kinds contain; they are filled in one kind only, or in none."""
 
 
 class Place(NamedTuple):
-    """A list or map of a kind: the way there, each step with the type of the list's or map's items or None, and the
-    type of its own items."""
+    """A list or map of a kind: its path, each step with the item type of that list or map or None, and its own item
+    type.
+    """
 
     steps: tuple[tuple[str, str, Any], ...]
     name: str
@@ -57,7 +58,7 @@ def _shape(type_: Any) -> tuple[str, Any]:
 
 
 def places(kind: type[msgspec.Struct], *, pods: bool, metadata: bool) -> Iterator[Place]:
-    """Every list and map of a kind; those of pod specs, and of the metadata, where they are asked for."""
+    """Yield every list and map of a kind; on request also those of pod specs and of the metadata."""
     left_out = () if pods else _ELSEWHERE
     yield from _places(kind, (), (*left_out, *(() if metadata else (ObjectMeta,))))
 
@@ -80,7 +81,10 @@ def _places(
 
 
 def full_object(place: Place, count: int, *, distinct: bool, first: int = 0) -> dict[str, Any]:
-    """An object with `count` items at a place, equal or distinct and numbered from `first` on, as a client sends it."""
+    """Return an object with `count` items in a list or map, as a client sends it.
+
+    The items are equal, or distinct and numbered from `first` on.
+    """
     metadata = {"name": "a", "namespace": "ns", "uid": "u", "resourceVersion": "1", "labels": {"a": "b"}}
     root: dict[str, Any] = {"metadata": metadata}
     at = root
@@ -99,7 +103,7 @@ def full_object(place: Place, count: int, *, distinct: bool, first: int = 0) -> 
 
 
 def _item(type_: Any, number: int, name: str = "", depth: int = 0) -> Any:
-    """A value with its scalars set and, below it, what is one level deep."""
+    """Return a value with its scalars, and the scalars one level below, set."""
     shape, type_ = _shape(type_)
     if shape == "scalar":
         return _scalar(type_, number, name.lower())

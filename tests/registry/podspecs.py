@@ -1,4 +1,4 @@
-"""Pods and templates for tests, from plain data, with their defaults."""
+"""Pods and templates for tests, made of plain data, with their defaults."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ CONTAINER = {"name": "c", "image": "nginx"}
 
 
 def bare_pod(name: str = "a", **spec: Any) -> Pod:
-    """A pod as the client sent it."""
+    """Return a pod as the client sends it."""
     metadata = spec.pop("metadata", {})
     return from_plain(
         Pod,
@@ -25,14 +25,14 @@ def bare_pod(name: str = "a", **spec: Any) -> Pod:
 
 
 def defaulted_pod(name: str = "a", **spec: Any) -> Pod:
-    """A pod as it reaches its strategy."""
+    """Return a pod as it reaches its strategy."""
     pod = bare_pod(name, **spec)
     set_pod_defaults(pod)
     return pod
 
 
 def created_pod(name: str = "a", **spec: Any) -> Pod:
-    """A pod as it is stored."""
+    """Return a pod as it is stored."""
     pod = defaulted_pod(name, **spec)
     strategy = PodStrategy()
     strategy.prepare_for_create(Context(), pod)
@@ -41,7 +41,7 @@ def created_pod(name: str = "a", **spec: Any) -> Pod:
 
 
 def changed(pod: Pod, **spec: Any) -> Pod:
-    """A copy of `pod` with other values in its spec, as a merge patch makes it."""
+    """Return a copy of `pod` with other values in its spec, as a merge patch makes it."""
     plain = to_plain(pod)
     plain["spec"] |= spec
     copy = from_plain(Pod, plain)
@@ -50,19 +50,19 @@ def changed(pod: Pod, **spec: Any) -> Pod:
 
 
 def template(metadata: dict[str, Any] | None = None, **spec: Any) -> PodTemplateSpec:
-    """A template with its defaults."""
+    """Return a template with its defaults."""
     made = from_plain(PodTemplateSpec, {"metadata": metadata or {}, "spec": {"containers": [CONTAINER], **spec}})
     set_pod_template_defaults(made)
     return made
 
 
 def messages(errors: Iterable[FieldError]) -> list[str]:
-    """The texts of field errors."""
+    """Return the messages of field errors."""
     return [str(error) for error in errors]
 
 
 def create_errors(**spec: Any) -> list[str]:
-    """What is wrong with creating such a pod."""
+    """Return the errors for creating such a pod."""
     pod = defaulted_pod(**spec)
     strategy = PodStrategy()
     strategy.prepare_for_create(Context(), pod)

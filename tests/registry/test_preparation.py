@@ -1,4 +1,4 @@
-"""Every strategy keeps the fields that it declares as reset, and begins generations where it says so."""
+"""Every strategy resets the fields that it declares as reset, and increments generations for the declared fields."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ ENDPOINTS: dict[str, Endpoint] = {
 DECLARED = {name: endpoint for name, endpoint in ENDPOINTS.items() if endpoint[1].resets}
 COUNTED = {name: endpoint for name, endpoint in ENDPOINTS.items() if endpoint[1].bumps_generation_on}
 ANSWERED = ("authentication.k8s.io", "authorization.k8s.io")
-"""Groups of reviews, which nothing stores."""
+"""Groups of reviews, which are not stored."""
 KEPT_IN_PART = ("certificates.k8s.io/certificatesigningrequests/status",)
-"""Signers change some conditions and no others."""
+"""Resources whose strategies reset only a part: signers change some conditions only."""
 
 
 class Anybody:
-    """A context whose user is of no interest."""
+    """A context with an arbitrary user."""
 
     class user:
         name, uid, groups = "a", "", ()
@@ -38,11 +38,11 @@ class Anybody:
     dry_run = False
 
     def warn(self, text: str) -> None:
-        """Take a warning."""
+        """Accept a warning."""
 
 
 def filled(obj: Any, mark: str) -> Any:
-    """Set all texts and numbers of a Struct, and of those in it, to what `mark` says."""
+    """Set all strings and numbers of a Struct, and of nested Structs, to values derived from `mark`."""
     for each in msgspec.structs.fields(obj):
         value = getattr(obj, each.name)
         if isinstance(value, msgspec.Struct):
@@ -55,7 +55,7 @@ def filled(obj: Any, mark: str) -> Any:
 
 
 def change(obj: Any, path: str) -> None:
-    """Give a field another value."""
+    """Change the value of a field."""
     parent, _, member = path.rpartition("/")
     within = getattr(obj, parent) if parent else obj
     value = getattr(within, member)
@@ -70,14 +70,14 @@ def change(obj: Any, path: str) -> None:
 
 
 def at(obj: Any, path: str) -> Any:
-    """The plain value of a field."""
+    """Return the plain value of a field."""
     value = msgspec.to_builtins(obj)
     for name in path.split("/"):
         value = value.get(name, {})
     return value
 
 
-def made(kind: Kind[Any], mark: str) -> Any:
+def filled_object(kind: Kind[Any], mark: str) -> Any:
     obj = filled(kind.new(), mark)
     obj.metadata.owner_references = [] if mark == "new" else obj.metadata.owner_references
     return obj
@@ -86,7 +86,7 @@ def made(kind: Kind[Any], mark: str) -> Any:
 @pytest.mark.parametrize("name", [name for name in DECLARED if name not in KEPT_IN_PART])
 def test_an_update_keeps_what_is_declared_as_reset(name: str) -> None:
     kind, strategy = DECLARED[name]
-    old, new = made(kind, "old"), made(kind, "new")
+    old, new = filled_object(kind, "old"), filled_object(kind, "new")
     before = copy.deepcopy(old)
     strategy.prepare_for_update(Anybody(), new, old)  # type: ignore[arg-type]
     for path in strategy.resets:
@@ -103,7 +103,7 @@ def test_an_update_keeps_what_is_declared_as_reset(name: str) -> None:
 def test_generations_begin_where_it_is_declared(name: str) -> None:
     kind, strategy = COUNTED[name]
     for path in strategy.bumps_generation_on:
-        old, new = made(kind, "old"), made(kind, "old")
+        old, new = filled_object(kind, "old"), filled_object(kind, "old")
         old.metadata.generation = new.metadata.generation = 7
         strategy.prepare_for_update(Anybody(), new, old)  # type: ignore[arg-type]
         assert new.metadata.generation == 7
@@ -113,7 +113,7 @@ def test_generations_begin_where_it_is_declared(name: str) -> None:
 
 
 def test_kinds_with_a_status_reset_it() -> None:
-    """A kind that has a status and does not would let any writer own it."""
+    """Otherwise any writer would own the status."""
     without = {
         name
         for name, (kind, strategy) in ENDPOINTS.items()

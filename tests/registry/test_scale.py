@@ -1,4 +1,4 @@
-"""What may be put into a Scale of a workload; the answers are kube-apiserver's."""
+"""Validation of the Scale of workloads, with kube-apiserver's answers."""
 
 from __future__ import annotations
 

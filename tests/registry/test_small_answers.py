@@ -1,4 +1,4 @@
-"""Answers that differ from what neighbours would make one expect, as kube-apiserver gives them."""
+"""Answers of kube-apiserver that differ from those of similar resources."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What Tables and lists of some kinds do unlike the others."""
+"""Peculiarities in the Tables and lists of some kinds."""
 
 from __future__ import annotations
 

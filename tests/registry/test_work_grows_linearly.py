@@ -1,6 +1,6 @@
-"""That no rule about an object holds its items against each other: work grows with their number, not with its square.
+"""No rule compares all items of an object with each other: work grows with the number of items, not with its square.
 
-Work is counted in calls, those that compare texts among them, so nothing depends on the machine.
+Work is measured in function calls, including those that compare strings, so the results do not depend on the machine.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from tests.registry.full_objects import Place, full_object, places
 
 
 class Sizes:
-    """Counts of each stage that an object goes through, at each of SIZES."""
+    """Counts of function calls in each stage of an object's processing, for each of SIZES."""
 
     def __init__(self) -> None:
         self.counts: dict[str, list[int]] = {}
@@ -54,17 +54,17 @@ def _go_through(resource: Resource[Any], strategies: dict[str, Any], body: dict[
     kind.internal_error(obj)
     sizes.stage("default", lambda: kind.default(obj))
     for name, strategy in strategies.items():
-        _judge(resource, name, strategy, obj, sizes)
+        _run_strategy(resource, name, strategy, obj, sizes)
 
 
-def _judge(resource: Resource[Any], name: str, strategy: Any, obj: Any, sizes: Sizes) -> None:
-    """What a strategy has to say about a new object and an update; what it encodes on the way stays as it is."""
+def _run_strategy(resource: Resource[Any], name: str, strategy: Any, obj: Any, sizes: Sizes) -> None:
+    """Run all rules of a strategy on a new object and an update, with plain strings where it encodes JSON."""
     ctx = Context(action=Action("", resource.group, "", resource.plural, "", "ns" if resource.namespaced else ""))
     new, old = deep_copy(obj), deep_copy(obj)
     strategy.prepare_for_update(ctx, new, old)
     for wrapped in (with_texts, lambda value: value):
         try:
-            found = _judged(ctx, name, strategy, *(wrapped(deep_copy(each)) for each in (obj, new, old)))
+            found = _count_calls(ctx, name, strategy, *(wrapped(deep_copy(each)) for each in (obj, new, old)))
         except TypeError:
             continue  # it shows a part of the object as JSON, which takes no texts but plain ones
         for stage, counts in found.counts.items():
@@ -72,7 +72,7 @@ def _judge(resource: Resource[Any], name: str, strategy: Any, obj: Any, sizes: S
         return
 
 
-def _judged(ctx: Context, name: str, strategy: Any, obj: Any, new: Any, old: Any) -> Sizes:
+def _count_calls(ctx: Context, name: str, strategy: Any, obj: Any, new: Any, old: Any) -> Sizes:
     found = Sizes()
     if not name:
         found.stage("create", lambda: strategy.validate(ctx, obj))
@@ -94,7 +94,7 @@ def _steep(resource: Resource[Any], strategies: dict[str, Any], *, pods: bool, m
 
 
 BOUNDED = {"storageclasses allowedTopologies"}
-"""Where each pair has an error of its own, as upstream tells them; `first_errors` bounds how many are looked for."""
+"""Lists where upstream reports an error for each pair; `first_errors` limits their number."""
 
 STORED = [resource for resource in (*AGGREGATOR, *KUBE_API) if resource.answerer is None and resource.reader is None]
 SLOW = {"pods"}

@@ -1,4 +1,4 @@
-"""Resources and what they use of the server that serves them."""
+"""Resources bound to the services of their server."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PLAIN = Resource(kind=built_in(ConfigMap), plural="notes", name_validator=ANY_NA
 
 @dataclass
 class Desk:
-    """Services of somebody's own."""
+    """Example services of a user."""
 
     open: bool = True
     asked: int = 0

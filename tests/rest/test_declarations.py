@@ -1,4 +1,4 @@
-"""Resources as they are declared, and what a request's context carries."""
+"""Declarations of resources, and the context of a request."""
 
 from __future__ import annotations
 

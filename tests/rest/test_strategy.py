@@ -1,4 +1,4 @@
-"""The hooks of strategies: those that few kinds have are called where a class has them, and not where it has not."""
+"""Strategy hooks: an optional hook is called only for classes that define it."""
 
 from __future__ import annotations
 
@@ -29,5 +29,5 @@ def test_a_class_knows_which_rare_hooks_it_has_its_own_or_inherited() -> None:
 
 def test_built_in_kinds_have_the_hooks_that_they_need() -> None:
     assert not CONFIG_MAPS.strategy.does
-    assert "judges_metadata_last" in EVENTS.strategy.does
+    assert "validates_metadata_last" in EVENTS.strategy.does
     assert SERVICES.strategy.does >= {"canonicalize", "warnings_on_create", "warnings_on_update"}

@@ -1,4 +1,4 @@
-"""The scheduler at work on a server of its own."""
+"""The scheduler, running on a server of its own."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.scheduler.scene import Scene
 
 @pytest_asyncio.fixture
 async def scene() -> AsyncIterator[Scene]:
-    """A server, and a scheduler that runs."""
+    """Run a server and a scheduler."""
     async with Environment() as environment:
 
         def client(user: UserInfo, manager: str) -> Client:

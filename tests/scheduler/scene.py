@@ -1,4 +1,4 @@
-"""Nodes and pods by a few words, and what becomes of them."""
+"""Short ways to create nodes and pods, and to wait for the scheduler's decisions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 
 def node_of(name: str, **spec: Any) -> dict[str, Any]:
-    """A node that is ready and has 2 CPUs, 4 GiB and room for 110 pods, if `allocatable` does not say otherwise."""
+    """Return a ready node. Without `allocatable`, it has 2 CPUs, 4 GiB of memory and room for 110 pods."""
     labels = {"kubernetes.io/hostname": name, **spec.pop("labels", {})}
     allocatable = {"cpu": "2", "memory": "4Gi", "pods": "110", **spec.pop("allocatable", {})}
     status = {
@@ -30,7 +30,7 @@ def node_of(name: str, **spec: Any) -> dict[str, Any]:
 
 
 def pod_of(name: str, **spec: Any) -> dict[str, Any]:
-    """A pod of one container that asks for `cpu` and `memory`; with `labels`."""
+    """Return a pod with one container that requests `cpu` and `memory`, and with `labels`."""
     requests = {key: spec.pop(key) for key in ("cpu", "memory") if key in spec}
     container = {"name": "c", "image": "image", "resources": {"requests": requests}}
     metadata = {"name": name, "namespace": "default", "labels": spec.pop("labels", {})}
@@ -38,14 +38,14 @@ def pod_of(name: str, **spec: Any) -> dict[str, Any]:
 
 
 class Scene:
-    """A cluster in which the scheduler runs."""
+    """A cluster with a running scheduler."""
 
     def __init__(self, client: Client, scheduler: Scheduler) -> None:
         self.client = client
         self.scheduler = scheduler
 
     async def node(self, name: str, **spec: Any) -> Node:
-        """A node as `node_of` has it."""
+        """Create a node as described by `node_of`."""
         plain = node_of(name, **spec)
         made = await self.client.create(NODES, from_plain(Node, {"metadata": plain["metadata"]}))
         wanted = from_plain(Node, plain)
@@ -54,63 +54,63 @@ class Scene:
         return await self.client.patch(NODES, name, "", {"status": plain["status"]}, subresource="status")
 
     async def pod(self, name: str, **spec: Any) -> Pod:
-        """A pod as `pod_of` has it."""
+        """Create a pod as described by `pod_of`."""
         return await self.client.create(PODS, from_plain(Pod, pod_of(name, **spec)))
 
     async def delete(self, name: str) -> None:
-        """Deletes a pod at once."""
+        """Delete a pod without a grace period."""
         await self.client.delete(PODS, name, "default", DeleteOptions(grace_period_seconds=0))
 
     async def get(self, name: str) -> Pod:
         return await self.client.get(PODS, name, "default")
 
-    async def placed(self, name: str) -> str:
-        """The node of a pod, once it has one."""
-        return await eventually(lambda: self._node_of(name))
+    async def wait_for_node(self, name: str) -> str:
+        """Wait until a pod has a node, and return the node's name."""
+        return await wait_for(lambda: self._node_of(name))
 
     async def _node_of(self, name: str) -> str:
         return (await self.get(name)).spec.node_name
 
-    async def refused(self, name: str) -> PodCondition:
-        """What is said of a pod that has no node, once something is."""
+    async def wait_for_refusal(self, name: str) -> PodCondition:
+        """Wait until a pod's condition says why it has no node, and return the condition."""
 
-        async def look() -> PodCondition | None:
+        async def read() -> PodCondition | None:
             for each in (await self.get(name)).status.conditions:
                 if each.type == "PodScheduled" and each.status == "False":
                     return each
             return None
 
-        found = await eventually(look)
+        found = await wait_for(read)
         assert found is not None
         return found
 
-    async def nominated(self, name: str) -> str:
-        """The node that a pod is meant for, once it is meant for one."""
+    async def wait_for_nomination(self, name: str) -> str:
+        """Wait until a pod is nominated for a node, and return the node's name."""
 
-        async def look() -> str:
+        async def read() -> str:
             return (await self.get(name)).status.nominated_node_name
 
-        return await eventually(look)
+        return await wait_for(read)
 
     async def events(self, name: str) -> Mapping[str, str]:
-        """What has been told about a pod: notes by reason."""
+        """Return the events about a pod: notes by reason."""
         found = (await self.client.list(NEW_EVENTS, "default")).items
         return {each.reason: each.note for each in found if each.regarding.name == name}
 
-    async def told(self, name: str, reason: str) -> str:
-        """The note of an event, once there is one."""
+    async def wait_for_event(self, name: str, reason: str) -> str:
+        """Wait for an event with this reason, and return its note."""
 
-        async def look() -> str:
+        async def read() -> str:
             return (await self.events(name)).get(reason, "")
 
-        return await eventually(look)
+        return await wait_for(read)
 
 
-async def eventually(look: Callable[[], Awaitable[T]], *, seconds: float = 30) -> T:
-    """What `look` finds, once that is true. Raises TimeoutError."""
+async def wait_for(read: Callable[[], Awaitable[T]], *, seconds: float = 30) -> T:
+    """Call `read` until it returns something true, and return that. Raises TimeoutError."""
     async with asyncio.timeout(seconds):
         while True:
-            found = await look()
+            found = await read()
             if found:
                 return found
             await asyncio.sleep(0.002)

@@ -10,7 +10,7 @@ from steersman.api.resource.v1 import DeviceClass, ResourceClaim, ResourceSlice
 from steersman.client.resources import DEVICE_CLASSES, RESOURCE_CLAIMS, RESOURCE_SLICES
 from steersman.machinery.codec.serializer import from_plain
 from steersman.machinery.values import times
-from tests.scheduler.scene import Scene, eventually
+from tests.scheduler.scene import Scene, wait_for
 
 DRIVER = "gpu.example.com"
 
@@ -40,11 +40,11 @@ async def make_claim(scene: Scene, name: str, *expressions: str, count: int = 1,
     await scene.client.create(RESOURCE_CLAIMS, from_plain(ResourceClaim, plain))
 
 
-def claiming(*names: str) -> dict[str, Any]:
+def with_claims(*names: str) -> dict[str, Any]:
     return {"resourceClaims": [{"name": each, "resourceClaimName": each} for each in names]}
 
 
-async def given(scene: Scene, name: str) -> list[str]:
+async def allocated_devices(scene: Scene, name: str) -> list[str]:
     claim = await scene.client.get(RESOURCE_CLAIMS, name, "default")
     allocation = claim.status.allocation
     return [] if allocation is None else [f"{each.pool}/{each.device}" for each in allocation.devices.results]
@@ -58,9 +58,9 @@ async def test_a_claim_gets_a_device_that_its_expressions_select(scene: Scene) -
     await make_slice(scene, "b", device("one", "8Gi"), device("two", "40Gi", model={"string": "new"}))
     large = f"device.capacity['{DRIVER}'].memory.isGreaterThan(quantity('16Gi'))"
     await make_claim(scene, "c", large, f"device.attributes['{DRIVER}'].model == 'new'")
-    await scene.pod("p", **claiming("c"))
-    assert await scene.placed("p") == "b"
-    assert await given(scene, "c") == ["b/two"]
+    await scene.pod("p", **with_claims("c"))
+    assert await scene.wait_for_node("p") == "b"
+    assert await allocated_devices(scene, "c") == ["b/two"]
     claim = await scene.client.get(RESOURCE_CLAIMS, "c", "default")
     assert [each.name for each in claim.status.reserved_for] == ["p"]
     assert claim.metadata.finalizers == ["resource.kubernetes.io/delete-protection"]
@@ -77,9 +77,9 @@ async def test_patterns_of_expressions_are_compiled_beside_the_loop(scene: Scene
     await make_slice(scene, "a", device("one", model={"string": "old"}), device("two", model={"string": "new"}))
     model = f"device.attributes['{DRIVER}'].model"
     await make_claim(scene, "c", f"{model}.matches('^n[ew]{{2,77}}$')", f"{model}.find('[ew]{{1,76}}$') == 'ew'")
-    await scene.pod("p", **claiming("c"))
-    assert await scene.placed("p") == "a"
-    assert await given(scene, "c") == ["a/two"]
+    await scene.pod("p", **with_claims("c"))
+    assert await scene.wait_for_node("p") == "a"
+    assert await allocated_devices(scene, "c") == ["a/two"]
 
 
 async def test_devices_are_given_once(scene: Scene) -> None:
@@ -88,11 +88,11 @@ async def test_devices_are_given_once(scene: Scene) -> None:
     await make_slice(scene, "a", device("one"), device("two"))
     for number in range(3):
         await make_claim(scene, f"c{number}")
-    await scene.pod("p", **claiming("c0", "c1"))
-    assert await scene.placed("p") == "a"
-    assert {*await given(scene, "c0"), *await given(scene, "c1")} == {"a/one", "a/two"}
-    await scene.pod("q", **claiming("c2"))
-    assert (await scene.refused("q")).message == (
+    await scene.pod("p", **with_claims("c0", "c1"))
+    assert await scene.wait_for_node("p") == "a"
+    assert {*await allocated_devices(scene, "c0"), *await allocated_devices(scene, "c1")} == {"a/one", "a/two"}
+    await scene.pod("q", **with_claims("c2"))
+    assert (await scene.wait_for_refusal("q")).message == (
         "0/1 nodes are available: 1 cannot allocate all claims. still not schedulable, "
         "preemption: 0/1 nodes are available: 1 Preemption is not helpful for scheduling."
     )
@@ -104,9 +104,9 @@ async def test_devices_are_alike_where_that_is_asked_for(scene: Scene) -> None:
     boards = {"one": "1", "two": "2", "three": "2"}
     await make_slice(scene, "a", *(device(name, board={"string": board}) for name, board in boards.items()))
     await make_claim(scene, "c", count=2, constraints=[{"requests": ["r"], "matchAttribute": f"{DRIVER}/board"}])
-    await scene.pod("p", **claiming("c"))
-    assert await scene.placed("p") == "a"
-    assert await given(scene, "c") == ["a/two", "a/three"]
+    await scene.pod("p", **with_claims("c"))
+    assert await scene.wait_for_node("p") == "a"
+    assert await allocated_devices(scene, "c") == ["a/two", "a/three"]
 
 
 async def test_devices_differ_where_that_is_asked_for(scene: Scene) -> None:
@@ -117,26 +117,28 @@ async def test_devices_differ_where_that_is_asked_for(scene: Scene) -> None:
         scene, "a", device("none"), *(device(name, board={"string": board}) for name, board in boards.items())
     )
     await make_claim(scene, "c", count=2, constraints=[{"requests": ["r"], "distinctAttribute": f"{DRIVER}/board"}])
-    await scene.pod("p", **claiming("c"))
-    assert await scene.placed("p") == "a"
-    assert await given(scene, "c") == ["a/one", "a/three"]
+    await scene.pod("p", **with_claims("c"))
+    assert await scene.wait_for_node("p") == "a"
+    assert await allocated_devices(scene, "c") == ["a/one", "a/three"]
 
 
-async def make_pending(scene: Scene, *names: str) -> None:
-    """A class, a slice of devices that are made ready, a claim of one of them and a pod that waits for it."""
+async def create_pending(scene: Scene, *names: str) -> None:
+    """Create a class, a slice of devices with binding conditions, a claim of one of them, and a pod that
+    waits for it.
+    """
     await scene.node("a")
     await make_class(scene)
     conditions = {"bindingConditions": ["Ready"], "bindingFailureConditions": ["Broken"], "bindsToNode": True}
     await make_slice(scene, "a", *(device(name) | conditions for name in names))
     await make_claim(scene, "c")
-    await scene.pod("p", **claiming("c"))
-    note = await scene.told("p", "BindingConditionsPending")
+    await scene.pod("p", **with_claims("c"))
+    note = await scene.wait_for_event("p", "BindingConditionsPending")
     assert note == "waiting for binding conditions for device on node a"
     assert (await scene.get("p")).spec.node_name == ""
 
 
-async def say(scene: Scene, type_: str) -> None:
-    """What the driver says of the claim's device."""
+async def report_condition(scene: Scene, type_: str) -> None:
+    """Report a condition of the claim's device, as its driver does."""
     claim = await scene.client.get(RESOURCE_CLAIMS, "c", "default")
     assert claim.status.allocation is not None
     (result,) = claim.status.allocation.devices.results
@@ -148,28 +150,28 @@ async def say(scene: Scene, type_: str) -> None:
 
 @pytest.mark.slow
 async def test_devices_are_waited_for_until_they_are_ready(scene: Scene) -> None:
-    await make_pending(scene, "one")
-    await say(scene, "Ready")
-    assert await scene.placed("p") == "a"
+    await create_pending(scene, "one")
+    await report_condition(scene, "Ready")
+    assert await scene.wait_for_node("p") == "a"
 
 
 @pytest.mark.slow
 async def test_a_claim_whose_device_fails_gets_another(scene: Scene) -> None:
-    await make_pending(scene, "one")
-    await say(scene, "Broken")
+    await create_pending(scene, "one")
+    await report_condition(scene, "Broken")
     told = 'running PreBind plugin "DynamicResources": device binding failed: claim=c, reason=R, message="m"'
-    assert await scene.told("p", "FailedScheduling") == told
+    assert await scene.wait_for_event("p", "FailedScheduling") == told
     await scene.client.delete(RESOURCE_SLICES, "slice-a")
 
     async def released() -> bool:
         return (await scene.client.get(RESOURCE_CLAIMS, "c", "default")).status.allocation is None
 
-    await eventually(released)
+    await wait_for(released)
     claim = await scene.client.get(RESOURCE_CLAIMS, "c", "default")
     assert (claim.status.reserved_for, claim.status.devices) == ([], [])
     await make_slice(scene, "a", device("good"))
-    assert await scene.placed("p") == "a"
-    assert await given(scene, "c") == ["a/good"]
+    assert await scene.wait_for_node("p") == "a"
+    assert await allocated_devices(scene, "c") == ["a/good"]
 
 
 async def test_a_claim_that_nobody_uses_follows_the_pod(scene: Scene) -> None:
@@ -179,13 +181,13 @@ async def test_a_claim_that_nobody_uses_follows_the_pod(scene: Scene) -> None:
     await make_slice(scene, "a", device("one"))
     await make_slice(scene, "b", device("one"))
     await make_claim(scene, "c")
-    await scene.pod("p", **claiming("c"), nodeSelector={"kubernetes.io/hostname": "a"})
-    assert await scene.placed("p") == "a"
+    await scene.pod("p", **with_claims("c"), nodeSelector={"kubernetes.io/hostname": "a"})
+    assert await scene.wait_for_node("p") == "a"
     await scene.delete("p")
     await scene.client.patch(RESOURCE_CLAIMS, "c", "default", {"status": {"reservedFor": None}}, subresource="status")
-    await scene.pod("q", **claiming("c"), nodeSelector={"kubernetes.io/hostname": "b"})
-    assert await scene.placed("q") == "b"
-    assert await given(scene, "c") == ["b/one"]
+    await scene.pod("q", **with_claims("c"), nodeSelector={"kubernetes.io/hostname": "b"})
+    assert await scene.wait_for_node("q") == "b"
+    assert await allocated_devices(scene, "c") == ["b/one"]
     assert "deallocation of ResourceClaim completed" in (await scene.events("q"))["FailedScheduling"]
 
 
@@ -194,34 +196,34 @@ async def test_all_devices_are_given_where_all_are_asked_for(scene: Scene) -> No
     await make_class(scene)
     await make_slice(scene, "a", device("one"), device("two"))
     await make_claim(scene, "c", count=0, exactly={"allocationMode": "All"})
-    await scene.pod("p", **claiming("c"))
-    assert await scene.placed("p") == "a"
-    assert await given(scene, "c") == ["a/one", "a/two"]
+    await scene.pod("p", **with_claims("c"))
+    assert await scene.wait_for_node("p") == "a"
+    assert await allocated_devices(scene, "c") == ["a/one", "a/two"]
 
 
 async def test_a_pod_is_not_tried_before_its_claim_is_there(scene: Scene) -> None:
     await scene.node("a")
     await make_class(scene)
     await make_slice(scene, "a", device("one"))
-    await scene.pod("p", **claiming("c"))
+    await scene.pod("p", **with_claims("c"))
     await scene.pod("other")
-    await scene.placed("other")
+    await scene.wait_for_node("other")
     assert (await scene.get("p")).status.conditions == []
     await make_claim(scene, "c")
-    assert await scene.placed("p") == "a"
+    assert await scene.wait_for_node("p") == "a"
 
 
 async def test_a_class_that_is_missing_is_told_of_and_waited_for(scene: Scene) -> None:
     await scene.node("a")
     await make_slice(scene, "a", device("one"))
     await make_claim(scene, "c")
-    await scene.pod("p", **claiming("c"))
-    assert (await scene.refused("p")).message == (
+    await scene.pod("p", **with_claims("c"))
+    assert (await scene.wait_for_refusal("p")).message == (
         "0/1 nodes are available: request r: device class gpu does not exist. no new claims to deallocate, "
         "preemption: 0/1 nodes are available: 1 Preemption is not helpful for scheduling."
     )
     await make_class(scene)
-    assert await scene.placed("p") == "a"
+    assert await scene.wait_for_node("p") == "a"
 
 
 async def test_a_pod_follows_a_claim_that_another_has(scene: Scene) -> None:
@@ -230,9 +232,9 @@ async def test_a_pod_follows_a_claim_that_another_has(scene: Scene) -> None:
     await make_class(scene)
     await make_slice(scene, "a", device("one"))
     await make_claim(scene, "c")
-    await scene.pod("p", **claiming("c"))
-    assert await scene.placed("p") == "a"
-    await scene.pod("q", **claiming("c"))
-    assert await scene.placed("q") == "a"
+    await scene.pod("p", **with_claims("c"))
+    assert await scene.wait_for_node("p") == "a"
+    await scene.pod("q", **with_claims("c"))
+    assert await scene.wait_for_node("q") == "a"
     claim = await scene.client.get(RESOURCE_CLAIMS, "c", "default")
     assert [each.name for each in claim.status.reserved_for] == ["p", "q"]

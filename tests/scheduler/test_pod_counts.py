@@ -1,4 +1,4 @@
-"""Counts of pods and uses of terms, found by labels and namespaces, are those of a look at all pods."""
+"""Counts of pods and uses of terms, found by labels and namespaces, equal those computed from all pods."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from steersman.api.meta.v1 import ObjectMeta
 from steersman.machinery.selectors.labels import NOTHING, Selector, new_requirement
 from steersman.scheduler.demand.affinity_terms import AffinityTerm, PodSelection
 from steersman.scheduler.state.node_info import PodInfo
-from steersman.scheduler.state.pod_counts import Counted, PodCounts, TermUses
+from steersman.scheduler.state.pod_counts import CountedPods, PodCounts, TermUses
 
 SPACES = {"one": {"team": "a"}, "two": {"team": "b"}, "three": {}}
 
@@ -55,7 +55,7 @@ def test_counts_and_uses(seed: int) -> None:
                 info = chance.choice(list(here))
                 counts.change(info, here.pop(info), -1)
             case _:
-                held.append(counts.of(Counted((selection_of(chance),))))
+                held.append(counts.count_of(CountedPods((selection_of(chance),))))
                 term = AffinityTerm(selection_of(chance), "zone")
                 if terms and chance.random() < 0.4:
                     uses.change(terms.pop(chance.randrange(len(terms))), 1, 0, -1)
@@ -73,9 +73,9 @@ def test_counts_and_uses(seed: int) -> None:
         assert count.on_node == expected
     for info in here:
         metadata = info.pod.metadata
-        around = SPACES[metadata.namespace]
-        meaning = uses.meaning(metadata.namespace, metadata.labels, around)
-        assert len(meaning) == len(set(meaning))
-        assert set(meaning) == {
-            each for each in terms if each.pods.matches(metadata.namespace, metadata.labels, around)
+        namespace_labels = SPACES[metadata.namespace]
+        terms_selecting = uses.terms_selecting(metadata.namespace, metadata.labels, namespace_labels)
+        assert len(terms_selecting) == len(set(terms_selecting))
+        assert set(terms_selecting) == {
+            each for each in terms if each.pods.matches(metadata.namespace, metadata.labels, namespace_labels)
         }

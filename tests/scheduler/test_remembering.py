@@ -1,4 +1,4 @@
-"""What is remembered of nodes is what would be found out anew."""
+"""Cached results about nodes equal freshly computed ones."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import pytest
 from steersman.api.core.v1 import Node, Pod, Service
 from steersman.client.informer import Informers
 from steersman.machinery.codec.serializer import from_plain
-from steersman.scheduler.around import Demands
-from steersman.scheduler.cycle import Cycle, Placed
+from steersman.scheduler.cycle import Cycle, Placement
+from steersman.scheduler.demands import Demands
 from steersman.scheduler.fit import ranking as ranking_module
 from steersman.scheduler.fit import rankings as rankings_module
 from steersman.scheduler.preemption.nominator import Nominator
@@ -22,10 +22,10 @@ from tools.scheduler_comparison.cases import NAMESPACES, Plain, case_of
 from tools.scheduler_comparison.ours import decide
 
 
-class _None:
+class _EmptyInformers:
     """Informers without objects."""
 
-    def for_resource(self, resource: Any) -> _None:
+    def for_resource(self, resource: Any) -> _EmptyInformers:
         return self
 
     def list(self, namespace: str | None = None) -> Sequence[Service]:
@@ -35,11 +35,11 @@ class _None:
         return None
 
     def on_change(self, handler: Any) -> None:
-        """Nothing changes."""
+        """Do nothing, as nothing changes."""
 
 
 def cycle_on(cluster: ClusterState) -> Cycle:
-    demands = Demands(cast(Informers, _None()), cluster)
+    demands = Demands(cast(Informers, _EmptyInformers()), cluster)
     return Cycle(cluster, demands, Nominator(), lambda: (), lambda _: None, lambda _: None)
 
 
@@ -71,10 +71,10 @@ async def test_decisions_are_those_of_a_fresh_look_after_any_changes(seed: int) 
         change(chance, cluster, pods, nodes, here)
         found = await cycle.decide(from_plain(Pod, new))
         fresh = await decide(nodes.values(), here.values(), namespaces, (), (), new)
-        if isinstance(found, Placed):
+        if isinstance(found, Placement):
             assert found.node.name in fresh.nodes
         else:
-            victims = () if found.making_room is None else found.making_room.victims
+            victims = () if found.preemption is None else found.preemption.victims
             assert (found.message, len(victims)) == (fresh.message, len(fresh.victims))
 
 
@@ -82,7 +82,9 @@ Objects = dict[str, Plain]
 
 
 def change(chance: random.Random, cluster: ClusterState, pods: Objects, nodes: Objects, here: Objects) -> None:
-    """A pod comes, goes, is being deleted or gets other labels; a node gets other labels, taints or room."""
+    """Make a random change: a pod comes, goes, is being deleted or gets other labels; or a node gets other labels,
+    taints or capacity.
+    """
     uid = chance.choice([*pods, ""])
     if uid and uid not in here:
         here[uid] = pods[uid]
@@ -124,7 +126,7 @@ async def test_only_nodes_that_changed_are_looked_at_again(monkeypatch: pytest.M
         plain["metadata"]["uid"] = str(number)
         pod = from_plain(Pod, plain)
         found = await cycle.decide(pod)
-        assert isinstance(found, Placed)
+        assert isinstance(found, Placement)
         pod.spec.node_name = found.node.name
         cluster.assume(pod, found.node.name)
     assert looked == 90 + 49
@@ -146,7 +148,7 @@ async def test_pods_that_are_all_different_do_not_each_look_at_every_node(monkey
     cycle = cycle_on(cluster)
     for number in range(10):
         found = await cycle.decide(from_plain(Pod, pod_of(f"p{number}", cpu=f"{number + 1}m")))
-        assert isinstance(found, Placed)
+        assert isinstance(found, Placement)
     assert looked <= 10 * 1000
 
 
@@ -168,7 +170,7 @@ async def test_more_demands_than_are_remembered_do_not_push_each_other_out(monke
     cycle = cycle_on(cluster)
     for number in range(60):
         found = await cycle.decide(from_plain(Pod, pod_of(f"p{number}", cpu=f"{number % 6 + 1}m")))
-        assert isinstance(found, Placed)
+        assert isinstance(found, Placement)
     assert looked <= 2 * 3000 + 60 * 1024
 
 
@@ -193,11 +195,11 @@ async def test_decisions_about_heavy_pods_are_those_about_others(seed: int, monk
         with monkeypatch.context() as patched:
             patched.setattr("steersman.scheduler.demand.weight.MOST", -1)
             found = await heavy.decide(from_plain(Pod, new))
-            await heavy.let_go()
-        if isinstance(expected, Placed):
-            assert isinstance(found, Placed)
+            await heavy.free_heavy()
+        if isinstance(expected, Placement):
+            assert isinstance(found, Placement)
         else:
-            assert not isinstance(found, Placed)
+            assert not isinstance(found, Placement)
             assert found.message == expected.message
 
 
@@ -211,7 +213,7 @@ async def test_a_heavy_demand_is_made_anew_where_what_it_left_out_has_come(monke
     near["spec"]["nodeName"] = "n"
     monkeypatch.setattr("steersman.scheduler.demand.weight.MOST", -1)
     cycle = cycle_on(cluster)
-    was = rankings_module.Rankings._look
+    was = rankings_module.Rankings._check_nodes
     looks = 0
 
     async def look(self: Any, *given: Any) -> bool:
@@ -221,8 +223,8 @@ async def test_a_heavy_demand_is_made_anew_where_what_it_left_out_has_come(monke
             cluster.set_pod(from_plain(Pod, near))
         return await was(self, *given)
 
-    monkeypatch.setattr(rankings_module.Rankings, "_look", look)
+    monkeypatch.setattr(rankings_module.Rankings, "_check_nodes", look)
     found = await cycle.decide(new)
-    assert not isinstance(found, Placed)
+    assert not isinstance(found, Placement)
     assert "anti-affinity" in found.message
     assert looks == 2

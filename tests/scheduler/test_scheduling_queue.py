@@ -1,4 +1,4 @@
-"""Which pod is next, and what brings pods back."""
+"""Order of the scheduling queue, and the events that move pods back into it."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ def pod(name: str, priority: int = 0, **spec: Any) -> Pod:
     return from_plain(Pod, plain)
 
 
-async def popped(queue: SchedulingQueue) -> str:
-    """The name of the next pod, or "" if none is ready."""
+async def pop_name(queue: SchedulingQueue) -> str:
+    """Return the name of the next pod, or "" if none is ready."""
     try:
         async with asyncio.timeout(0):
             return (await queue.pop()).pod.metadata.name
@@ -33,8 +33,8 @@ async def popped(queue: SchedulingQueue) -> str:
         return ""
 
 
-async def refused(queue: SchedulingQueue, *plugins: str) -> QueuedPod:
-    """The next pod, which is tried in vain."""
+async def refuse_next(queue: SchedulingQueue, *plugins: str) -> QueuedPod:
+    """Pop the next pod and put it back as unschedulable."""
     queued = await queue.pop()
     queued.plugins = frozenset(plugins)
     queue.add_unschedulable(queued, queued.pod)
@@ -49,17 +49,17 @@ async def test_the_highest_priority_is_first_then_who_came_first() -> None:
     queue = queue_of()
     for name, priority in (("a", 0), ("b", 5), ("c", 0), ("d", 5)):
         queue.add(pod(name, priority))
-    assert [await popped(queue) for _ in range(5)] == ["b", "d", "a", "c", ""]
+    assert [await pop_name(queue) for _ in range(5)] == ["b", "d", "a", "c", ""]
 
 
 async def test_a_pod_comes_back_only_for_what_may_help_it() -> None:
     queue = queue_of()
     queue.add(pod("a", cpu="4"))
-    await refused(queue, NODE_RESOURCES_FIT)
+    await refuse_next(queue, NODE_RESOURCES_FIT)
     queue.move_all(node_added(allocatable={"cpu": "2"}))
-    assert await popped(queue) == ""
+    assert await pop_name(queue) == ""
     queue.move_all(node_added(allocatable={"cpu": "8"}))
-    assert await popped(queue) == "a"
+    assert await pop_name(queue) == "a"
     queue.close()
 
 
@@ -70,7 +70,7 @@ async def test_what_happens_while_a_pod_is_tried_counts() -> None:
     queue.move_all(node_added(allocatable={"cpu": "8"}))
     queued.plugins = frozenset({NODE_RESOURCES_FIT})
     queue.add_unschedulable(queued, queued.pod)
-    assert await popped(queue) == "a"
+    assert await pop_name(queue) == "a"
     queue.close()
 
 
@@ -78,10 +78,10 @@ async def test_a_backoff_is_cut_short_where_nobody_else_waits() -> None:
     clock = Clock()
     queue = queue_of()
     queue.add(pod("a"))
-    await refused(queue, TAINT_TOLERATION)
+    await refuse_next(queue, TAINT_TOLERATION)
     queue.move_all(node_added())
     queue.add(pod("b"))
-    assert [await popped(queue), await popped(queue)] == ["b", "a"]
+    assert [await pop_name(queue), await pop_name(queue)] == ["b", "a"]
     queue.close()
     await clock.advance(seconds=1)
 
@@ -95,7 +95,7 @@ async def test_errors_are_tried_again_after_growing_waits() -> None:
     for _ in range(5):
         queue.add_unschedulable(queued, queued.pod)
         seconds = 0
-        while not await popped(queue):
+        while not await pop_name(queue):
             await clock.advance(seconds=1)
             seconds += 1
         waited.append(seconds)
@@ -109,11 +109,11 @@ async def test_a_pod_that_nothing_helped_is_tried_again_after_minutes() -> None:
     clock = Clock()
     queue = queue_of()
     queue.add(pod("a"))
-    await refused(queue, TAINT_TOLERATION)
+    await refuse_next(queue, TAINT_TOLERATION)
     await clock.advance(seconds=290)
-    assert await popped(queue) == ""
+    assert await pop_name(queue) == ""
     await clock.advance(seconds=60)
-    assert await popped(queue) == "a"
+    assert await pop_name(queue) == "a"
     queue.close()
 
 
@@ -121,11 +121,11 @@ async def test_a_gated_pod_is_kept_until_its_gates_are_gone() -> None:
     queue = queue_of()
     gated = pod("a", schedulingGates=[{"name": "example.com/gate"}])
     queue.add(gated)
-    assert await popped(queue) == ""
+    assert await pop_name(queue) == ""
     queue.move_all(node_added())
-    assert await popped(queue) == ""
+    assert await pop_name(queue) == ""
     queue.update(gated, pod("a"))
-    assert await popped(queue) == "a"
+    assert await pop_name(queue) == "a"
 
 
 async def test_deleted_pods_leave_wherever_they_are() -> None:

@@ -1,4 +1,4 @@
-"""The scheduler on a server elsewhere."""
+"""The scheduler as a client of another server."""
 
 from __future__ import annotations
 

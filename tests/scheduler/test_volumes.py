@@ -1,4 +1,4 @@
-"""Pods with claims: which nodes they may have, and what is written for them."""
+"""Pods with volume claims: the nodes they fit on, and what the scheduler writes for them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from steersman.client.resources import (
     STORAGE_CLASSES,
 )
 from steersman.machinery.codec.serializer import from_plain
-from tests.scheduler.scene import Scene, eventually
+from tests.scheduler.scene import Scene, wait_for
 
 
 async def make_class(scene: Scene, name: str, **more: Any) -> None:
@@ -61,11 +61,11 @@ async def test_a_missing_claim_is_told_of_and_waited_for(scene: Scene) -> None:
     await scene.node("a")
     await scene.node("b")
     await scene.pod("p", **mounting("data"))
-    message = (await scene.refused("p")).message
+    message = (await scene.wait_for_refusal("p")).message
     assert message == '0/2 nodes are available: persistentvolumeclaim "data" not found. not found'
     await make_volume(scene, "v", "b")
     await make_claim(scene, "data", volume="v")
-    assert await scene.placed("p") == "b"
+    assert await scene.wait_for_node("p") == "b"
 
 
 async def test_a_claim_that_is_not_bound_keeps_the_pod_waiting(scene: Scene) -> None:
@@ -73,7 +73,7 @@ async def test_a_claim_that_is_not_bound_keeps_the_pod_waiting(scene: Scene) -> 
     await make_class(scene, "slow")
     await make_claim(scene, "data")
     await scene.pod("p", **mounting("data"))
-    message = (await scene.refused("p")).message
+    message = (await scene.wait_for_refusal("p")).message
     assert message == "0/1 nodes are available: pod has unbound immediate PersistentVolumeClaims. not found"
 
 
@@ -83,7 +83,7 @@ async def test_the_volume_says_on_which_node(scene: Scene) -> None:
     await make_volume(scene, "v", "b")
     await make_claim(scene, "data", volume="v")
     await scene.pod("p", cpu="1", **mounting("data"))
-    assert (await scene.refused("p")).message.startswith(
+    assert (await scene.wait_for_refusal("p")).message.startswith(
         "0/2 nodes are available: 1 Insufficient cpu, 1 node(s) didn't match PersistentVolume's node affinity."
     )
 
@@ -98,13 +98,13 @@ async def test_a_claim_that_waits_for_its_consumer_is_told_the_node(scene: Scene
         claim = await scene.client.get(PERSISTENT_VOLUME_CLAIMS, "data", "default")
         return claim.metadata.annotations.get("volume.kubernetes.io/selected-node", "")
 
-    assert await eventually(selected) == "a"
-    assert await scene.nominated("p") == "a"
+    assert await wait_for(selected) == "a"
+    assert await scene.wait_for_nomination("p") == "a"
     assert (await scene.get("p")).spec.node_name == ""
     await make_volume(scene, "made", "a")
     change = {"metadata": {"annotations": {"pv.kubernetes.io/bind-completed": "yes"}}, "spec": {"volumeName": "made"}}
     await scene.client.patch(PERSISTENT_VOLUME_CLAIMS, "data", "default", change)
-    assert await scene.placed("p") == "a"
+    assert await scene.wait_for_node("p") == "a"
 
 
 async def test_a_volume_that_is_there_is_bound_to_a_waiting_claim(scene: Scene) -> None:
@@ -121,11 +121,11 @@ async def test_a_volume_that_is_there_is_bound_to_a_waiting_claim(scene: Scene) 
         volume = await scene.client.get(PERSISTENT_VOLUMES, "v")
         return "" if volume.spec.claim_ref is None else volume.spec.claim_ref.name
 
-    assert await eventually(claimed) == "data"
-    assert await scene.nominated("p") == "b"
+    assert await wait_for(claimed) == "data"
+    assert await scene.wait_for_nomination("p") == "b"
     await make_claim(scene, "other")
     await scene.pod("q", **mounting("other"))
-    assert (await scene.refused("q")).message.startswith(
+    assert (await scene.wait_for_refusal("q")).message.startswith(
         "0/2 nodes are available: 2 node(s) didn't find available persistent volumes to bind."
     )
 
@@ -139,11 +139,11 @@ async def test_drivers_limit_the_volumes_of_a_node(scene: Scene) -> None:
         await make_volume(scene, f"v{number}", hostPath=None, csi=csi)
         await make_claim(scene, f"data{number}", volume=f"v{number}")
     await scene.pod("p", **mounting("data1"))
-    assert await scene.placed("p") == "a"
+    assert await scene.wait_for_node("p") == "a"
     await scene.pod("q", **mounting("data2"))
-    assert "1 node(s) exceed max volume count" in (await scene.refused("q")).message
+    assert "1 node(s) exceed max volume count" in (await scene.wait_for_refusal("q")).message
     await scene.delete("p")
-    assert await scene.placed("q") == "a"
+    assert await scene.wait_for_node("q") == "a"
 
 
 async def test_a_claim_of_one_pod_only_is_not_shared(scene: Scene) -> None:
@@ -151,9 +151,9 @@ async def test_a_claim_of_one_pod_only_is_not_shared(scene: Scene) -> None:
     await make_volume(scene, "v", accessModes=["ReadWriteOncePod"])
     await make_claim(scene, "data", volume="v", accessModes=["ReadWriteOncePod"])
     await scene.pod("p", **mounting("data"))
-    assert await scene.placed("p") == "a"
+    assert await scene.wait_for_node("p") == "a"
     await scene.pod("q", **mounting("data"))
-    assert "ReadWriteOncePod access mode already in-use" in (await scene.refused("q")).message
+    assert "ReadWriteOncePod access mode already in-use" in (await scene.wait_for_refusal("q")).message
 
 
 async def test_zones_of_volumes_are_kept(scene: Scene) -> None:
@@ -164,4 +164,4 @@ async def test_zones_of_volumes_are_kept(scene: Scene) -> None:
     )
     await make_claim(scene, "data", volume="v")
     await scene.pod("p", **mounting("data"))
-    assert "1 node(s) had no available volume zone" in (await scene.refused("p")).message
+    assert "1 node(s) had no available volume zone" in (await scene.wait_for_refusal("p")).message

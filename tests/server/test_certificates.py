@@ -1,4 +1,4 @@
-"""The server's own certificates: good for TLS, kept, renewed in time, private."""
+"""The server's own certificates: valid for TLS, persistent, renewed in time, private."""
 
 import base64
 import errno
@@ -28,7 +28,7 @@ def contents(files):
 
 
 def handshake(files, host, *, client=True):
-    """Runs TLS between two contexts in memory; returns the certificate the server saw. Raises ssl.SSLError."""
+    """Perform TLS between two contexts in memory; return the certificate that the server saw. Raises ssl.SSLError."""
     serving = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=files.ca)
     serving.load_cert_chain(files.server, files.server_key)
     serving.verify_mode = ssl.CERT_OPTIONAL

@@ -1,4 +1,4 @@
-"""/statusz and /flagz: text, or objects of config.k8s.io where these are asked for."""
+"""/statusz and /flagz: text, or objects of config.k8s.io if these are requested."""
 
 from __future__ import annotations
 

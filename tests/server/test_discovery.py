@@ -1,4 +1,4 @@
-"""The discovery documents of the built-in resources, held against those of kube-apiserver 1.36."""
+"""Discovery documents of the built-in resources, compared with those of kube-apiserver 1.36."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ MORE_VERSIONS = versions_of(MORE_GROUPS)
 
 @pytest.fixture
 async def client() -> AsyncIterator[InProcessClient]:
-    """A server whose documents list every built-in resource that is served by default."""
+    """A client of a server whose documents list every built-in resource that is served by default."""
     async for found in client_of_server(KUBE_API):
         yield found
 
 
 @pytest.fixture
 async def whole_client() -> AsyncIterator[InProcessClient]:
-    """One whose documents list all that --runtime-config can turn on too."""
+    """A client of a server whose documents also list everything that --runtime-config can enable."""
     async for found in client_of_server(on_request.kube_api(lambda *_: True)):
         yield found
 
@@ -75,7 +75,7 @@ async def document(client: InProcessClient, path: str, accept: str = "applicatio
 
 
 def expected_resources(groups: dict[str, Any], group: str, version: str) -> list[dict[str, Any]]:
-    """What meta/v1 APIResourceList says of the resources that the aggregated document describes."""
+    """Return the meta/v1 APIResourceList that matches the aggregated document."""
     found = next(each for each in groups[group]["versions"] if each["version"] == version)
     out = []
     for resource in found["resources"]:
@@ -185,6 +185,6 @@ async def test_the_aggregated_document_is_there_in_yaml(client: InProcessClient,
 async def test_the_list_of_groups_is_the_aggregators(
     client: InProcessClient, method: str, path: str, accept: str, status: int
 ) -> None:
-    """Which looks at no method, and with a slash at the end knows no other form than the plain one."""
+    """The aggregator ignores the method; with a trailing slash it knows only the plain form."""
     async with await client.request(method, path, [("accept", accept)]) as response:
         assert response.status == status

@@ -1,4 +1,4 @@
-"""Where others reach a server."""
+"""The external address of a server."""
 
 from __future__ import annotations
 

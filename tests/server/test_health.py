@@ -1,4 +1,4 @@
-"""/healthz, /livez and /readyz: their checks, parameters and texts; start hooks and the shutdown show in them."""
+"""/healthz, /livez and /readyz: checks, parameters and texts, during start hooks and shutdown too."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def server() -> Server:
 
 @pytest.fixture
 def get(server: Server) -> Callable[..., Awaitable[tuple[int, str]]]:
-    """`await get(path)` on that server: status and text."""
+    """Return `get(path)`, which awaits status and text."""
 
     async def ask(target: str) -> tuple[int, str]:
         response = await InProcessClient(server.handler).request("GET", target)

@@ -1,4 +1,4 @@
-"""Work at start and before shutdown."""
+"""Hooks at start and before shutdown."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The orderly end of a server: readyz fails first, what runs is finished, watches end, storage closes last."""
+"""Graceful shutdown: readyz fails first, running requests finish, watches end, storage closes last."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ BODY = json.dumps({"metadata": {"name": "late"}}).encode()
 
 
 class Gate:
-    """A shutdown hook that holds the shutdown until the test lets it go on."""
+    """A shutdown hook that blocks the shutdown until the test releases it."""
 
     def __init__(self, plane: ControlPlane) -> None:
         self.reached = asyncio.Event()
@@ -35,7 +35,7 @@ class Gate:
 
 
 class HeldBody:
-    """A request's body that comes in two parts, the second when the test says so."""
+    """A request body in two parts; the test releases the second."""
 
     def __init__(self, data: bytes = BODY) -> None:
         self._data = data

@@ -1,4 +1,4 @@
-"""What holds the event loop is measured and named."""
+"""Blocks of the event loop are measured and attributed."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ async def test_a_hold_that_is_too_short_to_be_told_is_remembered(
 async def test_the_request_is_named_without_what_it_carries(
     registry: Registry, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    headers = Headers.of([("authorization", "Bearer secret")])
+    headers = Headers.from_pairs([("authorization", "Bearer secret")])
     http = HttpRequest("GET", "/api/v1/\npods", "labelSelector=secret", headers, EMPTY_BODY, Peer())
     # frames of the package are looked at for the request
     monkeypatch.setitem(hold_for.__globals__, "__name__", "steersman.tests")

@@ -1,4 +1,4 @@
-"""/metrics, read by the rules of Prometheus' text format 0.0.4."""
+"""/metrics, parsed by the rules of Prometheus' text format 0.0.4."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Family:
     samples: dict[tuple[str, Labels], float] = field(default_factory=dict)
 
     def value(self, **labels: str) -> float:
-        """The sum over the series that have these labels."""
+        """Return the sum over the series that have these labels."""
         wanted = frozenset(labels.items())
         return sum(value for (_, found), value in self.samples.items() if wanted <= found)
 
@@ -45,7 +45,7 @@ def read_labels(text: str) -> Labels:
 
 
 def parse(text: str) -> dict[str, Family]:
-    """The families of an exposition. Raises AssertionError where it breaks the format."""
+    """Return the families of an exposition. Raises AssertionError for invalid text."""
     assert text.endswith("\n")
     families: dict[str, Family] = {}
     current = ""
@@ -75,7 +75,7 @@ def parse(text: str) -> dict[str, Family]:
 
 
 def check_histogram(name: str, family: Family) -> None:
-    """Buckets are cumulative and end with +Inf, which is the count."""
+    """Check that buckets are cumulative and end with +Inf, which equals the count."""
     buckets: dict[Labels, dict[float, float]] = {}
     for (suffix, labels), value in family.samples.items():
         if suffix == "_bucket":

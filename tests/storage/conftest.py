@@ -10,7 +10,7 @@ import pytest
 
 from steersman.machinery.shared_words import SharedWords
 from steersman.storage.encryption.ciphers import AESGCMCipher
-from steersman.storage.encryption.sealed_values import SealedValues
+from steersman.storage.encryption.encrypted_values import EncryptedValues
 from steersman.storage.etcd import EtcdStorage
 from steersman.storage.interface import Storage
 from steersman.storage.mapped import MappedStorage
@@ -53,7 +53,7 @@ def open_store(request: pytest.FixtureRequest, tmp_path: Path, clock: Clock) -> 
 
     async def encrypted() -> Storage:
         inner = await sqlite()
-        store = MappedStorage(inner, SealedValues(AESGCMCipher(b"k" * 32)))
+        store = MappedStorage(inner, EncryptedValues(AESGCMCipher(b"k" * 32)))
         store.expire_leases = inner.expire_leases  # type: ignore[attr-defined]
         return store
 
@@ -65,7 +65,7 @@ def open_store(request: pytest.FixtureRequest, tmp_path: Path, clock: Clock) -> 
 
 async def opened_shared(inner: SQLiteStorage) -> SharedStorage:
     """A storage of a worker, whose owner is in this process, and ends with it."""
-    words = SharedWords.made()
+    words = SharedWords.create()
     server = StorageServer(inner, words)
     await server.start()
     near, far = socket.socketpair()

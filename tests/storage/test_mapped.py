@@ -17,8 +17,8 @@ from steersman.kinds.stored_form import JSON, StoredForm
 from steersman.machinery.codec.protobuf.documents import MEDIA_TYPE as PROTOBUF
 from steersman.storage import mapped
 from steersman.storage.encryption.ciphers import AESGCMCipher
+from steersman.storage.encryption.encrypted_values import EncryptedValues
 from steersman.storage.encryption.metrics import TransformationMetrics
-from steersman.storage.encryption.sealed_values import SealedValues
 from steersman.storage.encryption.transformer import NeedsKey, Opened, Prefixed, PrefixedTransformers, TransformError
 from steersman.storage.interface import (
     Conflict,
@@ -28,7 +28,7 @@ from steersman.storage.interface import (
     Undecodable,
     Unreadable,
 )
-from steersman.storage.late import Late
+from steersman.storage.lagging import LaggingFeeds
 from steersman.storage.mapped import MappedStorage, ValueMap
 from steersman.storage.memory import MemoryStorage
 from steersman.storage.stored_objects import StoredObjects
@@ -89,7 +89,7 @@ def forms(media_type: str, other: str) -> Mapping:
 def mapping(request: pytest.FixtureRequest) -> Mapping:
     if request.param == "encrypts":
         return Mapping(
-            SealedValues(AESGCMCipher(b"k" * 32)),
+            EncryptedValues(AESGCMCipher(b"k" * 32)),
             lambda name, value: AESGCMCipher(b"k" * 32).seal(value, f"{KEYS}{name}".encode()),
         )
     return forms(JSON if request.param == "reads protobuf" else PROTOBUF, PROTOBUF)
@@ -114,7 +114,7 @@ async def keys() -> KeyService:
 
 @pytest.fixture
 def encrypted(inner: MemoryStorage, keys: KeyService) -> MappedStorage:
-    return MappedStorage(inner, SealedValues(keys))
+    return MappedStorage(inner, EncryptedValues(keys))
 
 
 class Told:
@@ -152,17 +152,17 @@ async def test_what_others_have_stored_is_read_as_values(
 
 @pytest.mark.parametrize("data", ["", LARGE])
 async def test_what_is_written_is_told_as_it_was_given(storage: MappedStorage, data: str) -> None:
-    told = Told()
-    await storage.subscribe(KEYS, after_revision=1, deliver=told)
+    delivered = Told()
+    await storage.subscribe(KEYS, after_revision=1, deliver=delivered)
     given = value("a", data)
     made = await storage.create(f"{KEYS}a", given)
     changed = await storage.update(f"{KEYS}a", value("a"), expected_revision=made.mod_revision)
     assert (made.value, changed.value) == (given, value("a"))
-    assert told.values == [given, value("a")]
-    assert told.events[0].current is not None
-    assert told.events[0].current.value is given, "it is not mapped there and back"
-    assert told.events[1].previous is not None
-    assert told.events[1].previous.value == given
+    assert delivered.values == [given, value("a")]
+    assert delivered.events[0].current is not None
+    assert delivered.events[0].current.value is given, "it is not mapped there and back"
+    assert delivered.events[1].previous is not None
+    assert delivered.events[1].previous.value == given
 
 
 async def test_who_is_refused_sees_what_is_there(storage: MappedStorage) -> None:
@@ -179,21 +179,21 @@ async def test_who_is_refused_sees_what_is_there(storage: MappedStorage) -> None
 
 
 async def test_events_wait_behind_a_large_one_and_so_does_the_revision(inner: MemoryStorage, mapping: Mapping) -> None:
-    late, told = Late(), Told()
-    storage = MappedStorage(inner, mapping.values, late)
-    await storage.subscribe(KEYS, after_revision=1, deliver=told)
+    lagging, delivered = LaggingFeeds(), Told()
+    storage = MappedStorage(inner, mapping.values, lagging)
+    await storage.subscribe(KEYS, after_revision=1, deliver=delivered)
     small = await inner.create(f"{KEYS}a", mapping.stored_elsewhere("a", value("a")))
     large = await inner.create(f"{KEYS}b", mapping.stored_elsewhere("b", value("b", LARGE)))
     last = await inner.create(f"{KEYS}c", mapping.stored_elsewhere("c", value("c")))
-    assert told.values == [value("a")]
+    assert delivered.values == [value("a")]
     assert (inner.revision, storage.revision) == (last.mod_revision, small.mod_revision)
-    behind = late.behind(last.mod_revision)
-    assert behind is not None
-    await behind
-    assert told.values == [value("a"), value("b", LARGE), value("c")]
-    assert [event.revision for event in told.events] == [small.mod_revision, large.mod_revision, last.mod_revision]
+    wait_for = lagging.wait_for(last.mod_revision)
+    assert wait_for is not None
+    await wait_for
+    assert delivered.values == [value("a"), value("b", LARGE), value("c")]
+    assert [event.revision for event in delivered.events] == [small.mod_revision, large.mod_revision, last.mod_revision]
     assert storage.revision == last.mod_revision
-    assert late.behind(last.mod_revision) is None
+    assert lagging.wait_for(last.mod_revision) is None
 
 
 async def test_the_past_is_told_before_the_subscription_begins(
@@ -201,22 +201,22 @@ async def test_the_past_is_told_before_the_subscription_begins(
 ) -> None:
     made = await inner.create(f"{KEYS}a", mapping.stored_elsewhere("a", value("a", LARGE)))
     await inner.update(f"{KEYS}a", mapping.stored_elsewhere("a", value("a")), expected_revision=made.mod_revision)
-    told = Told()
-    await storage.subscribe(KEYS, after_revision=1, deliver=told)
-    assert told.values == [value("a", LARGE), value("a")]
-    assert told.events[1].previous is not None
-    assert told.events[1].previous.value == value("a", LARGE)
+    delivered = Told()
+    await storage.subscribe(KEYS, after_revision=1, deliver=delivered)
+    assert delivered.values == [value("a", LARGE), value("a")]
+    assert delivered.events[1].previous is not None
+    assert delivered.events[1].previous.value == value("a", LARGE)
 
 
 async def test_who_no_longer_follows_is_told_nothing(
     inner: MemoryStorage, storage: MappedStorage, mapping: Mapping
 ) -> None:
-    told = Told()
-    subscription = await storage.subscribe(KEYS, after_revision=1, deliver=told)
+    delivered = Told()
+    subscription = await storage.subscribe(KEYS, after_revision=1, deliver=delivered)
     made = await inner.create(f"{KEYS}a", mapping.stored_elsewhere("a", value("a", LARGE)))
     subscription.cancel()
     await storage.wait_until(made.mod_revision)
-    assert told.events == []
+    assert delivered.events == []
     assert storage.revision == made.mod_revision
 
 
@@ -224,16 +224,16 @@ async def test_a_subscriber_that_is_owed_too_much_is_told_as_it_is_stored_and_go
     inner: MemoryStorage, storage: MappedStorage, mapping: Mapping, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(mapped, "MOST_WAITING", 2)
-    told = Told()
-    await storage.subscribe(KEYS, after_revision=1, deliver=told)
+    delivered = Told()
+    await storage.subscribe(KEYS, after_revision=1, deliver=delivered)
     stored = [mapping.stored_elsewhere(name, value(name, LARGE)) for name in "abcd"]
     for name, each in zip("abc", stored, strict=False):
         await inner.create(f"{KEYS}{name}", each)
-    assert told.values == stored[:3]
+    assert delivered.values == stored[:3]
     assert storage.revision == inner.revision
     last = await inner.create(f"{KEYS}d", stored[3])
     await storage.wait_until(last.mod_revision)
-    assert told.values == [*stored[:3], value("d", LARGE)]
+    assert delivered.values == [*stored[:3], value("d", LARGE)]
 
 
 async def test_a_subscriber_that_fails_later_is_ended_and_holds_nobody_up(
@@ -260,12 +260,12 @@ async def test_a_subscriber_that_fails_later_is_ended_and_holds_nobody_up(
 
 async def test_values_are_handed_on_as_they_are(inner: MemoryStorage) -> None:
     storage = MappedStorage(inner, StoredObjects(form(JSON)))
-    told = Told()
-    await storage.subscribe(KEYS, after_revision=1, deliver=told)
+    delivered = Told()
+    await storage.subscribe(KEYS, after_revision=1, deliver=delivered)
     given = value("a")
     await storage.create(f"{KEYS}a", given)
-    assert told.events[0].current is not None
-    assert told.events[0].current.value is given
+    assert delivered.events[0].current is not None
+    assert delivered.events[0].current.value is given
     assert not storage.seals
     stored = await inner.get(f"{KEYS}a")
     assert stored is not None
@@ -281,14 +281,14 @@ async def test_values_are_stored_in_the_form_that_is_written(inner: MemoryStorag
 
 async def test_what_is_no_object_is_told_by_its_key(inner: MemoryStorage) -> None:
     storage = MappedStorage(inner, StoredObjects(form(JSON)))
-    told = Told()
-    await storage.subscribe(KEYS, after_revision=1, deliver=told)
+    delivered = Told()
+    await storage.subscribe(KEYS, after_revision=1, deliver=delivered)
     await inner.create(f"{KEYS}a", b"spoilt")
-    assert told.values == [b"spoilt"]  # which nobody can present
+    assert delivered.values == [b"spoilt"]  # which nobody can present
     with pytest.raises(Undecodable, match=f"{KEYS}a cannot be read: it is no object"):
         await storage.range(KEYS)
     with pytest.raises(Undecodable):
-        await storage.subscribe(KEYS, after_revision=1, deliver=told)
+        await storage.subscribe(KEYS, after_revision=1, deliver=delivered)
 
 
 async def test_a_value_is_stale_if_it_would_be_stored_in_another_form(inner: MemoryStorage) -> None:
@@ -307,31 +307,31 @@ async def test_a_value_is_stale_if_it_would_be_stored_in_another_form(inner: Mem
 async def test_events_wait_for_a_key_that_is_fetched_in_order(
     inner: MemoryStorage, encrypted: MappedStorage, keys: KeyService
 ) -> None:
-    told = Told()
-    await encrypted.subscribe(KEYS, after_revision=1, deliver=told)
+    delivered = Told()
+    await encrypted.subscribe(KEYS, after_revision=1, deliver=delivered)
     keys.missing.add("b")
     for name in "abc":
         last = await inner.create(f"{KEYS}{name}", keys.seal(value(name), f"{KEYS}{name}".encode()))
-    assert told.values == [value("a")]
+    assert delivered.values == [value("a")]
     await keys.asked.wait()
     assert encrypted.revision == last.mod_revision - 2
     keys.answer.set_result(None)
     await encrypted.wait_until(last.mod_revision)
-    assert told.values == [value("a"), value("b"), value("c")]
+    assert delivered.values == [value("a"), value("b"), value("c")]
 
 
 async def test_an_event_whose_key_cannot_be_had_is_told_as_it_is_stored_in_its_place(
     inner: MemoryStorage, encrypted: MappedStorage, keys: KeyService, caplog: pytest.LogCaptureFixture
 ) -> None:
-    told = Told()
-    await encrypted.subscribe(KEYS, after_revision=1, deliver=told)
+    delivered = Told()
+    await encrypted.subscribe(KEYS, after_revision=1, deliver=delivered)
     keys.missing.add("a")
     sealed = keys.seal(value("a"), f"{KEYS}a".encode())
     await inner.create(f"{KEYS}a", sealed)
     last = await inner.create(f"{KEYS}b", keys.seal(value("b"), f"{KEYS}b".encode()))
     keys.answer.set_exception(TransformError("the plugin is away"))
     await encrypted.wait_until(last.mod_revision)
-    assert told.values == [sealed, value("b")]
+    assert delivered.values == [sealed, value("b")]
     assert f"{KEYS}a cannot be decrypted for its watchers" in caplog.text
     assert "the plugin is away" in caplog.text
 
@@ -342,17 +342,17 @@ async def test_a_subscription_is_refused_if_too_much_comes_while_a_key_of_the_pa
     monkeypatch.setattr(mapped, "MOST_WAITING", 2)
     await encrypted.create(f"{KEYS}a", value("a"))
     keys.missing.add("a")
-    told = Told()
-    subscribing = asyncio.ensure_future(encrypted.subscribe(KEYS, after_revision=1, deliver=told))
+    delivered = Told()
+    subscribing = asyncio.ensure_future(encrypted.subscribe(KEYS, after_revision=1, deliver=delivered))
     await keys.asked.wait()
     for name in "bcde":
         await encrypted.create(f"{KEYS}{name}", value(name))
     keys.answer.set_result(None)
     with pytest.raises(StorageUnavailable, match="too many events wait"):
         await subscribing
-    assert told.events == []
+    assert delivered.events == []
     await encrypted.create(f"{KEYS}f", value("f"))
-    assert told.events == []
+    assert delivered.events == []
 
 
 async def test_who_is_refused_is_not_kept_waiting_for_a_key(encrypted: MappedStorage, keys: KeyService) -> None:

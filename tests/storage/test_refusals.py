@@ -11,7 +11,7 @@ import pytest
 
 from steersman.controlplane.control_plane import ControlPlane
 from steersman.controlplane.options import Options
-from steersman.controlplane.storage_health import not_ready, wrong_with
+from steersman.controlplane.storage_health import not_ready, storage_fault
 from steersman.machinery.values import times
 from steersman.storage.interface import StorageUnavailable, ValueRefused
 from steersman.storage.refusals import Operation, Refusals
@@ -105,7 +105,7 @@ async def test_each_way_in_which_the_file_refuses_to_be_written_is_told(
         assert wrong is not None
         assert name in wrong
         is_fatal = bool(store.refusal)
-        assert (await wrong_with(store, 1) is None) != is_fatal, "a restart does not make room on the disk"
+        assert (await storage_fault(store, 1) is None) != is_fatal, "a restart does not make room on the disk"
         assert store.refusals.writes.total == 20
         assert [name in each.getMessage() for each in caplog.records] == [True]
         if not is_fatal:

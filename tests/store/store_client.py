@@ -238,7 +238,7 @@ class StoreClient:
 
     async def revision(self) -> int:
         """The newest revision, with the cache up to it."""
-        await self.store.wait_current()
+        await self.store.wait_until_current()
         return self.store.cacher.revision
 
 

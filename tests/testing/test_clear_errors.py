@@ -1,4 +1,4 @@
-"""Mistakes in tests are told in a sentence that says what to do."""
+"""Mistakes in tests give errors of one sentence that says what to do."""
 
 from __future__ import annotations
 

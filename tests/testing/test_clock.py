@@ -1,4 +1,4 @@
-"""Time that a test moves."""
+"""A clock that tests advance."""
 
 from __future__ import annotations
 
@@ -61,9 +61,9 @@ async def test_rounds_of_upkeep_are_left_out_while_nothing_else_happens() -> Non
     ]
     await clock.advance(hours=4)
     assert told["job"] == [7200, 14400]
-    # an hour's worth of rounds is a handful: some until all is calm, and some before each thing that happens
+    # few rounds per hour: some until everything is calm, and some before each event
     assert len(told["often"]) < 40
-    # what falls due in the time that is left out has one round, before the end
+    # a timer that is due in the skipped time runs once, before the end
     assert 2 <= len(told["seldom"]) <= 6
     assert 14400 - told["often"][-1] <= 10
     rounds = len(told["often"])

@@ -1,4 +1,4 @@
-"""CustomResourceDefinitions of files: which are found, and how long they are waited for."""
+"""CustomResourceDefinitions from files: which are found, and how long the tests wait for them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ BOATS = {"kind": "CustomResourceDefinition", "metadata": {"name": "boats"}, "sta
 
 
 class Server(BlockingClient):
-    """Answers as told, one after the other, and notes what it was sent."""
+    """A client that gives prepared responses one after the other, and records its requests."""
 
     def __init__(self, *answers: tuple[int, Any]) -> None:
         self.answers = list(answers)

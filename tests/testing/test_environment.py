@@ -1,4 +1,4 @@
-"""Servers in the test's own process: users, files, starts and ends."""
+"""Servers in the test's own process: users, files, start and stop."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The requests that reports of failed tests tell."""
+"""Requests that are listed in reports of failed tests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Servers that are used by test after test."""
+"""Servers that are reused by several tests."""
 
 from __future__ import annotations
 
@@ -107,8 +107,8 @@ def test_few_are_kept(pool: Pool) -> None:
     assert all(each.thread is None for each in used)
 
 
-def stored(environment: ThreadedEnvironment) -> dict[str, bytes]:
-    """What a server has stored, but for what says when and where it runs."""
+def stored_objects(environment: ThreadedEnvironment) -> dict[str, bytes]:
+    """Return the stored objects of a server, without values that depend on the time and place of its run."""
 
     async def values() -> dict[str, bytes]:
         storage = environment.environment.plane.storage
@@ -145,14 +145,14 @@ def test_a_cluster_has_exactly_what_it_had_after_tests_of_all_kinds(at_rest: boo
         ),
     ]
     with pool.borrowed(nodes=1) as first:
-        before = stored(first)
+        before = stored_objects(first)
     for target, name, body, (resource, until) in [*made, *made[::-1]]:
         with pool.borrowed(nodes=1) as environment, environment.client(timeout=60) as client:
             assert environment is first
-            assert stored(environment) == before
+            assert stored_objects(environment) == before
             assert client.json("POST", target, {"metadata": {"name": name}, "spec": body})[0] == 201
             if at_rest:
                 environment.wait_for(resource, name, until, timeout=60)
             assert client.json("DELETE", "/api/v1/nodes/node-0")[0] == 200
     with pool.borrowed(nodes=1) as environment:
-        assert stored(environment) == before
+        assert stored_objects(environment) == before

@@ -1,4 +1,4 @@
-"""The fixtures `steersman` and `steersman_session`, in projects that use them and in those that do not."""
+"""The fixtures `steersman` and `steersman_session`, in projects that use them and in projects that do not."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 
 def run(folder: Path, test: str, *arguments: str) -> str:
-    """What pytest writes about one file of tests; all of them must pass."""
+    """Run pytest on one test file, check that all tests pass, and return the output."""
     (folder / "test_it.py").write_text(test)
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "--strict-markers", "-p", "no:cacheprovider", "-p", "no:asyncio", *arguments],
@@ -120,7 +120,7 @@ def test_nothing_is_here():
 
 @pytest.mark.slow
 def test_the_servers_modules_are_not_compiled_anew_by_pytest(tmp_path: Path) -> None:
-    """pytest does so with packages that have plugins; of a server's, that takes longer than its start."""
+    """pytest compiles packages with plugins again. For those of a server, that takes longer than the server's start."""
     run(
         tmp_path,
         """
@@ -197,7 +197,7 @@ def test_jobs_come_when_they_are_due(steersman_cluster, steersman_clock):
         suspended = client.json("GET", tick)[1]
         suspended["spec"]["suspend"] = True
         assert client.json("PUT", tick, suspended)[0] == 200
-        steersman_clock.advance(minutes=1)  # by the minute at which this began the last one may still have been running
+        steersman_clock.advance(minutes=1)  # in the first minute, the last run may not have ended
         jobs = client.json("GET", "/apis/batch/v1/namespaces/default/jobs")[1]["items"]
         assert len(jobs) in (2, 3)
         assert {each["status"].get("succeeded") for each in jobs} == {1}

@@ -1,4 +1,4 @@
-"""Servers as processes of their own: started, ended and killed."""
+"""Servers in processes of their own: start, stop and kill."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Servers in a thread of their own: started, asked by blocking clients, ended."""
+"""Servers in threads of their own: start, requests by blocking clients, stop."""
 
 from __future__ import annotations
 

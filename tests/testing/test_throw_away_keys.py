@@ -1,4 +1,4 @@
-"""Keys that servers of a process share."""
+"""Keys that are shared by the servers of a process."""
 
 from __future__ import annotations
 

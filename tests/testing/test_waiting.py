@@ -1,4 +1,4 @@
-"""Waiting for objects, and what is told where they do not come."""
+"""Waiting for objects, and the messages when they do not come."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Schemas as types of expressions, and how large their values may be."""
+"""CEL types of schemas, and the estimated sizes of their values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rules judge objects as kube-apiserver 1.36 judges them, in its words."""
+"""Evaluation of rules, with the results and error texts of kube-apiserver 1.36."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def rules(schema: dict[str, Any]) -> Rules:
 
 
 def ruled(schema: dict[str, Any], *texts: Any, **members: Any) -> dict[str, Any]:
-    """A schema of objects whose member `a` has rules."""
+    """Return a schema of objects whose member `a` has rules."""
     own = [{"rule": text} if isinstance(text, str) else text for text in texts]
     if members:
         own[0] |= members

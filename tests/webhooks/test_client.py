@@ -1,4 +1,4 @@
-"""Webhooks: a real HTTPS server is reached as a kubeconfig says, and what it answers is told in client-go's words."""
+"""Tests of the webhook client: it reaches a real HTTPS server by a kubeconfig, with errors as in client-go."""
 
 from __future__ import annotations
 
@@ -25,7 +25,10 @@ WRONG = "json: cannot unmarshal {} into Go struct field {} of type {}"
 
 
 class Hook:
-    """Answers with what is in `answers`, in turn; the last one stays. Keeps the requests."""
+    """A webhook that sends the responses in `answers`, one for each request, and the last one from then on.
+
+    It keeps the requests.
+    """
 
     def __init__(self) -> None:
         self.answers: list[bytes] = []
@@ -75,7 +78,7 @@ def a_kubeconfig(folder: Path, cluster: dict[str, Any], user: dict[str, Any] | N
 
 
 class Waits(list[float]):
-    """Time that was to be waited, and was not."""
+    """Records requested sleeps without sleeping."""
 
     async def __call__(self, seconds: float) -> None:
         self.append(seconds)

@@ -1,4 +1,4 @@
-"""Webhooks that lead to this server itself: by the Service `kubernetes`, with what stands behind it."""
+"""Tests of webhooks that this server serves itself, by the Service `kubernetes`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ REVIEWS = "/apis/reviews.example.com/v1/reviews"
 
 
 class Reviewer:
-    """A path of the server that reviews."""
+    """A path of the server that answers reviews."""
 
     def __init__(self) -> None:
         self.users: list[tuple[str, tuple[str, ...]]] = []

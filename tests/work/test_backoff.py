@@ -1,4 +1,4 @@
-"""Exponential back-off: the waits, their bound and jitter, and the clock that they are on."""
+"""Exponential back-off: the delays, their bound and jitter, and their clock."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Caches that are full keep what is asked for often, and hold no more than they may."""
+"""Bounded caches keep frequently used entries and stay within their limits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Computing beside the event loop goes through `work.offloading`; other threads wait, and the reasons stand here."""
+"""Computations beside the event loop go through `work.offloading`. Other uses of threads have their reasons here."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ import steersman
 SOURCE: Final = Path(steersman.__file__).parent
 
 ALLOWED: Final[dict[str, int]] = {
-    # modules are imported when they are first needed: most of it is reading files
+    # modules are imported at their first use, which is mostly reading of files
     "net/websocket/streams.py": 1,
     "net/websocket/messages.py": 1,
     "apiextensions/definitions.py": 1,
     "controlplane/policy_status.py": 1,
-    # files are read and written
+    # reads and writes files
     "controlplane/followed_configuration.py": 1,
     "controlplane/token_keys.py": 1,
     "audit/backends/log.py": 2,
@@ -29,16 +29,16 @@ ALLOWED: Final[dict[str, int]] = {
     "storage/sqlite/reader.py": 2,
     "storage/sqlite/checkpoint.py": 1,
     "storage/sqlite/writer.py": 1,
-    # processes are begun and waited for
+    # starts processes and waits for them
     "controlplane/workers/process.py": 3,
-    # zlib works without the interpreter lock, in two threads of its own
+    # zlib works without the interpreter lock, in two dedicated threads
     "server/config.py": 1,
     "endpoints/compression.py": 2,
-    # the threads of the event loop itself, one that watches it, and one that has an event loop
+    # threads that run an event loop, and one that watches it
     "cli/serve.py": 2,
     "server/loop_watchdog.py": 1,
     "testing/threaded_environment.py": 1,
-    # a clock that is moved counts what runs in threads
+    # a controllable clock counts what runs in threads
     "testing/clock.py": 1,
     # the mechanism
     "work/threads.py": 1,
@@ -48,7 +48,7 @@ _NAMES: Final = frozenset({"to_thread", "run_in_executor", "ThreadPoolExecutor",
 
 
 def threads_by_hand(source: str) -> int:
-    """Return how often a module begins threads, or has something done in some."""
+    """Return how often a module starts threads, or runs something in threads of its own."""
     calls = (node.func for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call))
     return sum((each.attr if isinstance(each, ast.Attribute) else getattr(each, "id", "")) in _NAMES for each in calls)
 

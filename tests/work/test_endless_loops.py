@@ -1,4 +1,4 @@
-"""Work that goes on for ever is a `WorkQueue` or `Periodic`: each endless loop beside these has a reason below."""
+"""Endless work is a `WorkQueue` or `Periodic`. Every other endless loop has its reason below."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SOURCE: Final = Path(steersman.__file__).parent
 ALLOWED: Final = {
     "client/event_writer.py _write_all": "events are gathered for a moment and written together",
     "client/informer.py _follow": "a watch that has ended begins again, after a back-off",
-    "controllers/garbage_collector/garbage_collector.py _take_changes": "slices of one sequence of changes, in order",
+    "controllers/garbage_collector/garbage_collector.py _apply_changes": "slices of one sequence of changes, in order",
     "controllers/monitors.py _follow": "a look when something changes, after a back-off where it is in vain",
     "endpoints/proxy/stream_translator.py _keep_alive": "pings end with the connection, by what they raise",
     "net/client/grpc.py _messages": "messages of a stream, until it ends by what is raised",
@@ -24,12 +24,12 @@ ALLOWED: Final = {
     "nodes/server/port_forward.py messages": "messages of a stream, until it ends by what is raised",
     "scheduler/scheduler.py _decide_heavy_pods": "pods of the scheduling queue, for a part of the time",
     "scheduler/scheduler.py _decide_pods": "pods of the scheduling queue",
-    "storage/etcd/following.py _run": "a watch that has ended begins again, after a back-off",
+    "storage/etcd/watch.py _run": "a watch that has ended begins again, after a back-off",
 }
 
 
 def endless_loops(source: str) -> Iterator[str]:
-    """Yield the name of each coroutine function with a `while True` that has no way out but an exception."""
+    """Yield the name of each coroutine function with a `while True` that only an exception ends."""
     for function in ast.walk(ast.parse(source)):
         if isinstance(function, ast.AsyncFunctionDef) and any(map(_is_endless, ast.walk(function))):
             yield function.name

@@ -1,4 +1,4 @@
-"""Optional packages: a feature without its package names the extra that brings it."""
+"""Optional packages: a feature whose package is missing names the extra that installs it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ for name in {missing!r}:
 
 
 def run(missing: tuple[str, ...], code: str) -> str:
-    """Return the output of a Python program for which packages are not there."""
+    """Return the output of a Python program that runs without some packages."""
     program = _WITHOUT.format(missing=missing) + code
     return subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
 

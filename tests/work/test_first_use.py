@@ -1,4 +1,6 @@
-"""Modules that come with their first use: imported in a thread, once, and named rightly wherever they are declared."""
+"""Modules that are imported at their first use: in a thread, once, and under names that exist wherever they are
+declared.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +44,7 @@ async def test_the_first_use_imports_it_beside_the_loop(module: str) -> None:
 
 
 def test_what_is_declared_is_there() -> None:
-    """Each `on_first_use(module, name)` of the project names a coroutine function that there is."""
+    """Each `on_first_use(module, name)` of the project names an existing coroutine function."""
     found = []
     for path in Path(steersman.__file__).parent.rglob("*.py"):
         text = path.read_text()

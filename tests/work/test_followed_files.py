@@ -1,4 +1,4 @@
-"""Files that are followed are read anew when they have changed, and what was read before stays if they cannot be."""
+"""Followed files are read again when they have changed. The last content stays if they cannot be read."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from steersman.work.followed_files import FollowedFiles, stamp
 
 
 class Followed:
-    """Two files, one number in each, and what was told of them."""
+    """Two files with one number each, and the numbers and errors reported for them."""
 
     def __init__(self, folder: Path) -> None:
         self.names = [str(folder / "a"), str(folder / "b")]
@@ -147,7 +147,7 @@ def test_a_file_that_is_not_there_has_no_stamp(tmp_path: Path) -> None:
 
 
 LOOKS_ELSEWHERE = {"work/followed_files.py", "cli/up/process_file.py"}
-"""The mechanism, and the time at which a process began, which is that of its file."""
+"""The mechanism itself, and the start time of a process, which is the time of its file."""
 
 
 def test_files_are_followed_by_the_one_mechanism() -> None:

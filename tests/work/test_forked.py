@@ -1,4 +1,7 @@
-"""Work of a child process: its outcome, its failure, its end with its parent's. Each runs in a process of its own."""
+"""Work in a child process: its result, its failure, and its end when the parent ends.
+
+Each test runs in its own process.
+"""
 
 from __future__ import annotations
 
@@ -68,7 +71,7 @@ def test_a_child_ends_with_its_parents_start(tmp_path: Path) -> None:
 
 
 def test_signals_are_the_parents(tmp_path: Path) -> None:
-    """SIGINT reaches both processes from a terminal: the parent is told of it once, and the child goes on."""
+    """A terminal sends SIGINT to both processes. The parent gets it once, and the child goes on."""
     body = """
     def work():
         os.kill(os.getpid(), signal.SIGINT)
@@ -93,7 +96,7 @@ def test_a_process_with_threads_does_not_fork(tmp_path: Path) -> None:
     print(can_fork())
     end.set()
     thread.join()
-    while not can_fork():  # the kernel knows of it a little longer
+    while not can_fork():  # the kernel lists the thread a little longer
         time.sleep(0.001)
     """
     assert run(body, tmp_path / "a") == "False\n"

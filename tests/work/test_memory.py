@@ -1,4 +1,4 @@
-"""Memory is given back where the C library can, and nothing happens where it cannot."""
+"""Memory is given back if the C library can do so; otherwise nothing happens."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Collections of garbage are off during a start, and afterwards as they were."""
+"""Garbage collection is off during a start, and restored afterwards."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Loops yield by `work.yielding`, those of callbacks too: what does so elsewhere has a reason, which stands here."""
+"""Loops and callbacks yield with `work.yielding`. Every other way has its reason here."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ import steersman
 SOURCE: Final = Path(steersman.__file__).parent
 
 ALLOWED: Final[dict[str, int]] = {
-    # the writer gives the transport a turn after so many bytes, as it must before it can tell that the peer is slow
+    # the writer lets the transport run after so many bytes; only then is a slow peer noticed
     "net/connection.py": 1,
-    # a watcher takes what it was given in a turn of its own; and a cache waits until all have been told
+    # a watcher handles its events in an iteration of its own; a cache waits until all watchers have their events
     "storage/cache/cacher.py": 2,
     "storage/memory.py": 1,
-    # turns of the event loop are waited for or counted
+    # waits for or counts iterations of the event loop
     "cli/up/shown.py": 1,
     "work/work_queue.py": 1,
     "cluster/cluster.py": 1,
@@ -36,18 +36,18 @@ def yields_by_hand(source: str) -> int:
 
 
 CALLBACKS: Final[dict[str, int]] = {
-    # the mechanism, and those of the work that comes on connections
+    # the mechanism, and work that arrives on connections
     "work/yielding.py": 2,
-    "net/turns.py": 1,
-    "net/arrivals.py": 1,
+    "net/time_slices.py": 1,
+    "net/acceptor.py": 1,
     "net/link.py": 1,
-    # a round of checks, which is cancelled, and after which the next one is set
+    # a round of checks that schedules the next one and can be cancelled
     "net/server.py": 1,
 }
 
 
-def goes_on_by_hand(source: str) -> int:
-    """Return how many functions of a module have themselves called in the next turn of the event loop."""
+def reschedules_by_hand(source: str) -> int:
+    """Return how many functions of a module schedule themselves for the next iteration of the event loop."""
     return sum(
         isinstance(call, ast.Call)
         and isinstance(call.func, ast.Attribute)
@@ -63,7 +63,7 @@ def test_callbacks_go_on_by_the_one_mechanism() -> None:
     found: Counter[str] = Counter()
     for path in SOURCE.rglob("*.py"):
         source = path.read_text()
-        if "call_soon(" in source and (count := goes_on_by_hand(source)):
+        if "call_soon(" in source and (count := reschedules_by_hand(source)):
             found[str(path.relative_to(SOURCE))] = count
     assert dict(found) == CALLBACKS
 

@@ -1,4 +1,4 @@
-"""Offloading: where work runs, on whose account, and what becomes of work that finds out that it takes long."""
+"""Offloading: where work runs, whose account it uses, and what happens to work that turns out to take long."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def reports(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 
 class Work:
-    """A piece of work that says that it takes long, and notes the threads in which it ran."""
+    """Work that reports that it takes long, and records the threads it ran in."""
 
     def __init__(self) -> None:
         self.began: list[int] = []
@@ -120,7 +120,7 @@ def test_code_without_a_loop_forgets_nothing(reports: list[int]) -> None:
 
 
 async def test_work_within_work_belongs_to_it(request_account: Account, reports: list[int]) -> None:
-    """A function that is offloaded may be called by another that is, and says that it takes long for both."""
+    """An offloaded function may call another one. A report of long work then counts for both."""
     inner = Work()
 
     def outer() -> str:
@@ -194,7 +194,7 @@ async def test_without_a_server_there_are_threads_all_the_same() -> None:
 
 
 class Owner:
-    """Owner of an account that is made when the worker threads are needed."""
+    """Owner of an account that is created when worker threads are first needed."""
 
     def __init__(self, threads: WorkerThreads) -> None:
         self.account: Account | None = None

@@ -1,4 +1,4 @@
-"""Parts are started in order, given what they need by type, and ended in reverse, however far a start has come."""
+"""Parts start in order, get their dependencies by type, and end in reverse order, even if the start fails midway."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ class Log(list[str]):
     """Events of the test, in order."""
 
 
-class Numbered(Part):
-    """A part that says when it starts and ends."""
+class LoggedPart(Part):
+    """A part that logs its start and end."""
 
     log: Log
 
@@ -30,8 +30,8 @@ class Numbered(Part):
         await asyncio.sleep(0)
 
 
-def numbered(count: int) -> tuple[type[Numbered], ...]:
-    return tuple(type(f"Part{number}", (Numbered,), {}) for number in range(count))
+def numbered(count: int) -> tuple[type[LoggedPart], ...]:
+    return tuple(type(f"Part{number}", (LoggedPart,), {}) for number in range(count))
 
 
 def ended(count: int) -> Iterator[str]:
@@ -48,7 +48,7 @@ async def test_parts_start_in_order_and_end_in_reverse() -> None:
 
 
 async def test_the_fifth_of_twelve_fails() -> None:
-    class Fails(Numbered):
+    class Fails(LoggedPart):
         async def work(self) -> None:
             raise OSError("no room")
 
@@ -67,7 +67,7 @@ async def test_the_fifth_of_twelve_fails() -> None:
 async def test_a_start_is_cancelled_in_the_middle(waits: int) -> None:
     begun = asyncio.Event()
 
-    class Waits(Numbered):
+    class Waits(LoggedPart):
         async def work(self) -> None:
             begun.set()
             await asyncio.Event().wait()
@@ -88,7 +88,7 @@ async def test_a_start_is_cancelled_in_the_middle(waits: int) -> None:
 
 
 class Clock(Part):
-    """A part that others need."""
+    """A part that others depend on."""
 
     now: float = offered()
 
@@ -97,7 +97,7 @@ class Clock(Part):
 
 
 class Calendar(Part):
-    """A part that needs another, and one that may be left out."""
+    """A part with one required and one optional dependency."""
 
     clock: Clock
     log: Log | None

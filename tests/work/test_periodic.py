@@ -1,4 +1,4 @@
-"""Periodic work goes on whatever comes of one round, and ends when it is stopped."""
+"""Periodic work goes on whatever happens in one round, and ends when it is stopped."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from steersman.work.periodic import Periodic
 
 
 class Rounds:
-    """Counts the rounds; in each it does what it was told to, nothing in those that follow."""
+    """Counts rounds. Each round does what is given for it, and later ones do nothing."""
 
     def __init__(self, *errors: BaseException | None) -> None:
         self.count = 0

@@ -1,4 +1,4 @@
-"""Work queues: keys are worked on once, again when they fail, later when that is asked for."""
+"""Work queues reconcile each key once at a time, again after a failure, and later on request."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ async def test_what_is_due_later_is_due_once_at_the_earliest_time() -> None:
 def test_what_is_due_later_is_due_on_the_loop_of_servers_too() -> None:
     async def add_twice() -> str:
         queue: WorkQueue[str] = WorkQueue()
-        for seconds in (1000, 0.0001, 2000):  # at so short a wait uvloop makes another kind of handle
+        for seconds in (1000, 0.0001, 2000):  # for such short delays uvloop uses another kind of handle
             queue.add_after("a", seconds)
         async with asyncio.timeout(20):
             return await queue.get()
@@ -139,7 +139,7 @@ async def test_keys_whose_looks_never_wait_share_a_slice_of_a_turn() -> None:
 
 
 class Work:
-    """Counts the keys it is called with; fails as often as it is told to."""
+    """Counts the keys it is called with, and fails as often as configured."""
 
     def __init__(self) -> None:
         self.done: list[str] = []

@@ -1,4 +1,4 @@
-"""Tasks that go on without their waiters, and the errors of such tasks."""
+"""Tasks that go on without anybody waiting for them, and errors of such tasks."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LOOKED_AT = {
     "work/shielding.py": "`look`, for everybody else",
     "store/uninterrupted.py": "`_tell`, which logs refused and failed writes",
 }
-"""Files that may call asyncio.shield, and the function that looks at an error for which nobody waits any more."""
+"""Files that may call asyncio.shield, and the function that handles an error when nobody waits any more."""
 
 
 async def failing(go: asyncio.Event) -> int:

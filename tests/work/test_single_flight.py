@@ -1,4 +1,4 @@
-"""Single flight: one task for all who ask, whoever of them leaves, fails or is cancelled."""
+"""Single flight: one task for all callers, even if a caller leaves, fails or is cancelled."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ NOT_MADE_FOR_ALL = {
     "storage/sqlite/store.py": "a file is opened by a thread, and closed if nobody waits any more",
     "store/uninterrupted.py": "a write has one asker",
 }
-"""Files that shield something else than a result that is made once for all who ask, and what that is."""
+"""Files that shield something other than a result shared by all callers, and what they shield."""
 
 
-class Making:
-    """Work that ends when a test says so, and counts how often it was begun and how often it was cancelled."""
+class ControlledWork:
+    """Work that ends when a test says so, and counts how often it was started and cancelled."""
 
     def __init__(self) -> None:
         self.begun = 0
@@ -47,22 +47,22 @@ class Making:
             raise
 
 
-async def turns(count: int = 5) -> None:
-    """Let the loop turn until everything that can go on has."""
+async def run_loop(count: int = 5) -> None:
+    """Run the event loop until everything that can go on has done so."""
     for _ in range(count):
         await asyncio.sleep(0)
 
 
-async def left(asking: asyncio.Task[str]) -> None:
-    """Cancel an asker, and return when it has left."""
-    asking.cancel()
+async def cancel_and_wait(caller: asyncio.Task[str]) -> None:
+    """Cancel a caller, and wait until it has left."""
+    caller.cancel()
     with pytest.raises(asyncio.CancelledError):
-        await asking
+        await caller
 
 
 @pytest.fixture
-async def making() -> Making:
-    return Making()
+async def making() -> ControlledWork:
+    return ControlledWork()
 
 
 @pytest.fixture
@@ -72,26 +72,28 @@ def threads() -> Iterator[WorkerThreads]:
     made.close()
 
 
-async def test_a_result_is_made_once_for_all_who_ask_meanwhile_and_again_for_the_next(making: Making) -> None:
+async def test_a_result_is_made_once_for_all_who_ask_meanwhile_and_again_for_the_next(making: ControlledWork) -> None:
     flights: SingleFlight[str, str] = SingleFlight()
-    asking = [asyncio.ensure_future(flights.do("key", making)) for _ in range(3)]
-    await turns()
+    caller = [asyncio.ensure_future(flights.do("key", making)) for _ in range(3)]
+    await run_loop()
     assert (making.begun, len(flights)) == (1, 1)
     making.end.set_result("made")
-    assert await asyncio.gather(*asking) == ["made"] * 3
+    assert await asyncio.gather(*caller) == ["made"] * 3
     assert len(flights) == 0
     assert await flights.do("key", making) == "made"
     assert making.begun == 2
 
 
-async def test_keys_are_made_each_by_itself(making: Making) -> None:
+async def test_keys_are_made_each_by_itself(making: ControlledWork) -> None:
     flights: SingleFlight[str, str] = SingleFlight()
     making.end.set_result("made")
     await asyncio.gather(flights.do("one", making), flights.do("other", making))
     assert making.begun == 2
 
 
-async def test_the_task_is_begun_at_once_and_its_result_is_there_for_who_awaits_it_later(making: Making) -> None:
+async def test_the_task_is_begun_at_once_and_its_result_is_there_for_who_awaits_it_later(
+    making: ControlledWork,
+) -> None:
     flights: SingleFlight[str, str] = SingleFlight()
     flight = flights.begin("key", making)
     assert flights.begin("key", making) is flight
@@ -103,60 +105,64 @@ async def test_the_task_is_begun_at_once_and_its_result_is_there_for_who_awaits_
 
 
 @pytest.mark.parametrize("outlives", [True, False])
-async def test_the_first_asker_that_leaves_does_not_end_it_for_the_others(making: Making, outlives: bool) -> None:
+async def test_the_first_asker_that_leaves_does_not_end_it_for_the_others(
+    making: ControlledWork, outlives: bool
+) -> None:
     flights: SingleFlight[str, str] = SingleFlight(outlives_callers=outlives)
     first, second = (asyncio.ensure_future(flights.do("key", making)) for _ in range(2))
-    await turns()
-    await left(first)
+    await run_loop()
+    await cancel_and_wait(first)
     making.end.set_result("made")
     assert await second == "made"
     assert (making.begun, making.cancelled) == (1, 0)
 
 
-async def test_it_goes_on_when_every_asker_has_left_and_serves_who_comes_then(making: Making) -> None:
+async def test_it_goes_on_when_every_asker_has_left_and_serves_who_comes_then(making: ControlledWork) -> None:
     flights: SingleFlight[str, str] = SingleFlight()
-    asking = asyncio.ensure_future(flights.do("key", making))
-    await turns()
-    await left(asking)
+    caller = asyncio.ensure_future(flights.do("key", making))
+    await run_loop()
+    await cancel_and_wait(caller)
     again = asyncio.ensure_future(flights.do("key", making))
-    await turns()
+    await run_loop()
     making.end.set_result("made")
     assert await again == "made"
     assert (making.begun, making.cancelled) == (1, 0)
 
 
 @pytest.mark.parametrize("steps", range(5))
-async def test_it_is_cancelled_with_its_last_asker_if_it_does_not_outlive_them(making: Making, steps: int) -> None:
+async def test_it_is_cancelled_with_its_last_asker_if_it_does_not_outlive_them(
+    making: ControlledWork, steps: int
+) -> None:
     flights: SingleFlight[str, str] = SingleFlight(outlives_callers=False)
-    asking = asyncio.ensure_future(flights.do("key", making))
-    await turns(steps)
-    await left(asking)
+    caller = asyncio.ensure_future(flights.do("key", making))
+    await run_loop(steps)
+    await cancel_and_wait(caller)
     assert len(flights) == 0
-    await turns()
+    await run_loop()
     assert making.cancelled == making.begun
 
 
-async def test_who_comes_as_it_is_cancelled_has_another_begun(making: Making) -> None:
+async def test_who_comes_as_it_is_cancelled_has_another_begun(making: ControlledWork) -> None:
     flights: SingleFlight[str, str] = SingleFlight(outlives_callers=False)
     first = asyncio.ensure_future(flights.do("key", making))
-    await turns()
+    await run_loop()
     first.cancel()
     first.add_done_callback(lambda _: again.append(asyncio.ensure_future(flights.do("key", making))))
     again: list[asyncio.Task[str]] = []
-    await turns()
+    await run_loop()
     assert (making.begun, making.cancelled, len(flights)) == (2, 1, 1)
     making.end.set_result("made")
     assert await again[0] == "made"
     assert len(flights) == 0
 
 
-async def test_all_who_wait_get_the_error_and_the_next_has_it_made_again(making: Making) -> None:
+async def test_all_who_wait_get_the_error_and_the_next_has_it_made_again(making: ControlledWork) -> None:
     flights: SingleFlight[str, str] = SingleFlight()
     error = ValueError("broken")
-    asking = [asyncio.ensure_future(flights.do("key", making)) for _ in range(2)]
-    await turns()
+    caller = [asyncio.ensure_future(flights.do("key", making)) for _ in range(2)]
+    await run_loop()
     making.end.set_exception(error)
-    assert await asyncio.gather(*asking, return_exceptions=True) == [error, error]
+    assert await asyncio.gather(*caller, return_exceptions=True) == [error, error]
     making.end = asyncio.get_running_loop().create_future()
     making.end.set_result("made")
     assert await flights.do("key", making) == "made"
@@ -172,18 +178,18 @@ async def test_what_fails_before_it_waits_fails_as_all_else() -> None:
     assert len(flights) == 0
 
 
-async def test_an_error_nobody_waits_for_is_dropped(making: Making) -> None:
+async def test_an_error_nobody_waits_for_is_dropped(making: ControlledWork) -> None:
     told: list[object] = []
     asyncio.get_running_loop().set_exception_handler(lambda _, context: told.append(context))
     flights: SingleFlight[str, str] = SingleFlight()
-    asking = asyncio.ensure_future(flights.do("key", making))
-    await turns()
-    await left(asking)
+    caller = asyncio.ensure_future(flights.do("key", making))
+    await run_loop()
+    await cancel_and_wait(caller)
     making.end.set_exception(ValueError("broken"))
     making.end.exception()
-    await turns()
+    await run_loop()
     assert len(flights) == 0
-    del asking
+    del caller
     gc.collect()
     assert told == []
 
@@ -202,23 +208,23 @@ async def test_an_error_is_freed_without_the_collector() -> None:
         with pytest.raises(Broken) as caught:
             await flights.do("key", make)
         del caught
-        await turns()
+        await run_loop()
         assert not any(type(each) is Broken for each in gc.get_objects())
     finally:
         gc.enable()
 
 
-async def test_who_waits_for_what_is_cancelled_is_cancelled(making: Making) -> None:
+async def test_who_waits_for_what_is_cancelled_is_cancelled(making: ControlledWork) -> None:
     flights: SingleFlight[str, str] = SingleFlight()
-    asking = asyncio.ensure_future(flights.do("key", making))
-    await turns()
+    caller = asyncio.ensure_future(flights.do("key", making))
+    await run_loop()
     await flights.stop()
     assert (making.cancelled, len(flights)) == (1, 0)
     with pytest.raises(asyncio.CancelledError):
-        await asking
+        await caller
 
 
-async def test_what_is_cancelled_before_its_first_step_is_forgotten_and_is_not_begun(making: Making) -> None:
+async def test_what_is_cancelled_before_its_first_step_is_forgotten_and_is_not_begun(making: ControlledWork) -> None:
     ended: list[Flight[str]] = []
     flight = Flight(making, on_end=ended.append)
     flight.cancel()
@@ -229,21 +235,21 @@ async def test_what_is_cancelled_before_its_first_step_is_forgotten_and_is_not_b
     assert (making.begun, ended) == (0, [flight])
 
 
-async def test_a_result_is_handed_on_also_when_it_is_there_and_an_error_is_not(making: Making) -> None:
+async def test_a_result_is_handed_on_also_when_it_is_there_and_an_error_is_not(making: ControlledWork) -> None:
     taken: list[str] = []
-    flight, broken = Flight(making), Flight(Making())
+    flight, broken = Flight(making), Flight(ControlledWork())
     flight.on_result(taken.append)
     broken.on_result(taken.append)
     broken.cancel()
     making.end.set_result("made")
     await flight
-    await turns()
+    await run_loop()
     flight.on_result(taken.append)
-    await turns()
+    await run_loop()
     assert taken == ["made", "made"]
 
 
-async def test_of_several_keys_those_that_are_not_under_way_are_made_together(making: Making) -> None:
+async def test_of_several_keys_those_that_are_not_under_way_are_made_together(making: ControlledWork) -> None:
     flights: SingleFlight[int, str] = SingleFlight()
     asked: list[list[int]] = []
 
@@ -263,38 +269,38 @@ async def test_of_several_keys_those_that_are_not_under_way_are_made_together(ma
 
 @pytest.mark.parametrize("steps", range(5))
 async def test_who_waits_for_several_leaves_them_all_at_once(steps: int) -> None:
-    makings = [Making() for _ in range(2)]
+    makings = [ControlledWork() for _ in range(2)]
     flights: SingleFlight[int, str] = SingleFlight(outlives_callers=False)
 
     async def ask() -> list[str]:
         return await results([flights.begin(number, each) for number, each in enumerate(makings)])
 
-    asking = asyncio.ensure_future(ask())
-    await turns(steps)
-    asking.cancel()
+    caller = asyncio.ensure_future(ask())
+    await run_loop(steps)
+    caller.cancel()
     with pytest.raises(asyncio.CancelledError):
-        await asking
-    await turns()
+        await caller
+    await run_loop()
     assert [each.begun for each in makings] == [each.cancelled for each in makings]
     assert len(flights) == 0
 
 
 async def test_results_of_several_come_in_order_and_the_first_error_ends_the_rest() -> None:
-    one, other = Making(), Making()
+    one, other = ControlledWork(), ControlledWork()
     flights: SingleFlight[int, str] = SingleFlight(outlives_callers=False)
-    asking = asyncio.ensure_future(results([flights.begin(1, one), flights.begin(2, other)]))
-    await turns()
+    caller = asyncio.ensure_future(results([flights.begin(1, one), flights.begin(2, other)]))
+    await run_loop()
     other.end.set_result("other")
     one.end.set_result("one")
-    assert await asking == ["one", "other"]
+    assert await caller == ["one", "other"]
 
     one.end, other.end = (asyncio.get_running_loop().create_future() for _ in range(2))
-    asking = asyncio.ensure_future(results([flights.begin(1, one), flights.begin(2, other)]))
-    await turns()
+    caller = asyncio.ensure_future(results([flights.begin(1, one), flights.begin(2, other)]))
+    await run_loop()
     one.end.set_exception(ValueError("broken"))
     with pytest.raises(ValueError, match="broken"):
-        await asking
-    await turns()
+        await caller
+    await run_loop()
     assert other.cancelled == 1
 
 
@@ -309,7 +315,7 @@ async def test_the_task_is_the_servers_and_not_the_first_askers(threads: WorkerT
 
 
 def test_what_is_made_once_for_all_is_made_here_alone() -> None:
-    """A task in a dict or attribute for which others wait behind a shield is a single flight made by hand."""
+    """A task in a dict or attribute that others wait for behind a shield is a single flight made by hand."""
     shielding = {
         str(path.relative_to(SOURCES))
         for path in SOURCES.rglob("*.py")

@@ -1,4 +1,4 @@
-"""Whose turn it is in the slow threads, and what gives way there."""
+"""Order of steps in the slow worker threads, and steps that yield there."""
 
 from __future__ import annotations
 
@@ -30,22 +30,22 @@ from steersman.work.threads import WorkerThreads, give_way, paced
 
 @pytest.fixture
 def threads(monkeypatch: pytest.MonkeyPatch) -> Iterator[WorkerThreads]:
-    """Worker threads in which steps are done one at a time, however long they take."""
+    """Return worker threads that run one step at a time, however long it takes."""
     monkeypatch.setattr(worker_threads, "_LONG", 1000.0)
-    gc.enable()  # a threads of an earlier test that rests soon may hold it, and this one leaves alone what others hold
+    gc.enable()  # a thread of an earlier test may still hold it, and would not be disturbed
     made = WorkerThreads()
     yield made
     made.close()
 
 
 class Clock:
-    """Stands for the processor time of the threads: a step takes as long as the test says."""
+    """Fake processor time of the threads: a step takes as long as the test says."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now = 0.0
         self.done: list[str] = []
         monkeypatch.setattr(worker_threads, "thread_time", lambda: self.now)
-        monkeypatch.setattr(worker_threads, "_SLICE", -1.0)  # every call of give_way looks whose turn it is
+        monkeypatch.setattr(worker_threads, "_SLICE", -1.0)  # every call of give_way checks the order
 
     def step(self, name: str, seconds: float) -> None:
         self.now += seconds
@@ -62,8 +62,8 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     return Clock(monkeypatch)
 
 
-class Held:
-    """Worker threads in which nothing is done until `go` is called."""
+class PausedThreads:
+    """Worker threads that run nothing until `go` is called."""
 
     def __init__(self, threads: WorkerThreads) -> None:
         self._over = threading.Event()
@@ -82,14 +82,14 @@ class Held:
         await asyncio.gather(self._held, *self.counted_as_caller, return_exceptions=True)
 
 
-async def held(threads: WorkerThreads) -> Held:
-    made = Held(threads)
+async def paused(threads: WorkerThreads) -> PausedThreads:
+    made = PausedThreads(threads)
     await asyncio.sleep(0)
     return made
 
 
 async def test_turns_are_shared_by_the_time_used(threads: WorkerThreads, clock: Clock) -> None:
-    busy = await held(threads)
+    busy = await paused(threads)
     for number in range(4):
         await busy.ask("alice", clock.step, f"a{number}", 1.0)
     for number in range(40):
@@ -100,7 +100,7 @@ async def test_turns_are_shared_by_the_time_used(threads: WorkerThreads, clock: 
 
 
 async def test_who_comes_later_has_saved_nothing_up(threads: WorkerThreads, clock: Clock) -> None:
-    busy = await held(threads)
+    busy = await paused(threads)
 
     def bob_comes() -> None:
         for number in range(3):
@@ -119,7 +119,7 @@ async def test_who_comes_later_has_saved_nothing_up(threads: WorkerThreads, cloc
 
 
 async def test_a_long_step_gives_way_to_those_of_others(threads: WorkerThreads, clock: Clock) -> None:
-    busy = await held(threads)
+    busy = await paused(threads)
     await busy.ask("alice", clock.long_step, "a", 4, 1.0)
     await busy.ask("alice", clock.step, "of the same user", 1.0)
     await busy.ask("bob", clock.step, "bob", 1.0)
@@ -131,7 +131,7 @@ async def test_a_long_step_gives_way_to_those_of_others(threads: WorkerThreads, 
 async def test_what_belongs_to_no_user_comes_first_and_gives_way_to_nobody(
     threads: WorkerThreads, clock: Clock
 ) -> None:
-    busy = await held(threads)
+    busy = await paused(threads)
 
     def alice() -> None:
         asyncio.run_coroutine_threadsafe(busy.ask("", clock.long_step, "s", 2, 50.0), loop).result()
@@ -188,8 +188,8 @@ async def test_a_paused_step_that_nobody_waits_for_is_not_gone_on_with(threads: 
 async def test_steps_that_have_begun_end_where_they_give_way_when_the_threads_are_closed(
     threads: WorkerThreads, clock: Clock
 ) -> None:
-    """Nobody waits for them any more: the server has answered its requests, or given them up."""
-    busy = await held(threads)
+    """Nobody waits for them any more: the server has answered or abandoned its requests."""
+    busy = await paused(threads)
     closed, gave_way = threading.Event(), threading.Event()
 
     def bob() -> None:
@@ -220,7 +220,7 @@ async def test_steps_that_have_begun_end_where_they_give_way_when_the_threads_ar
 
 
 async def test_steps_that_nobody_waits_for_and_that_do_not_give_way_keep_nobody_waiting() -> None:
-    """A request ends at its deadline; what it has begun may be in a call that nothing ends."""
+    """A request ends at its deadline, but what it has started may be in a call that cannot be interrupted."""
     threads = WorkerThreads()
     over = threading.Event()
     begun = [threading.Event() for _ in range(2)]
@@ -245,7 +245,7 @@ async def test_steps_that_nobody_waits_for_and_that_do_not_give_way_keep_nobody_
 
 
 async def test_so_many_steps_may_be_paused_as_there_are_threads(threads: WorkerThreads, clock: Clock) -> None:
-    busy = await held(threads)
+    busy = await paused(threads)
     for number in range(100):
         await busy.ask(f"user{number}", clock.long_step, f"u{number} ", 3, 1.0)
     await busy.go()
@@ -276,33 +276,33 @@ async def test_threads_that_do_not_rest_collect_when_little_is_alive_or_at_last(
     assert collected == [0, 0]
 
 
-# What gives way
+# Steps that yield
 
 
-class Ways:
-    """Stands for a step in a worker thread, and counts how often it gave way."""
+class CountedStep:
+    """Stands for a step in a worker thread, and counts how often it yielded."""
 
     def __init__(self) -> None:
         self.began = float("-inf")
         self.threads = self
         self.given = 0
 
-    def give_way(self, _step: Ways) -> None:
+    def give_way(self, _step: CountedStep) -> None:
         self.given += 1
 
 
 @pytest.fixture
-def ways(monkeypatch: pytest.MonkeyPatch) -> Ways:
-    made = Ways()
+def counted_step(monkeypatch: pytest.MonkeyPatch) -> CountedStep:
+    made = CountedStep()
     monkeypatch.setattr(worker_threads._thread, "step", made)
     return made
 
 
-def test_a_few_items_are_not_worth_it(ways: Ways) -> None:
+def test_a_few_items_are_not_worth_it(counted_step: CountedStep) -> None:
     assert list(paced(range(10))) == list(range(10))
-    assert ways.given == 0
+    assert counted_step.given == 0
     assert list(paced(range(100))) == list(range(100))
-    assert ways.given == 100
+    assert counted_step.given == 100
 
 
 MANY = 1000
@@ -313,41 +313,41 @@ def pod() -> Pod:
     return from_plain(Pod, {"metadata": {"name": "a", "namespace": "b"}, "spec": {"containers": containers}})
 
 
-def test_yaml_gives_way_at_each_value(ways: Ways) -> None:
+def test_yaml_gives_way_at_each_value(counted_step: CountedStep) -> None:
     text = yaml.from_json(encode({"items": [{"key": "value"}] * MANY, "more": {f"a-{key}": 1 for key in range(MANY)}}))
-    assert ways.given > 3 * MANY
-    ways.given = 0
+    assert counted_step.given > 3 * MANY
+    counted_step.given = 0
     yaml.load(text)
-    assert ways.given > 3 * MANY
+    assert counted_step.given > 3 * MANY
 
 
-def test_defaulting_and_validating_a_pod_give_way_at_each_container(ways: Ways) -> None:
+def test_defaulting_and_validating_a_pod_give_way_at_each_container(counted_step: CountedStep) -> None:
     made = pod()
     set_pod_defaults(made)
-    assert ways.given >= MANY
-    ways.given = 0
+    assert counted_step.given >= MANY
+    counted_step.given = 0
     assert not list(validate_pod_create(made, PodValidationOptions()))
-    assert ways.given >= MANY - 10
+    assert counted_step.given >= MANY - 10
 
 
-def test_field_ownership_gives_way_at_each_item(ways: Ways) -> None:
+def test_field_ownership_gives_way_at_each_item(counted_step: CountedStep) -> None:
     schema = built_in(Pod).schema
     assert schema is not None
     value = to_plain(pod())
     validate(schema.root, value)
-    assert ways.given >= MANY
-    ways.given = 0
+    assert counted_step.given >= MANY
+    counted_step.given = 0
     fields = field_set(schema.root, value)
-    assert ways.given >= MANY
-    ways.given = 0
+    assert counted_step.given >= MANY
+    counted_step.given = 0
     decode_fields(bytes(encode_fields(fields)))
-    assert ways.given >= MANY
+    assert counted_step.given >= MANY
 
 
-def test_patches_and_errors_give_way(ways: Ways) -> None:
+def test_patches_and_errors_give_way(counted_step: CountedStep) -> None:
     merge_patch.apply({}, {str(number): {} for number in range(MANY)})
-    assert ways.given >= MANY
-    ways.given = 0
+    assert counted_step.given >= MANY
+    counted_step.given = 0
     found = (FieldError("FieldValueInvalid", str(number)) for number in range(MANY))
     errors.invalid(GroupKind("", "Pod"), "a", found)
-    assert ways.given >= MANY
+    assert counted_step.given >= MANY

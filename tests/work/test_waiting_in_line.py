@@ -1,4 +1,4 @@
-"""Waiting for a turn in the worker threads, room for what waits, and the interpreter meanwhile."""
+"""The queue for worker threads, permits of waiting work, and the interpreter lock."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ async def test_threads_switch_often_while_those_of_any_server_work(threads: Work
     over, others = threading.Event(), WorkerThreads()
     interval = partial(Account(others).offload_if, True, sys.getswitchinterval)
     short = await interval()
-    await until(lambda: sys.getswitchinterval() != short)  # threads of another test may work yet
+    await until(lambda: sys.getswitchinterval() != short)  # threads of another test may still work
     usual = sys.getswitchinterval()
     long = asyncio.ensure_future(Account(threads).offload_if(True, over.wait))
     await until(lambda: sys.getswitchinterval() == short)
@@ -106,7 +106,7 @@ async def test_closed_threads_let_garbage_be_collected() -> None:
 def test_a_step_that_goes_on_after_its_threads_are_closed_holds_no_collection() -> None:
     interpreter = _Interpreter()
     interpreter.thread_starts_work()
-    interpreter.thread_ends_work()  # it rests soon
+    interpreter.thread_ends_work()  # it is idle soon
     interpreter.close()
     interpreter.thread_starts_work()
     assert gc.isenabled()
@@ -114,8 +114,8 @@ def test_a_step_that_goes_on_after_its_threads_are_closed_holds_no_collection() 
     assert gc.isenabled()
 
 
-class Busy:
-    """Worker threads that are held until `over` is set, so that what is asked of it waits."""
+class OccupiedThreads:
+    """Worker threads that are occupied until `over` is set, so that further work waits."""
 
     def __init__(self, threads: WorkerThreads) -> None:
         self.threads = threads
@@ -126,7 +126,7 @@ class Busy:
             asyncio.ensure_future(Account(threads).offload_if(True, self._hold, each)) for each in self._begun
         ]
 
-    async def begun(self) -> Busy:
+    async def begun(self) -> OccupiedThreads:
         for each in self._begun:
             await asyncio.to_thread(each.wait)
         return self
@@ -139,22 +139,22 @@ class Busy:
         return asyncio.ensure_future(Account(self.threads, user).offload_if(True, self.done.append, name))
 
 
-async def asked(*waiting: asyncio.Future[None]) -> None:
-    """Lets what was asked for get in line."""
+async def wait_until_queued(*waiting: asyncio.Future[None]) -> None:
+    """Wait until requested work is queued."""
     await asyncio.sleep(0)
 
 
 async def test_users_take_turns_whatever_one_of_them_has_asked_for_before(
     threads: WorkerThreads, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    busy = await Busy(threads).begun()
+    busy = await OccupiedThreads(threads).begun()
     waiting = [busy.ask("alice", f"a{number}") for number in range(50)]
-    await asked(*waiting)
+    await wait_until_queued(*waiting)
     waiting += [busy.ask("bob", "b0"), busy.ask("bob", "b1"), busy.ask("carol", "c0"), busy.ask("", "server")]
-    await asked(*waiting)
+    await wait_until_queued(*waiting)
     busy.over.set()
     await asyncio.gather(*waiting)
-    # two threads may end neighbours in another order
+    # with two threads, neighbours may end in another order
     assert busy.done.index("server") <= 1
     assert max(busy.done.index("b0"), busy.done.index("c0")) <= 4
     assert busy.done.index("b1") <= 7
@@ -163,11 +163,11 @@ async def test_users_take_turns_whatever_one_of_them_has_asked_for_before(
 
 
 async def test_a_request_is_finished_before_others_of_its_user_are_begun(threads: WorkerThreads) -> None:
-    busy = await Busy(threads).begun()
+    busy = await OccupiedThreads(threads).begun()
     first, second = Account(threads, "alice"), Account(threads, "alice")
     waiting = [asyncio.ensure_future(second.offload_if(True, busy.done.append, "second")) for _ in range(4)]
     waiting += [asyncio.ensure_future(first.offload_if(True, busy.done.append, "first")) for _ in range(4)]
-    await asked(*waiting)
+    await wait_until_queued(*waiting)
     busy.over.set()
     await asyncio.gather(*waiting)
     assert busy.done[:3] == ["first"] * 3
@@ -175,19 +175,19 @@ async def test_a_request_is_finished_before_others_of_its_user_are_begun(threads
 
 
 async def test_a_user_of_whom_much_waits_is_told_to_try_again_and_others_are_not(threads: WorkerThreads) -> None:
-    busy = await Busy(threads).begun()
+    busy = await OccupiedThreads(threads).begun()
     for number in range(MAX_WAITING):
         check_backlog(Account(threads, "alice"))
-        await asked(busy.ask("alice", str(number)))
+        await wait_until_queued(busy.ask("alice", str(number)))
     with pytest.raises(StatusError) as caught:
         check_backlog(Account(threads, "alice"))
     assert (caught.value.code, caught.value.reason, caught.value.retry_after) == (429, "TooManyRequests", 1)
     assert caught.value.message == "too many requests, please try again later"
     check_backlog(Account(threads, "bob"))
-    await asked(*(busy.ask(f"user{number}", "") for number in range(20)))
+    await wait_until_queued(*(busy.ask(f"user{number}", "") for number in range(20)))
     for number in range(20):
         check_backlog(Account(threads, f"user{number}"))
-    # what a request needs once it has begun is done all the same
+    # requests that have started still get their work done
     last = busy.ask("alice", "last")
     busy.over.set()
     await last
@@ -195,9 +195,9 @@ async def test_a_user_of_whom_much_waits_is_told_to_try_again_and_others_are_not
 
 
 async def test_many_users_have_less_room_each(threads: WorkerThreads) -> None:
-    busy = await Busy(threads).begun()
+    busy = await OccupiedThreads(threads).begun()
     waiting = [busy.ask(f"user{number}", "") for number in range(30) for _ in range(8)]
-    await asked(*waiting)
+    await wait_until_queued(*waiting)
     with pytest.raises(StatusError, match="too many requests"):
         check_backlog(Account(threads, "user7"))
     check_backlog(Account(threads, "another"))
@@ -207,9 +207,9 @@ async def test_many_users_have_less_room_each(threads: WorkerThreads) -> None:
 
 
 async def test_what_nobody_waits_for_any_more_is_forgotten_and_not_done(threads: WorkerThreads) -> None:
-    busy = await Busy(threads).begun()
+    busy = await OccupiedThreads(threads).begun()
     waiting = [busy.ask("alice", str(number)) for number in range(MAX_WAITING)]
-    await asked(*waiting)
+    await wait_until_queued(*waiting)
     for each in waiting[1:]:
         each.cancel()
     await asyncio.gather(*waiting[1:], return_exceptions=True)
@@ -220,9 +220,9 @@ async def test_what_nobody_waits_for_any_more_is_forgotten_and_not_done(threads:
 
 
 async def test_closed_threads_keep_nobody_waiting(threads: WorkerThreads) -> None:
-    busy = await Busy(threads).begun()
+    busy = await OccupiedThreads(threads).begun()
     waiting = busy.ask("alice", "never")
-    await asked(waiting)
+    await wait_until_queued(waiting)
     threads.close()
     with pytest.raises(asyncio.CancelledError):
         await waiting
@@ -244,7 +244,7 @@ async def test_an_error_does_not_outlive_its_request(threads: WorkerThreads) -> 
     try:
         with contextlib.suppress(ValueError):
             await Account(threads).offload_if(True, fail)
-        # a thread has let go of it before it takes what is next; the other may take that in its place for a while
+        # a thread frees the error before it takes its next work, which the other thread may take instead for a while
         for _ in range(100):
             await asyncio.gather(Account(threads).offload_if(True, int), Account(threads).offload_if(True, int))
             if alive[0]() is None:

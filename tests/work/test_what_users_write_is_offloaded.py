@@ -1,8 +1,8 @@
-"""Whatever evaluates what users write finds out who does so on the event loop outside of `offload`.
+"""Evaluation of users' expressions reports callers that run on the event loop without `offload`.
 
-In every other test that is an error (`nothing_is_forgotten` in tests/conftest.py). So whoever evaluates rules of JWT
-authenticators, match conditions, selectors of devices, stages, conversions, columns, patches or hooks of the library,
-and forgets to offload it, fails the first test that gets there.
+In all other tests such a report is an error (`_nothing_is_forgotten` in tests/conftest.py). Code that evaluates rules of
+JWT authenticators, match conditions, device selectors, stages, conversions, columns, patches or hooks of the library
+without offloading therefore fails the first test that reaches it.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ EVALUATORS: Final[dict[str, Callable[[], Any]]] = {
 
 @pytest.fixture
 def found(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Reports of forgotten callers while a test runs."""
+    """Collect the reports about missed offloads during a test."""
     reports: list[str] = []
     monkeypatch.setattr(missed_offloads, "report", lambda: reports.append("missed_offloads"))
     return reports
@@ -72,7 +72,7 @@ def found(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 @pytest.mark.parametrize("name", EVALUATORS)
 async def test_who_forgets_to_offload_is_found_however_little_is_evaluated(name: str, found: list[str]) -> None:
-    await offload(EVALUATORS[name])  # what is compiled then is compiled for the next one, too
+    await offload(EVALUATORS[name])  # compiled expressions are cached for the next call
     await asyncio.to_thread(EVALUATORS[name])
     assert found == []
     EVALUATORS[name]()

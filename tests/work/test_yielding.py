@@ -1,4 +1,4 @@
-"""Yielding: loops over much let others have the event loop, and many of them hold it no longer than few."""
+"""Yielding: loops over many items let others use the event loop, and many such loops block it no longer than a few."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from tests.loop_turns import steps_of_turns
 
 MS = 0.001
 A_SLICE = round(SLICE / MS) + 1
-"""Milliseconds of work: the last part may begin just before the slice is over."""
+"""Milliseconds of work: the last part may start just before the slice is over."""
 
 
 class Clock:
-    """Seconds that go on by work only, and the seconds of work in each turn of the event loop."""
+    """A clock that only work advances, and the seconds of work in each iteration of the event loop."""
 
     def __init__(self) -> None:
         self.now = 1000.0
@@ -28,8 +28,8 @@ class Clock:
     def work(self, seconds: float) -> None:
         self.now += seconds
 
-    async def turns(self, tasks: Iterable[asyncio.Task[None]]) -> list[int]:
-        """Return the milliseconds of work in each turn of the event loop until all tasks are done."""
+    async def iterations(self, tasks: Iterable[asyncio.Task[None]]) -> list[int]:
+        """Return the milliseconds of work in each iteration of the event loop until all tasks are done."""
         tasks = list(tasks)
         return await steps_of_turns(lambda: round(self.now / MS), lambda: all(each.done() for each in tasks))
 
@@ -60,14 +60,14 @@ async def test_others_have_the_loop_when_a_turn_has_lasted_long_enough(clock: Cl
             clock.work(MS)
             await time_slice.pause_if_over()
 
-    first, *others = await clock.turns([asyncio.create_task(work())])
+    first, *others = await clock.iterations([asyncio.create_task(work())])
     assert first <= 2 + A_SLICE
     assert max(others) <= A_SLICE
     assert first + sum(others) == 20
 
 
 async def test_short_work_never_waits(clock: Clock) -> None:
-    """The event loop is not even asked for before the beginning has passed."""
+    """Before its first time slice is over, work does not touch the event loop."""
     time_slice = TimeSlice()
     time_slice.pause_if_over().close()
     for _ in range(3):
@@ -80,7 +80,7 @@ async def test_short_work_never_waits(clock: Clock) -> None:
 async def test_many_loops_hold_the_event_loop_no_longer_than_one(clock: Clock) -> None:
     done: list[str] = []
     tasks = [begin("alice", range(10), clock, done, str(number)) for number in range(30)]
-    first, *others = await clock.turns(tasks)
+    first, *others = await clock.iterations(tasks)
     assert first <= 30 * 2 + A_SLICE, "each begins"
     assert max(others) <= A_SLICE
     assert sum(others) + first == 300
@@ -91,7 +91,7 @@ async def test_users_have_their_turns_one_after_the_other(clock: Clock) -> None:
     done: list[str] = []
     tasks = [begin("alice", range(10), clock, done) for _ in range(30)]
     tasks.append(begin("bob", range(20), clock, done))
-    await clock.turns(tasks)
+    await clock.iterations(tasks)
     assert done.index("bob") < 10
 
 
@@ -99,13 +99,13 @@ async def test_what_the_server_does_for_itself_goes_on_in_each_turn(clock: Clock
     done: list[str] = []
     tasks = [begin(f"user {number}", range(20), clock, done) for number in range(30)]
     tasks.append(begin("", range(20), clock, done))
-    _, *others = await clock.turns(tasks)
+    _, *others = await clock.iterations(tasks)
     assert done[0] == ""
     assert max(others) <= 2 * A_SLICE
 
 
 async def test_time_in_which_others_had_the_loop_is_not_counted(clock: Clock) -> None:
-    """Who waited for something between two parts has held nothing, and does not get in line."""
+    """A task that waited for something between two parts has not blocked the loop, and does not queue."""
     tasks = [begin("alice", range(100), clock, []) for _ in range(10)]
     turns = 0
 
@@ -146,7 +146,7 @@ async def test_a_clock_that_is_moved_far_ahead_ends_one_slice(clock: Clock) -> N
 
 @pytest.mark.parametrize("turns", range(1, 8))
 async def test_who_is_cancelled_leaves_the_line_to_the_others(clock: Clock, turns: int) -> None:
-    """At each await: before it begins, in line, and when it is its turn."""
+    """At each await: before it starts, while it is queued, and when it is next."""
     done: list[str] = []
     tasks = [begin("alice", range(10), clock, done, str(number)) for number in range(4)]
     for _ in range(turns):
@@ -154,7 +154,7 @@ async def test_who_is_cancelled_leaves_the_line_to_the_others(clock: Clock, turn
     cancelled = [each for each in tasks if not each.done()][:2]
     for each in cancelled:
         each.cancel()
-    steps = await clock.turns(tasks)
+    steps = await clock.iterations(tasks)
     assert len(done) == 4 - len(cancelled)
     assert len(steps) < 20
     await begin("alice", range(10), clock, done)
@@ -170,7 +170,7 @@ async def test_what_raises_between_two_slices_holds_nothing(clock: Clock) -> Non
 
     tasks = [asyncio.create_task(fail()) for _ in range(3)]
     done: list[str] = []
-    await clock.turns([*tasks, begin("", range(30), clock, done)])
+    await clock.iterations([*tasks, begin("", range(30), clock, done)])
     assert done == [""]
     assert [type(each.exception()) for each in tasks] == [ValueError] * 3
 
@@ -196,7 +196,7 @@ async def test_a_few_at_once_go_on_in_the_order_they_came() -> None:
         went.append(number)
 
     tasks = [asyncio.ensure_future(go(number)) for number in range(8)]
-    await asyncio.sleep(0)  # they come
+    await asyncio.sleep(0)  # the callbacks run
     assert went == [0, 1, 2]
     tasks[4].cancel()
     seen = [3]
@@ -205,7 +205,7 @@ async def test_a_few_at_once_go_on_in_the_order_they_came() -> None:
         seen.append(len(went))
     assert went == [0, 1, 2, 3, 5, 6, 7]
     assert all(after - before <= 3 for before, after in pairwise(seen))
-    for _ in range(10):  # the same task counts too
+    for _ in range(10):  # a task also queues behind itself
         await gate.pass_through()
 
 
@@ -224,7 +224,7 @@ async def test_slices_of_all_who_share_a_loop_are_few_in_a_turn() -> None:
 
 
 def test_each_event_loop_has_its_own_line() -> None:
-    """Those who are left in the line of a loop that has ended keep nobody waiting."""
+    """Tasks left in the queue of a loop that has ended block nobody."""
 
     left: list[asyncio.Task[None]] = []
 
@@ -254,12 +254,12 @@ async def test_a_callback_goes_on_in_turns_of_so_many_seconds_and_does_something
 
     yielding.run_in_slices(some, 3 * MS)
     assert left == 8
-    turns = await clock.turns([asyncio.create_task(until_done())])
+    turns = await clock.iterations([asyncio.create_task(until_done())])
     assert [each for each in turns if each] == [4, 4, 4, 4]
     left = 3
     yielding.run_in_slices(some, 0.0)
     assert left == 2
-    await clock.turns([asyncio.create_task(until_done())])
+    await clock.iterations([asyncio.create_task(until_done())])
 
 
 async def test_a_callback_with_nothing_left_is_called_once() -> None:

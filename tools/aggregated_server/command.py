@@ -165,13 +165,13 @@ def wait_until(client: Client, path: str, holds: Any) -> None:
 
 
 def is_available(body: Any) -> bool:
-    """Whether an APIService is."""
+    """Return True if an APIService is available."""
     conditions = body.get("status", {}).get("conditions") or [{}]
     return bool(conditions[0].get("status") == "True")
 
 
 def part(value: Any, step: steps.Step) -> Any:
-    """What is compared of a body."""
+    """Return the compared part of a body."""
     for name in filter(None, step.of.split(".")):
         value = value.get(name) if isinstance(value, dict) else None
     if step.only and isinstance(value, dict):

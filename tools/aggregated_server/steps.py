@@ -1,4 +1,4 @@
-"""What is asked of both servers: of the sample-apiserver, and of a server that fails in many ways."""
+"""Requests to both servers: to the sample-apiserver, and to a server that fails in many ways."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def of_sample() -> Iterator[Step]:
 
 
 def of_faults(kinds: list[str]) -> Iterator[Step]:
-    """What each fault is answered with."""
+    """Yield a request for each fault, whose answer is compared."""
     for kind in kinds:
         yield Step("GET", f"{FAULTS}/{kind}")
     for kind in ("echo", "hang-up", "garbage"):

@@ -38,7 +38,7 @@ class Allocator:
         self._name = name
         self._number = 0
         self._doubtful: list[str] = []
-        """Those that may be there."""
+        """Services that may exist."""
         self.holdings: list[Holding] = []
 
     async def run(self, stop: asyncio.Event) -> None:
@@ -89,7 +89,7 @@ def things_of(service: Any) -> tuple[str, ...]:
 
 
 def given_twice(holdings: Iterable[Holding]) -> list[str]:
-    """What two services had at the same time."""
+    """Return a line for each address or port that two services had at the same time."""
     by_thing: defaultdict[str, list[Holding]] = defaultdict(list)
     for holding in holdings:
         for thing in holding.things:
@@ -107,7 +107,7 @@ def given_twice(holdings: Iterable[Holding]) -> list[str]:
 
 
 def there(services: Iterable[Any], holdings: Iterable[Holding]) -> list[str]:
-    """What is wrong with the services that are there in the end: something is theirs twice, or one is lost."""
+    """Return the faults of the services at the end: addresses or ports that two of them have, and lost services."""
     found = []
     owners: dict[str, str] = {}
     by_name = {}

@@ -26,7 +26,7 @@ class Violation(Exception):
 
 @dataclass(frozen=True)
 class Answer:
-    """What a server has said, and when, in nanoseconds of one clock."""
+    """An answer of a server and its time, in nanoseconds of one clock."""
 
     status: int
     body: Any

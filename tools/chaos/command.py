@@ -159,7 +159,7 @@ class Run:
 
 
 def _chosen(makers: Makers, only: str) -> Makers:
-    """Those with the names in `only`, or all. Ends this program where there is no such fault."""
+    """Return the makers named in `only`, or all. Ends the program if a name is unknown."""
     if not only:
         return makers
     names = only.split(",")
@@ -176,7 +176,7 @@ def _leaves(group: BaseExceptionGroup[BaseException]) -> list[BaseException]:
 
 
 def _judged(program: Path, history: Path) -> list[str]:
-    """What is wrong with a history."""
+    """Return the violations in a history."""
     verdict = judging.judge(program, history, history.parent)
     print(
         f"{verdict.operations} operations on {verdict.keys} objects, {verdict.unknown} of them with an unknown outcome"

@@ -19,13 +19,13 @@ _SCOPE: Final = Scope(PATH, "v1", "ConfigMap")
 _OVERDUE: Final = 15.0
 """Seconds after the end of its time in which a watch may still end."""
 _RESTS, _REST = 0.15, 40.0
-"""How often an informer follows nothing for a while, and for how many seconds at most."""
+"""Probability that an informer pauses, and the longest pause in seconds."""
 _REFUSALS: Final = REFUSED | {500, 503, 504}
 
 
 @dataclass(frozen=True)
 class Stretch:
-    """What was told between two lists: all events later than `after`, up to `last`."""
+    """Events between two lists: all events later than `after`, up to `last`."""
 
     after: int
     last: int
@@ -33,7 +33,7 @@ class Stretch:
 
 
 class _StartOver(Exception):
-    """What follows is no longer kept."""
+    """The next events are no longer kept."""
 
 
 class Follower:
@@ -125,7 +125,7 @@ class Follower:
 
 
 async def events(response: Response) -> AsyncIterator[Any]:
-    """Those of a watch, whole ones only."""
+    """Yield the complete events of a watch."""
     rest = b""
     async for chunk in response.chunks():
         *lines, rest = (rest + chunk).split(b"\n")
@@ -138,7 +138,7 @@ def listed(items: Iterable[Object]) -> dict[tuple[str, str], Object]:
 
 
 def missed(stretches: Iterable[Stretch], history: History) -> list[str]:
-    """What informers were not told of that was acknowledged, or that others were told of."""
+    """Return the events that informers missed though they were acknowledged, or seen by other informers."""
     found = []
     known = list(stretches)
     told = {version for each in known for version in each.seen}

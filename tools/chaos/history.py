@@ -1,4 +1,4 @@
-"""What was asked and what came of it, as it is judged (judge/main.go has the meaning of the fields)."""
+"""History of requests and answers for the judge (judge/main.go documents the fields)."""
 
 from __future__ import annotations
 

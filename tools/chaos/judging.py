@@ -18,7 +18,7 @@ _CACHE: Final = Path.home() / ".cache" / "steersman" / "chaos-judge"
 
 @dataclass(frozen=True)
 class Verdict:
-    """Of a history; the lists are of keys, and of files that draw what is wrong."""
+    """Verdict on a history; the lists hold keys, and files that draw the violations."""
 
     keys: int
     operations: int

@@ -46,6 +46,6 @@ def event(name: str) -> dict[str, Any]:
 
 
 def lost(items: Iterable[Any], kept: Iterable[str]) -> list[str]:
-    """Those that were acknowledged and are not there."""
+    """Return acknowledged objects that do not exist."""
     there = {each["metadata"]["name"] for each in items}
     return [f"the event {name} was made, has hours to live, and is not there" for name in kept if name not in there]

@@ -81,7 +81,7 @@ class Load:
                 task.cancel()
 
     async def _everything(self, path: str) -> Any:
-        """What is there. Raises Violation if no server says so soon."""
+        """Return all objects of a path. Raises Violation if no server answers soon."""
         for _ in range(60):
             answer = await self._first.ask("GET", path)
             if isinstance(answer, Answer) and answer.status == 200:
@@ -90,7 +90,7 @@ class Load:
         raise Violation(f"GET {path} is not answered though nothing is wrong any more: {answer}")
 
     async def missing(self) -> list[str]:
-        """What is wrong with what is there in the end. Raises Violation if no server says what is there."""
+        """Return the faults of the final objects. Raises Violation if no server lists them."""
         kept = [name for each in self._keepers for name in each.kept]
         wrong = there((await self._everything(SERVICES))["items"], self._holdings())
         return wrong + lost((await self._everything(EVENTS))["items"], kept)
@@ -99,7 +99,7 @@ class Load:
         return [each for allocator in self._allocators for each in allocator.holdings]
 
     def judged(self) -> list[str]:
-        """What is wrong with what was told, beside the history itself; also of a run that was broken off."""
+        """Return violations besides those in the history, also of a run that was broken off."""
         wrong = missed((each for follower in self._followers for each in follower.stretches), self.history)
         wrong += overlaps(reign for elector in self._electors for reign in elector.reigns)
         wrong += given_twice(self._holdings())

@@ -26,7 +26,7 @@ _DISK: Final = 320 << 20
 
 
 def program() -> str:
-    """Where etcd is: in $STEERSMAN_REFERENCE or in PATH. Ends this program if it is nowhere."""
+    """Return the path of etcd, in $STEERSMAN_REFERENCE or in PATH. Ends the program without one."""
     folders = (os.environ.get("STEERSMAN_REFERENCE", ""), os.environ.get("PATH", ""))
     found = shutil.which("etcd", path=os.pathsep.join(filter(None, folders)))
     if found is None:
@@ -59,7 +59,7 @@ class Member:
         self._disk = folder.with_name(f"{folder.name}-disk") if own_disk else None
 
     def proxied(self, port: int, wires: Wires | None) -> Proxy:
-        """What stands for the network before one of its ports."""
+        """Return the proxy before one of its ports."""
         return Proxy(port, host=self._host, address=wires.own_address() if wires is not None else "127.0.0.1")
 
     def mount(self) -> None:
@@ -103,7 +103,7 @@ class Member:
 
     @property
     def pid(self) -> int:
-        """Of the process that runs, or ran last."""
+        """PID of the process that runs, or ran last."""
         assert self._process is not None
         return self._process.pid
 
@@ -157,14 +157,14 @@ class Member:
             self._process.wait()
 
     def ask(self, path: str, message: dict[str, Any] | None = None, seconds: float = _ASKED_SECONDS) -> Any:
-        """What its gateway answers. Raises OSError, also for what is refused."""
+        """Return the answer of its gateway. Raises OSError, also for a refused request."""
         data = json.dumps(message or {}).encode()
         request = urllib.request.Request(f"{self._url}{path}", data)
         with urllib.request.urlopen(request, timeout=seconds) as answer:
             return json.load(answer)
 
     def is_healthy(self) -> bool:
-        """Whether it answers, and there is a majority."""
+        """Return True if the member answers and there is a majority."""
         try:
             with urllib.request.urlopen(f"{self._url}/health", timeout=2) as answer:
                 return b'"true"' in answer.read()
@@ -200,7 +200,7 @@ class Cluster:
         return ",".join(f"{each.name}={each.peer_url}" for each in self.members)
 
     def urls(self, server: int) -> str:
-        """What a server is given as --etcd-servers."""
+        """Return the value of --etcd-servers for a server."""
         return ",".join(proxy.url for proxy in self.between[server])
 
     async def start(self) -> None:
@@ -225,7 +225,7 @@ class Cluster:
             await member.wait_healthy()
 
     async def ask(self, path: str, message: dict[str, Any] | None = None) -> Any:
-        """What the first member answers that does. Raises OSError."""
+        """Return the answer of the first member that answers. Raises OSError."""
         failure: OSError = OSError("no member runs")
         for member in self.members:
             try:

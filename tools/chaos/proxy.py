@@ -13,7 +13,7 @@ from typing import Final
 
 _CHUNK: Final = 1 << 16
 _FROM: Final = re.compile(rb"(?i)x-server-from: *([0-9a-f]+)")
-"""In which member of etcd says who it is, in its first request on a connection."""
+"""Header with the ID of an etcd member, in its first request on a connection."""
 
 
 class Proxy:
@@ -59,7 +59,7 @@ class Proxy:
         self._is_held, self._answers_held = not answers_only, True
 
     def shun(self, members: frozenset[str]) -> None:
-        """The same for what comes from these members of etcd, by their IDs."""
+        """Cut connections from these members of etcd, by ID."""
         self._shunned = members
 
     def cut(self) -> None:

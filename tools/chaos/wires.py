@@ -75,7 +75,7 @@ class Machine:
         _ip("link", "set", self._port, "up")
 
     def lose(self, address: str) -> None:
-        """What it sends to this address is lost; what comes from there is not."""
+        """Drop packets to this address, and deliver packets from it."""
         self._inside("neigh", "replace", address, "lladdr", _NOBODY, "nud", "permanent", "dev", _DEVICE)
 
     def find(self, address: str) -> None:
@@ -83,7 +83,7 @@ class Machine:
         self._inside("neigh", "del", address, "dev", _DEVICE)
 
     def deafen(self) -> None:
-        """What is sent to it is lost; what it sends is not."""
+        """Drop packets to this machine, and deliver packets from it."""
         _ip("neigh", "replace", self.address, "lladdr", _NOBODY, "nud", "permanent", "dev", self._wires.name)
 
     def undeafen(self) -> None:

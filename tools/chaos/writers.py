@@ -33,7 +33,7 @@ class Writer:
         """The last version that was seen of each object."""
         self._number = 0
         self.cached: list[tuple[str, str, int]] = []
-        """What reads of some past state have found: key, value, version."""
+        """Results of reads of some past state: key, value, version."""
 
     async def run(self, pause: float, stop: asyncio.Event) -> None:
         """Raises Violation."""

@@ -1,4 +1,4 @@
-"""What somebody with rights in one namespace can do to a simulated cluster.
+"""Attacks on a simulated cluster by a user with rights in one namespace.
 
     python -m tools.cluster_attacks [--list] [--held 50] [--running 5] [ATTACK ...]
 

@@ -324,7 +324,7 @@ def mounts(cluster: AttackedCluster) -> None:
 
 
 NODES: Final = {"repelling": 200, "repelling_all": 200}
-"""Where there is to be room for what is made."""
+"""Number of nodes of attacks that need more than one."""
 ATTACKS: Final[dict[str, Callable[[AttackedCluster], None]]] = {
     each.__name__: each
     for each in (

@@ -28,11 +28,11 @@ class Costs:
     """Times in seconds, memory in bytes."""
 
     holds: list[tuple[float, str]]
-    """How long the loop was held while the process worked, and by what."""
+    """Seconds for which the event loop was held while the process worked, with the function."""
     longest: list[str]
-    """What was told of the longest."""
+    """Log lines about the longest hold."""
     running: list[float]
-    """How long the pods of others took."""
+    """Seconds until the pods of other users ran."""
     cpu: float
     memory: int
 
@@ -116,7 +116,7 @@ class AttackedCluster:
         return int(found[1]) << 10
 
     def over(self, held: float, memory: float) -> list[str]:
-        """What went beyond the bounds since `begin`: seconds of a hold, MiB; and whatever was logged as a failure."""
+        """Return the exceeded bounds since `begin` (seconds of a hold, MiB), and logged failures."""
         told = []
         lines = self._lines()
         holds = [(_worked(match), line) for line in lines if (match := _HELD.search(line))]
@@ -146,7 +146,7 @@ class AttackedCluster:
             return [line.rstrip() for line in told]
 
     def costs(self) -> Costs:
-        """What it has cost since the beginning."""
+        """Return the costs since `begin`."""
         lines = self._lines()
         matches = [(match, line) for line in lines if (match := _HELD.search(line))]
         holds = [(_worked(match), match[3]) for match, _ in matches]

@@ -75,7 +75,7 @@ ITEMS: Final[dict[str, list[Any]]] = {
 }
 """Further items of lists, by their names."""
 FEW_SEEDS: Final = ("x", "0-59,", "1ns", "$(A)", "a\n")
-"""Of a short run."""
+"""Texts for a short run."""
 _MOST_BYTES: Final = 2_800_000
 _MOST_VALUES: Final = 64_000
 _MOST_OBJECTS: Final = 32_000
@@ -187,8 +187,10 @@ def get(obj: Any, path: Path) -> Any:
 def attempts(
     obj: Plain, field: Field, valid: Callable[[Plain], bool], seeds: Sequence[str] = SEEDS
 ) -> Iterator[Attempt]:
-    """What a field of an object is tried with. `valid` says whether the server takes an object, small ones at least;
-    texts are made of `seeds`."""
+    """Yield attempts for a field of an object.
+
+    `valid` returns True if the server accepts an object, at least a small one. Texts are made of `seeds`.
+    """
     match field.kind:
         case "integer":
             for name, numbers in (("largest", INTEGERS), ("smallest", SMALL_INTEGERS)):

@@ -43,7 +43,7 @@ _MAKE_OTHERS: Final = frozenset(
     }
 )
 _COPIES: Final = 3
-"""Of a template that are made at once: in the object, in what is made of it, in a pod."""
+"""Copies of a template that exist at the same time: in the object, in what is made of it, in a pod."""
 _NEVER_STORED: Final = frozenset(
     {"localsubjectaccessreviews", "bindings", "tokenreviews", "serviceaccounts/token", "pods/eviction"}
 )
@@ -72,7 +72,7 @@ class Kind(NamedTuple):
 
     @property
     def path(self) -> str:
-        """Where objects of it are made."""
+        """Return the path at which objects of the kind are created."""
         return f"{self.prefix}/namespaces/{NAMESPACE}/{self.resource}"
 
     @property
@@ -86,7 +86,7 @@ _Found = tuple[Kind, str, Plain, Field]
 
 
 class Broken(NamedTuple):
-    """What an attack has done that it may not."""
+    """Bound that an attack has broken."""
 
     name: str
     what: str
@@ -163,7 +163,7 @@ def walk(
 
 
 def dotted(field: Field) -> str:
-    """Where a field is, with dots between."""
+    """Return the path of a field, joined by dots."""
     return ".".join(map(str, field.path))
 
 
@@ -274,7 +274,7 @@ class _Player:
         return was_made, "; ".join(filter(None, (panics, *cluster.over(self._held, memory))))
 
     def _look(self, kind: Kind) -> None:
-        """What a user looks at."""
+        """Read what a user of the kind reads."""
         client, pods = self._cluster.client, f"/api/v1/namespaces/{NAMESPACE}/pods"
         client.request("GET", kind.path, headers={"Accept": _TABLE})
         if kind.resource == "pods":

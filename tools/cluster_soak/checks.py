@@ -1,4 +1,4 @@
-"""Whether a cluster is as it was asked to be."""
+"""Checks that a cluster has reached the requested state."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Plain = dict[str, Any]
 
 
 def wrong(client: BlockingClient, world: World) -> list[str]:
-    """What is not as it must be (yet)."""
+    """Return the objects that are not (yet) as requested."""
     return [*_namespaces(client, world), *_objects(client, world), *_pods(client), *_claims(client), *_quotas(client)]
 
 
@@ -64,7 +64,7 @@ def _turned(key: tuple[str, str, str]) -> tuple[str, str, str]:
 
 
 def _incomplete(kind: str, obj: Plain) -> str:
-    """What a workload lacks; "" for nothing."""
+    """Return the missing part of a workload, "" if it is complete."""
     spec, status = obj.get("spec", {}), obj.get("status", {})
     generation = obj["metadata"].get("generation")
     if kind in ("Deployment", "StatefulSet", "DaemonSet") and status.get("observedGeneration") != generation:

@@ -33,7 +33,7 @@ class Soak:
         self._steps = 0
 
     def run(self, minutes: float, seconds_of_round: float) -> bool:
-        """Whether everything was as it must be, at the end of each round."""
+        """Run the rounds. Return True if the cluster was as requested at the end of each round."""
         self._server.start()
         try:
             until = time.monotonic() + minutes * 60

@@ -25,13 +25,13 @@ KINDS: Final = {
     "ResourceQuota": "api/v1",
     "HorizontalPodAutoscaler": "apis/autoscaling/v2",
 }
-"""What is made, and below which path."""
+"""Kinds of created objects, with their API paths."""
 BUSY: Final = 4
 IDLE: Final = 60
 """Percent of the cpu they ask for that autoscalers want pods to use: as each uses ten, there are as many as may be,
 or as few."""
 MILLICORES: Final = 50
-"""What each pod asks for."""
+"""CPU request of each pod."""
 _MOST: Final = 40
 """Objects at a time, beyond which more are deleted than made."""
 
@@ -47,7 +47,7 @@ def path_of(kind: str, namespace: str, name: str = "") -> str:
 
 @dataclass
 class World:
-    """What there must be: objects by namespace, kind and name, each as it was acknowledged last."""
+    """Expected objects by namespace, kind and name, each as it was acknowledged last."""
 
     namespaces: set[str] = field(default_factory=set)
     objects: dict[tuple[str, str, str], Plain] = field(default_factory=dict)
@@ -269,7 +269,7 @@ class Work:
         return f"{prefix}-{self._count}"
 
     def _sure(self, key: tuple[str, str, str], ask: Callable[[], Plain | None]) -> Plain | None:
-        """What a request answered; where it has no answer, nobody knows about `key`."""
+        """Return the answer of a request. Without an answer the state of `key` is unknown from then on."""
         try:
             return ask()
         except (OSError, http.client.HTTPException):

@@ -253,7 +253,7 @@ class Comparison:
 
 
 def _start(text: str) -> str:
-    """Where an error is; upstream goes through members in any order, and tells one of several."""
+    """Return the path of an error; upstream iterates over members in any order, and reports one of several errors."""
     return text.partition(": ")[0]
 
 

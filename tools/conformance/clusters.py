@@ -40,7 +40,7 @@ def find(name: str) -> str:
 
 @dataclass(frozen=True)
 class Cluster:
-    """Where a cluster is."""
+    """Address and credentials of a cluster."""
 
     url: str
     ca: Path
@@ -58,7 +58,7 @@ class Cluster:
 
 @dataclass(frozen=True)
 class Parts:
-    """What a cluster is made of: "steersman" or "kubernetes" each; with simulated nodes it is `steersman up`."""
+    """Components of a cluster: "steersman" or "kubernetes" each; with simulated nodes it is `steersman up`."""
 
     server: str
     controllers: str
@@ -90,7 +90,7 @@ class Parts:
             yield cluster
 
     def _flags(self, folder: Path) -> list[str]:
-        """Those of every server but the reference's own; `up` has nodes."""
+        """Return the flags of every server but the reference's own; `up` has nodes."""
         proxy = ensure_certificates(folder / "proxy", ["127.0.0.1"])
         flags = [
             "--allow-privileged",

@@ -116,7 +116,7 @@ def pattern(left_out: Iterable[LeftOut]) -> str:
 
 
 def counted(left_out: Sequence[LeftOut], names: Iterable[str]) -> Counter[str]:
-    """How many of some tests each reason leaves out; a test counts for the first reason."""
+    """Return the number of tests that each reason leaves out; a test counts for the first reason."""
     found: Counter[str] = Counter()
     judged = [(each.why, re.compile(pattern([each]))) for each in left_out]
     for name in names:

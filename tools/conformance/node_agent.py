@@ -80,7 +80,7 @@ class NodeAgent:
 
 
 def _ends(pod: dict[str, Any], images: list[str]) -> bool:
-    """Whether its containers do their work and end."""
+    """Return True if a pod's containers do their work and end."""
     if pod["spec"]["restartPolicy"] == "Always":
         return False
     commands = [" ".join(each.get("command", []) + each.get("args", [])) for each in pod["spec"]["containers"]]
@@ -122,7 +122,7 @@ def _pod_status(pod: dict[str, Any], phase: str, address: str) -> dict[str, Any]
 
 
 def _pod_conditions(pod: dict[str, Any], *, running: bool) -> list[dict[str, Any]]:
-    """Those there are, with what is said now in the place of what was said before."""
+    """Return the conditions of a pod, updated for its present state."""
     told = {each["type"]: each for each in pod["status"].get("conditions", [])}
     ready = running and not pod["spec"].get("readinessGates")
     wanted = {"PodReadyToStartContainers": True, "Initialized": True, "ContainersReady": running, "Ready": ready}

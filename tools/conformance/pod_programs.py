@@ -14,7 +14,7 @@ from steersman.testing import BlockingClient
 from tools.aggregated_server.command import free_port, kubeconfig, own_address
 
 WEBHOOKS: Final = ("webhook", "crd-conversion-webhook")
-"""What the program of webhooks knows, as the first argument of a container."""
+"""Programs of webhooks, by the first argument of a container."""
 AGGREGATED: Final = "sample-apiserver"
 """The name of the container of the sample-apiserver; that beside it is its etcd."""
 
@@ -31,7 +31,7 @@ class Served(Protocol):
 
 @dataclass(frozen=True)
 class Programs:
-    """What stands in the place of images."""
+    """Programs in place of images."""
 
     webhooks: Path
     sample_apiserver: Path

@@ -1,4 +1,4 @@
-"""What objects and events are, apart from what differs each time: uids, versions, times, random parts of names."""
+"""Normal form of objects and events: without uids, versions, times and random parts of names, which always differ."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What keys and signatures say: tokens as their claims, certificates as what is in them."""
+"""Readable form of tokens (their claims) and certificates (their contents)."""
 
 from __future__ import annotations
 

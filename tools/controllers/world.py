@@ -48,7 +48,7 @@ PATHS: Final = {
     "CertificateSigningRequest": "apis/certificates.k8s.io/v1/certificatesigningrequests",
 }
 _CLUSTERED: Final = ("PersistentVolume", "VolumeAttachment", "VolumeAttributesClass")
-"""Of what is in no namespace, what a scenario sees, if it has made it or its name is in it."""
+"""Cluster-scoped kinds; a scenario sees their objects if it made them or its name is in theirs."""
 _ASKED_FOR: Final = (
     "CertificateSigningRequest",
     "ConfigMap",
@@ -105,7 +105,7 @@ class World:
         return made
 
     def create_from(self, api_version: str, kind: str, name: str, spec: Plain, **metadata: Any) -> Plain:
-        """The same, of its parts."""
+        """Create an object from its parts."""
         given = {"apiVersion": api_version, "kind": kind, "metadata": {"name": name, **metadata}, "spec": spec}
         return self.create(given)
 

@@ -150,14 +150,14 @@ def _put(random: Random, kind: Kind) -> Step:
 
 
 def with_nulls(random: Random, value: Any) -> Any:
-    """The same with some members null."""
+    """Return a copy of a value in which some members are null."""
     if isinstance(value, dict):
         return {name: None if random.random() < 0.2 else with_nulls(random, item) for name, item in value.items()}
     return [with_nulls(random, item) for item in value] if isinstance(value, list) else value
 
 
 def spoiled(random: Random, value: Any) -> Any:
-    """The same with something wrong, or odd, at a random place."""
+    """Return a copy of a value with an invalid or unusual change at a random position."""
     places: list[tuple[Any, Any]] = []
 
     def visit(at: Any) -> None:

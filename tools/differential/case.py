@@ -1,7 +1,7 @@
-"""What is asked of both servers: a case is a row of requests about objects of its own.
+"""Cases: rows of requests, about objects of the case's own, that are sent to both servers.
 
-A kind of cases is a module with a function `cases(random) -> Case`, listed in `command.KINDS`. All that is random comes
-from the generator it is given, so that the number of a case and a seed make it again.
+A kind of cases is a module with a function `cases(random) -> Case`, listed in `command.KINDS`. All randomness comes
+from the given generator, so the seed and the number of a case reproduce it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ NAME: Final = "@NAME@"
 """Stands for the name of the case's objects, in paths and bodies."""
 NAMESPACE: Final = "@NS@"
 NAMESPACE_OF_CASES: Final = "differential"
-"""What it stands for."""
+"""Placeholder for the namespace of the case."""
 TOKEN: Final = "@TOKEN@"
 """Stands, in fields of heads, for the token that a server has issued last in the case."""
 RECEIVED: Final = "RECEIVED"
@@ -44,9 +44,9 @@ class Step:
     content_type: str = "application/json"
     edit: Edit | None = None
     about: str = ""
-    """What an edit does, for the reader of a report."""
+    """Description of an edit, for the reader of a report."""
     attempts: int = 1
-    """How often an edit is made again where somebody else has written in between."""
+    """Attempts at an edit if another client has written in between."""
     accept: str = "application/json"
     until: Callable[[Any], bool] | None = None
     """The request is made again until its body is so, for some seconds."""
@@ -57,7 +57,7 @@ class Step:
     seen: Callable[[Answer], Answer] | None = None
     """Takes out of an answer what is not compared."""
     conditions: bool = False
-    """Whether the conditions of a definition are compared too; they are left out where they come sooner or later."""
+    """True if the conditions of a definition are compared too; they are left out where their time of arrival varies."""
 
     @property
     def headers(self) -> Mapping[str, str | tuple[str, ...] | None]:
@@ -85,9 +85,9 @@ class Case:
     title: str
     steps: list[Step] = field(default_factory=list)
     cleanup: list[Step] = field(default_factory=list)
-    """What is asked in the end in any case; the answers do not matter."""
+    """Requests that are always sent at the end; their answers are not compared."""
     is_slow: bool = False
-    """Whether it takes so long that it is not played again with fewer steps."""
+    """True if the case takes too long to be played again with fewer steps."""
 
 
 Generator = Callable[[Random], Case]

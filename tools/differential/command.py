@@ -92,7 +92,7 @@ _PREPARED: Final[dict[str, Callable[[Sequence[Client], int], Generator]]] = {
     "authorization": serving.authorization_cases,
     "fairness": serving.fairness_cases,
 }
-"""Those that need more than their own objects: what makes that on both servers, for a seed."""
+"""Kinds of cases that need prepared objects: the function that prepares both servers for a seed."""
 RUNNERS: Final[dict[str, Callable[[Client, Client, argparse.Namespace], int]]] = {
     "paths": path_comparer.run,
     "header-fields": header_fields.run,
@@ -104,7 +104,7 @@ RUNNERS: Final[dict[str, Callable[[Client, Client, argparse.Namespace], int]]] =
 
 @dataclass
 class Difference:
-    """What was different in a case: its steps up to there, and a line for each place."""
+    """A difference in a case: the steps up to it, and a line for each differing place."""
 
     case: Case
     step: int
@@ -185,7 +185,7 @@ class Comparer:
         return None
 
     def shrink(self, found: Difference) -> Difference:
-        """The same difference, or another, with as few steps as leaving out one after the other gets."""
+        """Return this difference, or another one, with as few steps as leaving out single steps leads to."""
         steps = found.case.steps[: found.step + 1]
         index = len(steps) - 2
         while index >= 0:
@@ -204,7 +204,7 @@ class _First(NamedTuple):
     uid: str = ""
 
     def or_else(self, answer: Answer) -> _First:
-        """The same, where something is missing with what this answer has."""
+        """Return this answer with missing parts taken from another answer."""
         if self.version and self.uid:
             return self
         metadata = answer.body.get("metadata") if isinstance(answer.body, dict) else None
@@ -313,7 +313,7 @@ def _with_policies(command: str, seed: int, stack: ExitStack) -> str:
 
 @dataclass
 class _Tally:
-    """What has been found of one kind of cases."""
+    """Results of one kind of cases."""
 
     kind: str
     options: argparse.Namespace

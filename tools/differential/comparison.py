@@ -18,9 +18,9 @@ _PORT: Final = re.compile(r'([nN]odePort\\*"?:|\{TCP |\{UDP |Duplicate value: )(
 _SELF: Final = re.compile(r"selfType\d+")
 """The name of a type in messages about rules, which is another one each time."""
 _POINTER: Final = re.compile(r"0x[0-9a-f]{9,12}\b")
-"""Where Go has something in memory."""
+"""Pattern of a memory address that Go prints."""
 _TYPE_VARIABLE: Final = re.compile(r"\b_var\d+\b")
-"""Of expressions; Go numbers them in any order."""
+"""Pattern of a type variable of CEL; Go numbers them in any order."""
 _QUOTED_VERSION: Final = re.compile(r'(resourceVersion(?:\\*":\\*"|: "))(\d+)')
 _HOOK: Final = re.compile(r"https://127\.0\.0\.1:\d+/case-")
 _BUNDLE: Final = "caBundle"
@@ -95,7 +95,7 @@ class Normaliser:
 
 
 def _identity(entry: Any) -> list[str]:
-    """What tells an entry of managedFields from others."""
+    """Return the parts that distinguish an entry of managedFields from others."""
     found = entry if isinstance(entry, dict) else {}
     return [str(found.get(name, "")) for name in ("operation", "manager", "apiVersion", "subresource")]
 
@@ -199,7 +199,7 @@ def differences(a: Any, b: Any, path: str = "") -> Iterator[str]:
 
 
 def _parts(a: str, b: str) -> str:
-    """Where two texts begin to differ, with a little of what is around."""
+    """Return the first difference of two texts, with some of the text around it."""
     same = next((index for index, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
     start = max(0, same - _AROUND)
     before = "..." if start else ""

@@ -24,7 +24,7 @@ from .custom_definitions import Defined, served
 from .subresources import Body
 
 DEFINITIONS: Final = 40
-"""How many definitions the objects are of."""
+"""Definitions that the objects belong to."""
 
 _MERGE: Final = "application/merge-patch+json"
 _JSON: Final = "application/json-patch+json"
@@ -443,7 +443,7 @@ class Cases:
         return Step("GET", path + query, accept=accept)
 
     def _watch(self) -> Step:
-        """What has been since the first answer."""
+        """Return a request for the watch events since the first answer."""
         random = self.random
         field = random.choice((f"metadata.name={self.name}", f"metadata.name={self.name}", "spec.color=red"))
         query = f"?watch=true&timeoutSeconds=1&resourceVersion={SINCE}&labelSelector=case={self.name}"
@@ -455,8 +455,10 @@ class Cases:
 
 
 def _whole_numbers(value: Any) -> Any:
-    """The same without floats that are whole, and without integers that are none to Go: upstream judges 1.0 as another
-    type than 1, where one of both is 1 here before it is judged."""
+    """Return a copy of a value without whole-number floats, and without integers beyond Go's.
+
+    Upstream validates 1.0 as another type than 1, while one of both is turned into 1 here before validation.
+    """
     if isinstance(value, dict):
         return {name: _whole_numbers(each) for name, each in value.items()}
     if isinstance(value, list):

@@ -204,7 +204,7 @@ def _conditions(found: Any) -> dict[str, str]:
 
 
 def _is_judged(found: Any) -> bool:
-    """Whether a definition is established, or not to be."""
+    """Return True if a definition is established, or was found not to be."""
     conditions = _conditions(found)
     is_refused = conditions.get("NamesAccepted") == "False" and "Established" in conditions
     return conditions.get("Established") == "True" or is_refused or (isinstance(found, dict) and "code" in found)

@@ -64,7 +64,7 @@ _SETS: Final[dict[str, Body]] = {
     },
     "free": {"type": "array", "items": {"type": "object", "properties": {"n": {"type": "number"}}}},
 }
-"""What field ownership, pruning and defaulting have most to do with."""
+"""Fields that matter most to field ownership, pruning and defaulting."""
 
 _COLUMNS: Final[tuple[Body, ...]] = (
     {"name": "Replicas", "type": "integer", "jsonPath": ".spec.replicas"},
@@ -87,7 +87,7 @@ class Defined:
 
     @property
     def path(self) -> str:
-        """Of the definition itself."""
+        """Return the path of the definition."""
         return f"{COLLECTION}/{self.body['metadata']['name']}"
 
     @property
@@ -201,7 +201,7 @@ def _sound(random: Random) -> Body:
 
 
 def _related(random: Random, schema: Body) -> Body:
-    """The same schema without some members, with other defaults and bounds."""
+    """Return a copy of a schema without some members, and with other defaults and bounds."""
     found = copy.deepcopy(schema)
     spec = found["openAPIV3Schema"]["properties"]["spec"]
     for name in list(spec["properties"]):

@@ -434,7 +434,7 @@ _RULE_MEMBERS: Final[tuple[tuple[str, tuple[Any, ...]], ...]] = (
 
 
 def _around(random: Random, body: Body) -> None:
-    """What is around the schemas."""
+    """Change a definition outside of its schemas."""
     spec = body["spec"]
     metadata = body["metadata"]
     versions = spec.get("versions")

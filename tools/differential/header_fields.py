@@ -125,7 +125,7 @@ def case(random: Random) -> Request:
 
 
 def told(answer: Answer) -> dict[str, Any]:
-    """Those parts of an answer that must be alike."""
+    """Return the parts of an answer that must be equal."""
     found: dict[str, Any] = {name: answer.headers[name] for name in _FOLLOWING if name in answer.headers}
     if answer.headers.get("audit-id") in _FIELDS["Audit-ID"]:
         found["audit-id"] = answer.headers["audit-id"]

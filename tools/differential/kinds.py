@@ -98,9 +98,9 @@ def metadata(random: Random) -> Fields:
 
 
 def holds_bytes(fields: Any, name: Any) -> bool:
-    """Whether what is at a name are values in base64.
+    """Return True if the field of a name holds values in base64.
 
-    Upstream stores a null there as something else than an empty text, which shows in nothing but a changed version.
+    Upstream stores a null there as something other than an empty text; only the changed version shows it.
     """
     return name == "binaryData" or (name == "data" and isinstance(fields, dict) and fields.get("kind") == "Secret")
 

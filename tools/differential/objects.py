@@ -99,7 +99,7 @@ class Sample:
 
     @property
     def on_request(self) -> bool:
-        """Whether its version is off by default."""
+        """Return True if its version is off by default."""
         return tuple(self.api_version.split("/")) in ON_REQUEST
 
     @property
@@ -130,7 +130,7 @@ def samples() -> tuple[Sample, ...]:
 
 
 def samples_on_request() -> tuple[Sample, ...]:
-    """Those of the versions that are not."""
+    """Return the samples of versions that are off by default."""
     return tuple(each for each in every_sample() if each.on_request)
 
 
@@ -188,7 +188,7 @@ def cases(random: Random) -> Case:
 
 
 def cases_on_request(random: Random) -> Case:
-    """The same of the versions that are off by default, written, applied and read in any version there is."""
+    """Return a case of versions that are off by default: writes, applies, and reads in every version."""
     sample = random.choice(samples_on_request())
 
     def path() -> str:

@@ -98,14 +98,14 @@ def _merge(random: Random, kind: Kind) -> Any:
 
 
 def _with_nulls(random: Random, value: Any) -> Any:
-    """The same with some members null, which takes them out."""
+    """Return a copy of a value in which some members are null, which removes them."""
     if isinstance(value, dict):
         return {name: None if random.random() < 0.06 else _with_nulls(random, item) for name, item in value.items()}
     return [_with_nulls(random, item) for item in value] if isinstance(value, list) else value
 
 
 def _maybe_spoiled(random: Random, value: Fields) -> Fields:
-    """The same, sometimes with one thing wrong: of several, upstream tells of any."""
+    """Return a copy of a value, sometimes with one error: of several errors upstream reports any."""
     if random.random() < 0.75:
         return value
     maps = [value, *(item for _, item in _places(value) if isinstance(item, dict) and item)]
@@ -146,7 +146,7 @@ def _strategic(random: Random, kind: Kind) -> Any:
 
 
 def _directed(random: Random, value: Any, *, top: bool = False) -> Any:
-    """The same with directives here and there, all of which can be followed."""
+    """Return a copy of a value with valid directives in some places."""
     if isinstance(value, dict):
         out: Any = {}
         for name, item in value.items():

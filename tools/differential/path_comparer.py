@@ -31,7 +31,7 @@ _RULES: Final[dict[str, Any]] = {
     ],
     "carol": [{"apiGroups": [""], "resources": ["pods"], "resourceNames": [NAME], "verbs": ["get", "list", "watch"]}],
 }
-"""Of roles in one namespace."""
+"""Rules of roles in one namespace."""
 _METADATA: Final = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 _UNWATCHED: Final = frozenset({"leases", "componentstatuses", "events", "ipaddresses"})
 """Resources that servers write in their own time, that have random names, or that are not stored."""
@@ -55,7 +55,7 @@ _UNLIKE: Final = frozenset(
 Key = tuple[str, str, str]
 """The path of a collection, a namespace and a name."""
 State = dict[Key, tuple[str, str, bool]]
-"""Of each object the uid, the resourceVersion, and whether it is being deleted."""
+"""By object: the uid, the resourceVersion, and True if the object is being deleted."""
 
 
 class Side:
@@ -110,13 +110,13 @@ class Side:
         return self.client.ask(request.method, request.target, request.body, headers)
 
     def written(self) -> bool:
-        """Whether anything was written since somebody asked last."""
+        """Return True if anything was written since the last call."""
         before = self._revision
         self._revision = self.client.ask("GET", "/api/v1/limitranges?limit=1").body["metadata"]["resourceVersion"]
         return before != self._revision
 
     def look(self, places: list[Served]) -> dict[Key, str]:
-        """What has become of the objects since the last look."""
+        """Return the changes of the objects since the last call."""
         state: State = {}
         for place in places:
             answer = self.client.ask("GET", place.path(""), headers={"Accept": _METADATA})
@@ -204,7 +204,7 @@ class PathComparer:
         self._both(lambda side: (side.look(self._places), side.written()))
 
     def play(self, requests: list[Request]) -> Iterator[tuple[Request, list[str]]]:
-        """What is different, of those requests where something is. Requests that only read are asked together."""
+        """Yield requests that are answered differently, with the differences. Reading requests are sent together."""
         for reads, found in groupby(sorted(requests, key=lambda each: not each.reads), key=lambda each: each.reads):
             if reads:
                 asked = list(found)
@@ -328,7 +328,7 @@ def compared(request: Request, one: Answer, other: Answer) -> list[str]:
 
 
 def shown(request: Request, answer: Answer) -> dict[str, Any]:
-    """Of an answer what must be alike: code and Status, and which objects a list has."""
+    """Return the compared parts of an answer: code and Status, and the objects of a list."""
     body = answer.body
     if isinstance(body, dict) and body.get("kind") == "Status":
         body = {key: _decoded(value) if isinstance(value, str) else value for key, value in body.items()}
@@ -358,7 +358,7 @@ _UNSUPPORTED: Final = (
 
 
 def _not_supported(request: Request, one: Answer, other: Answer) -> bool:
-    """What docs/compatibility.md says is refused with 501 where nothing would act on it."""
+    """Return True if docs/compatibility.md documents that the request is refused with 501, as nothing would act on it."""
     return other.code == 501 and any(plural in unquote(request.target) for plural in _UNSUPPORTED)
 
 

@@ -20,7 +20,7 @@ from .case import named
 from .objects import samples
 
 HOME: Final = "foo"
-"""Where alice and bob have rights."""
+"""Namespace in which alice and bob have rights."""
 OTHER: Final = "bar"
 NAME: Final = "a"
 LABEL: Final = {"case": "paths"}
@@ -203,7 +203,7 @@ class Request:
 
     @property
     def watches(self) -> bool:
-        """Whether it may be a watch, which is ended before it sends what there is or after, as the server likes."""
+        """Return True if the request may be a watch, which a server may end before or after it sends existing objects."""
         return "watch" in self.target.lower() or "%77atch" in self.target
 
 

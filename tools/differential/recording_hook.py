@@ -103,7 +103,7 @@ class RecordingHook:
             self._asked.setdefault(case, []).append({"asked": behaviour, **review})
 
     def taken(self, case: str) -> list[Any]:
-        """What was asked about a case since this was called last, by webhook: some are asked at the same time."""
+        """Return the reviews of a case since the last call, by webhook: some are sent at the same time."""
         with self._lock:
             found = self._asked.pop(case, [])
         return sorted(found, key=lambda review: str(review["asked"]))

@@ -58,11 +58,11 @@ class Client:
     def __init__(self, url: str, ca: str, token: str, urls: Sequence[str] = ()) -> None:
         self._made_of = (url, ca, token, urls)
         self.found = {"url": url, "ca": ca, "token": token}
-        """What the server has said of itself."""
+        """URL, CA and token of the server."""
         parts = [urllib.parse.urlsplit(each) for each in urls or [url]]
         self._addresses = [(each.hostname or "", each.port) for each in parts]
         self._turn = 0
-        """Which of them is asked."""
+        """Index of the server that is asked next."""
         self._tls = ssl.create_default_context(cafile=ca)
         self._token = token
         self._connections: dict[int, http.client.HTTPSConnection] = {}
@@ -76,7 +76,7 @@ class Client:
         return found
 
     def received(self, case: str) -> Answer:
-        """What the server has asked its webhook about a case since the last time."""
+        """Return the requests to the webhook about a case since the last call."""
         return Answer(200, [] if self.hook is None else self.hook.taken(case))
 
     def placed(self, body: Any) -> Any:

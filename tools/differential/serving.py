@@ -85,7 +85,7 @@ def fairness_cases(clients: Sequence[Client], seed: int) -> Generator:
 
 
 def _has_rules(client: Client, path: str) -> bool:
-    """Whether a role gets rules within some seconds."""
+    """Wait some seconds for a role to get rules. Return True if it has."""
     end = time.monotonic() + _AGGREGATED
     while not client.ask("GET", path).body.get("rules"):
         if time.monotonic() > end:

@@ -1,6 +1,6 @@
-"""What is done to objects through their subresources: scale, bind, evict, resize, debug, approve, finalize.
+"""Requests to subresources: scale, bind, evict, resize, debug, approve, finalize.
 
-Each request is one that may well be accepted, with up to two random changes.
+Each request may well be accepted, and has up to two random changes.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ PROGRAMS: Final = Path(os.environ.get("STEERSMAN_REFERENCE") or CACHE / "steersm
 
 @dataclass(frozen=True, slots=True)
 class Specs:
-    """Which specs of a package are run, by their names as regular expressions, and for how many minutes at most."""
+    """Selected specs of a package, by regular expressions of their names, with the time limit in minutes."""
 
     focus: str | None = None
     skip: str | None = None

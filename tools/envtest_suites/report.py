@@ -1,4 +1,4 @@
-"""What a run of Ginkgo tests says of its specs (its JSON report), and how two runs are told beside each other."""
+"""JSON reports of Ginkgo runs, and the comparison of two runs."""
 
 from __future__ import annotations
 
@@ -76,5 +76,5 @@ def table(runs: Iterable[tuple[str, Sequence[Run]]], heads: Sequence[str]) -> st
 
 
 def differences(ours: Run, real: Run | None) -> dict[str, str]:
-    """What failed with our programs and not with the real ones."""
+    """Return the specs that failed with our programs and not with the real ones."""
     return {name: why for name, why in ours.failed.items() if real is None or name not in real.failed}

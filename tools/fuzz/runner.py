@@ -39,7 +39,7 @@ class Finding:
 
 @dataclass
 class Run:
-    """What has been done for a target."""
+    """Progress of a target."""
 
     target: Target
     inputs: int = 0
@@ -88,7 +88,7 @@ def judge(run: Run, data: bytes) -> bool:
 
 
 def _tried(target: Target, data: bytes) -> tuple[str, str, float]:
-    """What came of an input: its sort, what is wrong with that, and the seconds of processor time that it took."""
+    """Run one input. Return its kind, the fault if any, and the seconds of processor time."""
     began = time.process_time()
     try:
         found = target.run(data)

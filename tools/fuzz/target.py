@@ -1,4 +1,4 @@
-"""What is fuzzed, and what must hold whatever comes."""
+"""Targets of the fuzzers, and the properties that hold for every input."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Target:
         return CORPUS / self.name
 
     def corpus(self) -> list[bytes]:
-        """What there is to begin with, the smallest first."""
+        """Return the initial inputs, the smallest first."""
         return sorted((path.read_bytes() for path in self.folder.iterdir()), key=len)
 
     def limit(self, data: bytes) -> float:

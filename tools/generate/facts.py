@@ -125,9 +125,9 @@ def element(go_type: str) -> str:
 
 @dataclass
 class Facts:
-    """What the generator knows. `structs` holds only what is to be generated, special types left out.
+    """Input of the generator. `structs` holds only structs that are generated, without special types.
 
-    `group_versions` are served by default, `on_request` if --runtime-config asks for them. `retired` has the group
+    `group_versions` are served by default, `on_request` if --runtime-config turns them on. `retired` has the group
     versions by kind in which kube-apiserver reads a kind that it serves in others only by default.
     """
 

@@ -1,4 +1,4 @@
-"""How Go packages, types and JSON members are called in the generated package."""
+"""Names of Go packages, types and JSON members in the generated package."""
 
 import keyword
 import re
@@ -34,6 +34,6 @@ def attribute(json_name: str) -> str:
 
 
 def camel(name: str) -> str:
-    """What msgspec's rename="camel" makes of an attribute that does not end with an underscore."""
+    """Return the JSON name that msgspec's rename="camel" gives an attribute without a trailing underscore."""
     first, *rest = name.split("_")
     return first + "".join(word.title() or "_" for word in rest)

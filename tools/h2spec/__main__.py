@@ -1,4 +1,4 @@
-"""Whether the server speaks HTTP/2 as RFC 9113 and RFC 7541 (HPACK) say: h2spec's tests of a server.
+"""Conformance to RFC 9113 (HTTP/2) and RFC 7541 (HPACK): h2spec's tests of a server.
 
     python -m tools.h2spec [--url URL] [-- ARGUMENT...]
 
@@ -28,7 +28,7 @@ HERE: Final = Path(__file__).resolve().parent
 CACHE: Final = Path.home() / ".cache" / "steersman" / "h2spec"
 PACKAGE: Final = "github.com/summerwind/h2spec/cmd/h2spec"
 PATH: Final = "/livez"
-"""What is asked for: answered to anybody, with a body."""
+"""Path of the requests: everybody may read it, and the answer has a body."""
 _TIMEOUT: Final = 5
 """Seconds that h2spec waits for each answer."""
 

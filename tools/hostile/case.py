@@ -1,4 +1,4 @@
-"""What is sent: a case makes a message of any size, for the server that it is to be sent to."""
+"""Cases: each makes a message of any size for the server that it is sent to."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
 NAMESPACE: Final = "hostile"
-"""Where `NARROW` may do everything, and nothing elsewhere."""
+"""Namespace in which `NARROW` has all rights; it has none elsewhere."""
 CROWDED: Final = "hostile-crowded"
 """A namespace of many ConfigMaps, in which `NARROW` may do everything too."""
 CROWD: Final = 5000
@@ -41,10 +41,10 @@ class Request:
 
 @dataclass(frozen=True)
 class Bytes:
-    """What is written to a connection as it is, after the agreement on `protocol`.
+    """Bytes that are written to a connection as they are, after the negotiation of `protocol`.
 
-    Over HTTP/1.1 the last request must ask to close the connection; over HTTP/2 a PING is added at the end, and its
-    answer awaited.
+    Over HTTP/1.1 the last request must ask to close the connection. Over HTTP/2 a PING is added, and its answer is
+    awaited.
     """
 
     data: bytes
@@ -103,12 +103,14 @@ class Case:
     group: str = ""
     largest: int = 3_000_000
     crowd: bool = False
-    """Whether it needs the ConfigMaps of `CROWDED`."""
+    """True if the case needs the ConfigMaps of `CROWDED`."""
     sizes: tuple[int, ...] = field(default=())
     """Its own sizes, in place of those asked for."""
     takes_seats: bool = False
-    """Whether it takes all seats of a level, as users may. Others of that level wait, on the reference too, so their
-    wait is not judged."""
+    """True if the case takes all seats of a priority level, as users may.
+
+    Others of the level wait, on the reference too, so their wait is not judged.
+    """
     lasting: float = 0.0
     """Seconds in which the server still works for it after the answer."""
 

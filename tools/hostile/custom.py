@@ -300,7 +300,7 @@ def _ready(target: Target) -> None:
 
 
 def _stored(name: str, shape: Shape, size: int, target: Target) -> bool:
-    """Whether the object, large as it is, is stored under this name, or one that was before it."""
+    """Return True if the object is stored under this name, large as it is, or was stored before."""
     target.ask(Request("DELETE", f"{_COLLECTION}/{name}", (_CLOSE,), token=ADMIN))
     body = _body(name, shape, size)
     status = body.get("status")

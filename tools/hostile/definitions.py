@@ -443,7 +443,7 @@ def _bound(count: int) -> str:
 
 
 class _Made:
-    """What was made on servers, so that it is taken away again before the next is made."""
+    """Definitions on the servers, which are deleted before the next are made."""
 
     def __init__(self) -> None:
         self._last: dict[int, str] = {}

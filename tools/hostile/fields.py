@@ -25,7 +25,7 @@ VALUE: Final = "{}"
 MARKER: Final = "@FULL@"
 
 FILLS: Final = ("equal", "distinct", "empty", "null")
-"""What a list or map is full of."""
+"""Kinds of items that fill a list or map."""
 _UNIONS: Final = ("Volume", "VolumeProjection", "EnvFromSource")
 """Structs of which one member says what it is: for another member there must be another item."""
 _TELLING: Final = (
@@ -68,7 +68,7 @@ class Subject:
 
     @property
     def stored(self) -> bool:
-        """Whether there is an object to update after it was created."""
+        """Return True if there is an object to update after the create."""
         return self.sample.resource.answerer is None
 
     @property
@@ -107,7 +107,7 @@ def subjects() -> tuple[Subject, ...]:
 
 
 def _answered() -> Iterator[Subject]:
-    """What can only be created: reviews of access and tokens, bindings."""
+    """Yield subjects that can only be created: reviews of access and tokens, bindings."""
     for resource in KUBE_API:
         if resource.answerer is not None:
             kind = resource.kind.name
@@ -239,7 +239,7 @@ def placed(body: dict[str, Any], type_: GoType, path: Path, full: str) -> str:
 
 
 def fragment(type_: GoType, path: Path, body: dict[str, Any], full: str) -> str:
-    """The same with nothing of `body` but what leads to the path, as a patch has it: names of items stay."""
+    """Return the patch that holds only those parts of `body` that lead to the path; names of items stay."""
     whole: Any = copy.deepcopy(body)
     _place(whole, type_, path)
     small = _led(whole)
@@ -247,7 +247,7 @@ def fragment(type_: GoType, path: Path, body: dict[str, Any], full: str) -> str:
 
 
 def _led(value: Any) -> Any:
-    """What of a value leads to the marker; None if nothing does."""
+    """Return the parts of a value that lead to the marker, None if none do."""
     if value == MARKER:
         return value
     if isinstance(value, dict):
@@ -304,7 +304,7 @@ def _place(value: Any, type_: GoType, path: Path) -> None:
 
 
 def _index(items: list[Any], type_: GoType, rest: Path) -> int:
-    """Which item of a list the path goes through: one that has the next member, the first, or a new one."""
+    """Return the index of the list item on the path: an item with the next member, the first, or a new one."""
     for number, each in enumerate(items):
         if rest and isinstance(each, dict) and rest[0] in each:
             return number

@@ -1,4 +1,4 @@
-"""What only bytes can say: pipelines, chunks, frames and header blocks, as no client library would send them."""
+"""Floods of bytes that no client library would send: pipelines, chunks, frames and header blocks."""
 
 from __future__ import annotations
 

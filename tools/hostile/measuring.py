@@ -12,7 +12,7 @@ from .server import AttackedServer, Hold, Measured
 _REFERENCE_FLOOR: Final = 0.005
 """Seconds: half a tick of the clock by which processor time is told."""
 _FAR_OVER: Final = 10
-"""How many times a bound ends the growth of a case."""
+"""Multiple of a bound at which the growth of a case ends."""
 _AGAIN: Final = 2
 
 
@@ -52,14 +52,14 @@ class Result:
 
     @property
     def ratio(self) -> float | None:
-        """How many times the reference's processor time; None where there is nothing to compare."""
+        """Processor time as a multiple of the reference's; None without a comparison."""
         if self.reference is None or self.reference.broken:
             return None
         return self.ours.cpu / max(self.reference.cpu, _REFERENCE_FLOOR)
 
     @property
     def badness(self) -> float:
-        """How many times a bound was passed: more than 1 is too much."""
+        """Largest multiple of a bound; more than 1 is too much."""
         over = self.held / self.bounds.held
         if not self.takes_seats:
             over = max(over, self.ours.other / self.bounds.other)

@@ -12,7 +12,7 @@ from .strings import texts_for
 from .ways import CREATES, WAYS, Way
 
 _TEXT_WAYS: Final = ("create-json", "create-yaml-flow", "create-protobuf", "apply-yaml", "strategic")
-"""Those in which a text is read in another way than the rest."""
+"""Ways in which a text is parsed differently."""
 
 _METADATA_OF: Final = ("v1.Pod", "v1.Namespace")
 """Texts in metadata are read alike for all kinds."""
@@ -91,7 +91,7 @@ class _Long:
 
 
 class _As:
-    """The same message of another user."""
+    """A message sent as another user."""
 
     def __init__(self, make: _Full, token: str) -> None:
         self._make, self._token = make, token

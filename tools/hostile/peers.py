@@ -28,7 +28,7 @@ Plain = dict[str, Any]
 
 _JSON: Final = (("Content-Type", "application/json"), ("Connection", "close"))
 _SECONDS: Final = 20.0
-"""How long one connection is answered."""
+"""Seconds for which one connection is answered."""
 _GROUP: Final = "hostile-peers.example.com"
 _ROOT: Final = f"/apis/{_GROUP}/v1"
 _SERVICES: Final = "/apis/apiregistration.k8s.io/v1/apiservices"
@@ -66,7 +66,7 @@ def _slowly(data: bytes) -> Iterator[bytes]:
 
 
 Answer = Callable[[str, int], bytes | Iterator[bytes]]
-"""What is said to a review of this uid, of about so many bytes."""
+"""Makes the answer to a review with this uid, of about so many bytes."""
 _CHUNKED: Final = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
 
 ANSWERS: Final[Mapping[str, Answer]] = {
@@ -146,7 +146,7 @@ class Peer:
                             return
 
     def _said(self, reader: Any) -> bytes | Iterator[bytes] | None:
-        """What is said to the next request, None if there is none."""
+        """Return the answer to the next request, None if there is no request."""
         line = reader.readline()
         if not line:
             return None
@@ -336,14 +336,14 @@ DOCUMENTS: Final[Mapping[str, Callable[[int], bytes]]] = {
     ),
     "openapi-v3/deep": lambda size: _response(b'{"paths": {"a": ' + b"[" * size),
 }
-"""What a server says, by the document and what is wrong with it."""
+"""Documents of a lying aggregated server, by document and fault."""
 
 _READ: Final = {
     "discovery": (("/apis", _DISCOVERY),),
     "openapi-v2": (("/openapi/v2", "application/json"), ("/openapi/v2", _V2_PROTOBUF)),
     "openapi-v3": (("/openapi/v3", "application/json"),),
 }
-"""What users ask for where such a document has become a part of it."""
+"""Paths that users read where such a document has become a part of the answer."""
 
 
 def _published(target: Target, name: str, make: Callable[[int], bytes], size: int) -> bool:
@@ -386,7 +386,7 @@ def _reading(
 
 
 def aggregated() -> Iterator[Case]:
-    """What users are told once an aggregated server has said this."""
+    """Yield cases that read answers made of a lying aggregated server's documents."""
     for name, make in DOCUMENTS.items():
         for path, accept in _READ[name.partition("/")[0]]:
             form = "protobuf" if "protobuf" in accept else "json"

@@ -19,7 +19,7 @@ Shape = Callable[[int], Plain]
 
 CONFIGURATIONS: Final = "/apis/admissionregistration.k8s.io/v1"
 LABEL: Final = {"hostile": "admission"}
-"""Of the objects that policies and webhooks of these cases are about."""
+"""Label of the objects that policies and webhooks of these cases match."""
 _JSON: Final = (("Content-Type", "application/json"), ("Connection", "close"))
 _COLLECTION: Final = f"/api/v1/namespaces/{NAMESPACE}/configmaps"
 _RULES: Final = [{"operations": ["CREATE"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"]}]
@@ -35,7 +35,7 @@ _number: Final = count()
 
 
 def _doubled(size: int) -> int:
-    """How often something is doubled: more than anything can be gone through for larger sizes."""
+    """Return the number of doublings for a size: beyond what can be iterated for larger sizes."""
     return min(size // 1000, 60)
 
 

@@ -1,4 +1,4 @@
-"""What was found: a table of the worst first, the causes by what held the loop, and everything as JSON."""
+"""Report: a table with the worst results first, the causes by the function that held the event loop, and JSON."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def table(results: Sequence[Result], count: int) -> Iterator[str]:
 
 
 def causes(results: Sequence[Result]) -> Iterator[str]:
-    """What held the loop in offenders, the longest first: how long at most, in how many cases, the worst of them."""
+    """Yield a line for each function that held the event loop: the longest hold, the number of cases, the worst case."""
     found: dict[str, list[Result]] = defaultdict(list)
     for each in results:
         if each.offends:

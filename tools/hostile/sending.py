@@ -61,7 +61,7 @@ class Endpoint:
 
 
 def send(endpoint: Endpoint, message: Message, timeout: float) -> Answer:
-    """What a server answers. Raises OSError if it cannot be reached."""
+    """Send a message and return the server's answer. Raises OSError if the server cannot be reached."""
     if isinstance(message, Unread):
         _leave_unread(endpoint, message, timeout)
         return Answer(())
@@ -146,7 +146,7 @@ def _never(_: bytearray) -> bool:
 
 
 def _answered(received: bytearray) -> bool:
-    """Whether one whole response of HTTP/1.1 has come."""
+    """Return True if one whole HTTP/1.1 response has been received."""
     end = received.find(b"\r\n\r\n")
     if end < 0:
         return False
@@ -190,7 +190,7 @@ def header_frames(stream: int, block: bytes, *, end_stream: bool = True) -> byte
 
 
 def opening(window: int = 2**31 - 1) -> bytes:
-    """What a client of HTTP/2 sends first; the windows of its streams are as large as can be, or as is said."""
+    """Return the first bytes of an HTTP/2 client; the windows of its streams are as large as possible by default."""
     settings = (4).to_bytes(2, "big") + window.to_bytes(4, "big")
     grown = (2**31 - 1 - 65_535).to_bytes(4, "big")
     return _PREFACE + frame(SETTINGS, 0, 0, settings) + frame(WINDOW_UPDATE, 0, 0, grown)

@@ -41,7 +41,7 @@ def _read(ask: Callable[[Request], tuple[int, bytes]], path: str) -> dict[str, A
 
 
 def strange(metrics: str, known: Served) -> Iterator[str]:
-    """What is wrong with the lines of a scrape, one text for each series."""
+    """Yield the fault of each wrong series in a scrape."""
     for line in metrics.splitlines():
         if line.startswith("#"):
             continue

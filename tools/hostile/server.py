@@ -50,8 +50,11 @@ class Hold:
 
 @dataclass(frozen=True)
 class Measured:
-    """What one message did to a server. Times in seconds; `wait` is the probe's longest, `other` that of a user who has
-    no part in it, and `turned_away` how many requests of this user were not answered with 200."""
+    """Effects of one message on a server, in seconds.
+
+    `wait` is the probe's longest wait, `other` that of a user without a part in the attack. `turned_away` is the number
+    of this other user's requests that were not answered with 200.
+    """
 
     codes: tuple[int, ...]
     seconds: float
@@ -69,7 +72,7 @@ class Measured:
 
     @property
     def broken(self) -> bool:
-        """Whether the server has to be started again."""
+        """Return True if the server must be started again."""
         return self.late or self.died
 
 
@@ -89,7 +92,7 @@ class AttackedServer:
         self._read = 0
         self._process: subprocess.Popen[str] | None = None
         self._probes: list[subprocess.Popen[str]] = []
-        """That of the loop, and that of another user."""
+        """Probes of the event loop and of another user."""
         self._pids: list[int] = []
         self._endpoint = Endpoint("", 0, "")
         self._ping_cpu = 0.0
@@ -165,7 +168,7 @@ class AttackedServer:
         return Measured(answer.codes, seconds, wait, cpu, holds, answer.late, died, other, turned_away)
 
     def strange_series(self) -> list[str]:
-        """What is wrong with the labels of its metrics by now."""
+        """Return the wrong labels of its metrics so far."""
         code, text = self.ask(Request("GET", "/metrics", (("Connection", "close"),), token=ADMIN))
         if code != 200:
             return [f"/metrics answers {code}"]
@@ -178,7 +181,7 @@ class AttackedServer:
         self.restarts += 1
 
     def _marks(self) -> list[Mapping[str, Any] | None]:
-        """What each probe saw since the last mark; None for one that has no answer in time."""
+        """Return the measurements of each probe since the last mark; None for a probe that does not answer in time."""
         for probe in self._probes:
             assert probe.stdin is not None
             probe.stdin.write("\n")

@@ -164,7 +164,7 @@ def _as_protobuf(subject: Subject, text: str) -> bytes | None:
 
 
 CREATES: Final = "create-"
-"""What the names of those ways begin with that need no object."""
+"""Prefix of the names of ways that need no existing object."""
 WAYS: Final[dict[str, Way]] = {
     "create-json": _created(_JSON, _as_json),
     "create-yaml-flow": _created(_YAML, _as_flow),

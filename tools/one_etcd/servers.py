@@ -32,7 +32,7 @@ class OneServer(Protocol):
     """A server that can be ended and started again."""
 
     errors: Path
-    """What it has written to its stderr."""
+    """File with its stderr."""
 
     @property
     def address(self) -> tuple[str, int]: ...
@@ -59,7 +59,7 @@ class ServersOnEtcd:
         self._running = ExitStack()
         self.files = CertificateFiles(folder / "data")
         self.key = folder / "sa.key"
-        """Of service accounts."""
+        """Key of service account tokens."""
         self.servers: list[OneServer] = []
         self.url = self.etcd_url = ""
         self.address = "127.0.0.1", 0
@@ -121,7 +121,7 @@ class ServersOnEtcd:
 
 
 def names(text: str) -> tuple[str, ...]:
-    """What --on-etcd takes: whose servers there are to be. Raises ArgumentTypeError."""
+    """Parse the value of --on-etcd: the kinds of servers to start. Raises ArgumentTypeError."""
     found = tuple(text.split(","))
     if unknown := set(found) - {STEERSMAN, KUBERNETES}:
         raise argparse.ArgumentTypeError(f"no such server: {', '.join(sorted(unknown))}")

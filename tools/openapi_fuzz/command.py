@@ -57,7 +57,7 @@ def _without_long_ones(document: Any) -> Any:
 
 
 def fuzz(client: Client, name: str, document: Any, *, seconds: int, seed: int, folder: Path) -> bool:
-    """Whether a document's requests were all answered by something else than a 5xx; prints what were not."""
+    """Fuzz a document's requests. Return True if none was answered with a 5xx; print those that were."""
     path = folder / f"{name.replace('/', '_')}.json"
     path.write_text(json.dumps(document))
     command = [

@@ -1,4 +1,4 @@
-"""What schemathesis loads: it leaves out names that kube-apiserver answers with 500 too.
+"""Hooks for schemathesis: they leave out names that kube-apiserver answers with 500 too.
 
 A new object in a namespace whose name no path may hold (`a%25b`) is answered with "Internal error occurred: invalid
 resource name", byte for byte as upstream's: looking for the namespace fails before its name is judged.
@@ -15,5 +15,5 @@ _NOT_IN_PATHS: Final = "%/"
 
 @schemathesis.hook
 def filter_path_parameters(context: Any, path_parameters: dict[str, Any] | None) -> bool:
-    """Whether all names may stand in a path."""
+    """Return True if all names may stand in a path."""
     return not any(char in str(value) for value in (path_parameters or {}).values() for char in _NOT_IN_PATHS)

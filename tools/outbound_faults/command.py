@@ -40,7 +40,7 @@ _BEGINNING: Final = 10
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What this process has."""
+    """Resources of this process."""
 
     rss: int
     """Bytes."""
@@ -51,7 +51,7 @@ class Usage:
         return f"{self.rss / (1 << 20):.1f} MiB, {self.tasks} tasks, {self.files} files"
 
     def grew(self, before: Usage) -> bool:
-        """Whether it is more than before."""
+        """Return True if the usage is higher than before."""
         return (
             self.rss > before.rss + _SPARE_BYTES
             or self.tasks > before.tasks + _SPARE
@@ -67,7 +67,7 @@ def usage() -> Usage:
 
 
 async def settled(before: Usage | None) -> Usage:
-    """What there is once connections have had time to end."""
+    """Return the usage after connections have had time to end."""
     until = asyncio.get_running_loop().time() + _SETTLING
     found = usage()
     while asyncio.get_running_loop().time() < until and (before is None or found.grew(before)):
@@ -91,12 +91,12 @@ async def watched(what: str, count: int, run: Callable[[int], Awaitable[None]]) 
 
 
 def counted(told: Counter[str]) -> str:
-    """What was told, for people."""
+    """Return the counts as a line of text."""
     return ", ".join(f"{each}: {told[each]}" for each in sorted(told))
 
 
 async def run(calls: int, deaths: int, files: CertificateFiles) -> bool:
-    """Whether anything was left behind."""
+    """Run the calls. Return True if anything was leaked."""
     leaks = False
     async with Environment() as environment:
         client = environment.client()

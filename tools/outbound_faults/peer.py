@@ -29,7 +29,7 @@ class Asked:
 
     @property
     def fault(self) -> str:
-        """How it is to be answered."""
+        """Return the fault of the answer."""
         return self.path.partition("?")[0].rpartition("/")[2]
 
 
@@ -88,7 +88,7 @@ class Peer:
 
     @property
     def url(self) -> str:
-        """Where it is."""
+        """Return the URL of the peer."""
         return f"https://{self._host}:{self.port}"
 
     def _kept(
@@ -164,7 +164,7 @@ class Peer:
         paths: dict[int, str] = {}
         bodies: dict[int, bytes] = {}
         left: dict[int, bytes] = {}
-        """What waits for the windows of its streams."""
+        """Bytes that wait for the windows of streams."""
         while True:
             length, flags, stream_id = frames.unpack_head(await reader.readexactly(9), 0)
             payload = await reader.readexactly(length >> 8)

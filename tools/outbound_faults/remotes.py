@@ -52,7 +52,7 @@ class Remotes:
         self._host = own_address()
         self._lives = 0
         self.told: Counter[str] = Counter()
-        """How often what was asked while it died ended in a status."""
+        """Statuses of the requests that were sent while it died."""
 
     async def start(self) -> None:
         """Makes the objects that lead to it."""

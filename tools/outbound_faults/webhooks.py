@@ -47,7 +47,7 @@ def _patch(text: str) -> dict[str, Any]:
 
 
 def answer(asked: Asked) -> Said | None:
-    """What is said to a review; None for the faults below HTTP."""
+    """Return the answer to a review; None for faults below HTTP."""
     fault = asked.fault
     if fault == "large":
         return Said(200, _LARGE)
@@ -87,7 +87,7 @@ class Webhooks:
             "two": Peer("h2", files.server, files.server_key, answer),
         }
         self.told: Counter[str] = Counter()
-        """How often a fault led to a status."""
+        """Statuses that faults led to."""
 
     async def start(self) -> None:
         """Listens, and makes the configurations."""

@@ -25,7 +25,7 @@ class Case:
     services: list[Plain] = field(default_factory=list)
     budgets: list[Plain] = field(default_factory=list)
     pods: list[Plain] = field(default_factory=list)
-    """Those that have nodes."""
+    """Pods that have nodes."""
     pod: Plain = field(default_factory=dict)
     """The one that has none."""
 

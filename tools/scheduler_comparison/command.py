@@ -116,7 +116,7 @@ def _is_victim(pod: Plain) -> bool:
 
 
 def compare(reference: Reference, case: Case) -> str:
-    """How a case differs, "" if it does not."""
+    """Return the difference of a case, "" for none."""
     reference.make(case)
     time.sleep(_SETTLING)
     nodes, pods, namespaces, services, budgets = (reference.items(path) for path in _DECIDED_FROM)

@@ -1,4 +1,4 @@
-"""What our scheduler decides of the objects that a server has."""
+"""Decisions of our scheduler about the objects of a server."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from steersman.api.policy.v1 import PodDisruptionBudget
 from steersman.client.informer import Informers
 from steersman.client.resources import SERVICES
 from steersman.machinery.codec.serializer import from_plain
-from steersman.scheduler.around import Demands
-from steersman.scheduler.cycle import Cycle, Placed
+from steersman.scheduler.cycle import Cycle, Placement
+from steersman.scheduler.demands import Demands
 from steersman.scheduler.preemption.nominator import Nominator
 from steersman.scheduler.state.cluster import ClusterState
 from tools.scheduler_comparison.cases import Plain
@@ -20,7 +20,7 @@ from tools.scheduler_comparison.cases import Plain
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a pod."""
+    """Outcome of scheduling a pod."""
 
     nodes: frozenset[str] = frozenset()
     """One of these it got."""
@@ -80,8 +80,8 @@ async def decide(
             cluster, Demands(informers, cluster), Nominator(), lambda: all_budgets, lambda _: None, lambda _: None
         )
         found = await cycle.decide(from_plain(Pod, pod))
-        if not isinstance(found, Placed):
-            room = found.making_room
+        if not isinstance(found, Placement):
+            room = found.preemption
             victims = frozenset(info.pod.metadata.name for info in room.victims) if room is not None else frozenset()
             return Outcome(message=found.message, nominated=found.nominated or "", victims=victims)
         chosen.add(found.node.name)

@@ -246,7 +246,7 @@ class Soak:
                 raise BrokenPromise(f"GET {target} was answered {answer}")
 
     async def _compare(self) -> None:
-        """What is there, what the writers know, and what the informers know, are the same."""
+        """Check that the server's objects are those that the writers and the informers know."""
         everything = {kind: await self._list(kind.path()) for kind in KINDS}
         for writer in self._writers:
             for kind, listed in everything.items():

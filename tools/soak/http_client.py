@@ -35,7 +35,7 @@ class ConnectionLost(Exception):
 
 @dataclass
 class Endpoint:
-    """Where the server is, and what every request to it carries. `address` is asked each time one connects."""
+    """Address of the server and the headers of every request. `address` is called for each connection."""
 
     address: Callable[[], tuple[str, int]]
     context: Callable[[tuple[str, ...]], ssl.SSLContext]
@@ -329,7 +329,7 @@ class _Http2Connection:
             del self._responses[concerned.stream_id]
 
     def taken(self, stream_id: int, size: int) -> None:
-        """That much of a stream was read: the server may send more."""
+        """Give the server more window: `size` bytes of a stream were read."""
         if size and not self.writer.is_closing():
             self._h2.acknowledge_received_data(size, stream_id)
             self._flush()

@@ -1,4 +1,4 @@
-"""What client-go's informers do to a server, and what they may expect of it.
+"""Requests of client-go's informers, and the guarantees that informers rely on.
 
 `Informer` follows a resource as client-go's Reflector does: a list and then watches, each resumed where the one before
 ended, or a watch that begins with what there is (sendInitialEvents). `View` is what it knows; it holds every event
@@ -59,7 +59,7 @@ async def ask(client: Client, method: str, target: str, body: bytes = b"", **hea
 
 @dataclass(frozen=True)
 class Scope:
-    """What is followed. `selects` says of an object whether the two selectors let it through."""
+    """Followed objects. `selects` returns True if both selectors select an object."""
 
     path: str
     api_version: str
@@ -71,7 +71,7 @@ class Scope:
 
     @property
     def whole(self) -> bool:
-        """Whether every write to the resource is an event."""
+        """Return True if every write to the resource is an event."""
         return not self.label_selector and not self.field_selector
 
     @property
@@ -117,9 +117,9 @@ class View:
     scope: Scope
     objects: dict[Key, Object] = field(default_factory=dict)
     version: int = 0
-    """Of the last list, event or bookmark; a watch goes on from here."""
+    """Version of the last list, event or bookmark, from which a watch continues."""
     since: int = 0
-    """Of the last list: what happened later has been an event."""
+    """Version of the last list: later changes came as events."""
     seen: set[int] = field(default_factory=set)
     """The versions of those events, if the scope is whole."""
 
@@ -197,7 +197,7 @@ class View:
         return View(self.scope, dict(self.objects), self.version, self.since, set(self.seen))
 
     def compare(self, objects: Mapping[Key, Object]) -> str:
-        """How it differs from these; "" if it does not."""
+        """Return the difference from these objects, "" for none."""
         if objects == self.objects:
             return ""
         keys = sorted(objects.keys() | self.objects.keys())
@@ -211,7 +211,7 @@ class View:
 
 @dataclass(frozen=True)
 class Habits:
-    """How an informer behaves; where client-go has no choice it is what client-go does."""
+    """Behaviour of an informer; the defaults are client-go's."""
 
     watch_list: bool = False
     """Begin with a watch that sends what there is, instead of with a list."""
@@ -219,7 +219,7 @@ class Habits:
     """The resourceVersion of the first list."""
     page: int = PAGE
     seconds: tuple[float, float] = (5, 10)
-    """How long a watch is asked for, in between (client-go: 5 to 10 minutes)."""
+    """Range of a watch's timeout in seconds (client-go: 5 to 10 minutes)."""
     pause: float = 0.0
     """Seconds between two readings of a watch: a slow reader."""
     audit: float = 0.0
@@ -285,7 +285,7 @@ class Informer:
         self._version_unavailable = False
 
     def _is_behind(self, refusal: Refused) -> bool:
-        """Whether the server has not seen yet what another has told. Raises BrokenPromise if there is no other."""
+        """Return True if the server lags behind another one with newer versions. Raises BrokenPromise without another."""
         if refusal.too_large_version and not self.habits.several:
             raise BrokenPromise(f"the server has gone back: {refusal}") from refusal
         return refusal.too_large_version

@@ -127,7 +127,7 @@ KINDS = (
 
 
 class Ledger:
-    """What the server has acknowledged: by plural, the version and key of each write."""
+    """Acknowledged writes: by plural, the version and key of each."""
 
     def __init__(self) -> None:
         self.writes: dict[str, dict[int, Key]] = {kind.plural: {} for kind in KINDS}
@@ -136,9 +136,9 @@ class Ledger:
         self.writes[kind.plural][version_of(obj)] = key_of(obj)
 
     def check(self, kind: Kind, view: View) -> int:
-        """How many writes the view, if it selects nothing, must have been told of. Raises BrokenPromise if it was not.
+        """Return the number of writes that the view must have seen if it selects nothing. Raises BrokenPromise.
 
-        Those are the writes after its list and up to its version.
+        These are the writes after its list and up to its version.
         """
         if not view.scope.whole:
             return 0

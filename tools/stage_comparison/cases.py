@@ -1,4 +1,4 @@
-"""What is played: sets of stages, and pods with what is done to them."""
+"""Played cases: sets of stages, and pods with the requests about them."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ def stage_files(found: Set, folder: Path) -> list[Path]:
 
 
 async def play(found: Set, *, ours: bool) -> Plain:
-    """What became of everything, in the order of names."""
+    """Return the final objects, in the order of their names."""
     async with AsyncExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         files = stage_files(found, folder)
@@ -192,7 +192,7 @@ def pod_as_told(pod: Plain) -> Plain:
 
 
 def node_as_told(node: Plain) -> Plain:
-    """What stages say of a node."""
+    """Return the parts of a node that stages write."""
     status = node["status"]
     return _without_chance(
         {
@@ -216,7 +216,7 @@ def lines(value: Any) -> list[str]:
 
 
 async def compare(found: Set) -> tuple[int, int]:
-    """How many cases of a set are alike, of how many."""
+    """Return the number of equal cases of a set, and the number of all its cases."""
     theirs, ours = await asyncio.gather(play(found, ours=False), play(found, ours=True))
     alike = 0
     for name in theirs:

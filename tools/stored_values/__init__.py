@@ -1,1 +1,1 @@
-"""What kube-apiserver stores in etcd beside what this server stores: the same objects, their keys and their values."""
+"""Comparison of the keys and values that kube-apiserver and this server store in etcd for the same objects."""

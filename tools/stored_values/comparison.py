@@ -28,7 +28,7 @@ def masked_keys(contents: Mapping[str, bytes]) -> dict[str, bytes]:
 
 
 def forms(contents: Mapping[str, bytes]) -> dict[str, str]:
-    """In which form each value lies, by masked keys."""
+    """Return the form of each value, by masked keys."""
     return {key: _form(value) for key, value in masked_keys(contents).items()}
 
 

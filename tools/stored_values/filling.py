@@ -16,7 +16,7 @@ _DEFINITIONS: Final = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 
 
 def fill(client: Client, *, on_request: bool) -> Iterator[str]:
-    """What could not be made, after all has been tried. `on_request`: the versions that are off by default as well."""
+    """Create all objects and yield the failures. `on_request`: also objects of versions that are off by default."""
     client.ask("POST", "/api/v1/namespaces", {"metadata": {"name": NAMESPACE}})
     for account in ("default", "web"):
         client.ask("POST", f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts", {"metadata": {"name": account}})

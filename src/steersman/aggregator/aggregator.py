@@ -59,18 +59,18 @@ class Aggregator:
         """Add the post-start hooks with upstream's names. Of two hooks for one part, the first starts the part."""
         add = self._server.add_post_start_hook
         if self._config.proxy_client_cert_file:
-            add("aggregator-reload-proxy-client-cert", _done)
-        add("start-kube-aggregator-informers", _done)
+            add("aggregator-reload-proxy-client-cert", _already_started)
+        add("start-kube-aggregator-informers", _already_started)
         add("apiservice-status-local-available-controller", self._start_availability)
-        add("apiservice-status-remote-available-controller", _done)
-        add("apiservice-registration-controller", _done)
+        add("apiservice-status-remote-available-controller", _already_started)
+        add("apiservice-registration-controller", _already_started)
         add("apiservice-discovery-controller", self._start_discovery)
 
     def install_openapi(self) -> None:
         """Add the OpenAPI hooks, which come after hooks of other parts."""
         add = self._server.add_post_start_hook
         add("apiservice-openapi-controller", self._start_openapi)
-        add("apiservice-openapiv3-controller", _done)
+        add("apiservice-openapiv3-controller", _already_started)
 
     def follow(self) -> None:
         """Start following APIServices."""
@@ -142,5 +142,5 @@ class Aggregator:
             catalogue.declare(now.group, now.version)
 
 
-async def _done() -> None:
+async def _already_started() -> None:
     """Do nothing: a hook whose part has been started already."""

@@ -68,7 +68,7 @@ class RemoteDiscovery:
     def __init__(self, catalogue: Catalogue, backends: Callable[[str], Backend | None]) -> None:
         self._catalogue = catalogue
         self._backends = backends
-        self._fetched: dict[ServiceKey, _Document] = {}
+        self._document_cache: dict[ServiceKey, _Document] = {}
         self._registrations: dict[str, tuple[Registration, float]] = {}
         """APIServices by name, with the time of the last change: documents requested before are outdated."""
         self._queue: WorkQueue[str] = WorkQueue(base_delay=_FIRST_RETRY, max_delay=REFRESH)
@@ -94,7 +94,7 @@ class RemoteDiscovery:
 
     def _forget_unused(self) -> None:
         used = {registration.service for registration, _ in self._registrations.values()}
-        self._fetched = {key: known for key, known in self._fetched.items() if key in used}
+        self._document_cache = {key: known for key, known in self._document_cache.items() if key in used}
 
     async def _sync(self, name: str) -> float | None:
         """Fetch and declare the discovery of an APIService. Raises TryLater, after declaring it stale, on a failure."""
@@ -126,10 +126,10 @@ class RemoteDiscovery:
     ) -> Mapping[GroupVersion, APIVersionDiscovery]:
         key = registration.service
         assert key is not None
-        known = self._fetched.get(key)
+        known = self._document_cache.get(key)
         if known is not None and known.requested > changed:
             return known.versions
-        requested, wanted = monotonic(), self._wanted_of(key)
+        requested, wanted = monotonic(), self._group_versions_of(key)
         known = known if known is not None and known.wanted == wanted else None
         headers = [("Accept", _ACCEPTED)]
         if known is not None and known.etag:
@@ -148,13 +148,13 @@ class RemoteDiscovery:
             return versions
         return await self._legacy(backend, registration)
 
-    def _wanted_of(self, key: ServiceKey) -> frozenset[GroupVersion]:
+    def _group_versions_of(self, key: ServiceKey) -> frozenset[GroupVersion]:
         """Return the group versions of all APIServices of this server."""
         return frozenset((each.group, each.version) for each, _ in self._registrations.values() if each.service == key)
 
     def _keep(self, key: ServiceKey, known: _Document) -> None:
         if any(each.service == key for each, _ in self._registrations.values()):
-            self._fetched[key] = known
+            self._document_cache[key] = known
 
     async def _legacy(self, backend: Backend, registration: Registration) -> Mapping[GroupVersion, APIVersionDiscovery]:
         path = registration.discovery_path

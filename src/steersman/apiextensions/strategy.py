@@ -131,10 +131,10 @@ class CustomResourceStrategy(Strategy[OpenObject]):
         kind = version.kind
         plain, before = kind.whole(new), kind.whole(old)
         correlated = kind.structural.correlate(plain, before)
-        errors = self._judged(version, new, plain, before, correlated)
+        errors = self._schema_errors(version, new, plain, before, correlated)
         return self._with_rules(ctx, version, errors, plain, before, correlated)
 
-    def _judged(
+    def _schema_errors(
         self, version: Version, new: OpenObject, plain: dict[str, Any], before: dict[str, Any], correlated: Correlated
     ) -> list[FieldError]:
         structural = version.kind.structural
@@ -193,7 +193,7 @@ class StatusStrategy(CustomResourceStrategy):
     def warnings_on_update(self, ctx: Context, new: OpenObject, old: OpenObject) -> Iterator[str]:
         return iter(())
 
-    def _judged(
+    def _schema_errors(
         self, version: Version, new: OpenObject, plain: dict[str, Any], before: dict[str, Any], correlated: Correlated
     ) -> list[FieldError]:
         structural = version.kind.structural

@@ -48,14 +48,14 @@ def without_managed_fields(data: bytes) -> bytes:
     if _MEMBER not in data:
         return data
     members = _OBJECT.decode(data)
-    _drop(members)
+    _remove_managed_fields(members)
     for key, below in (("items", ""), ("rows", "object")):
         if key in members:
-            members[key] = _each(members[key], below)
+            members[key] = _clean_items(members[key], below)
     return _ENCODER.encode(members)
 
 
-def _drop(members: dict[str, msgspec.Raw]) -> None:
+def _remove_managed_fields(members: dict[str, msgspec.Raw]) -> None:
     """Remove managedFields from the metadata of a decoded object."""
     metadata = _object(members.get("metadata"))
     if metadata is not None and metadata.pop("managedFields", None) is not None:
@@ -67,7 +67,7 @@ def _object(value: msgspec.Raw | None) -> dict[str, msgspec.Raw] | None:
     return _OBJECT.decode(value) if value is not None and bytes(value).startswith(b"{") else None
 
 
-def _each(items: msgspec.Raw, below: str) -> msgspec.Raw:
+def _clean_items(items: msgspec.Raw, below: str) -> msgspec.Raw:
     """Remove managedFields from a JSON list of objects; each object is the member `below` of an item, if not ""."""
     if not bytes(items).startswith(b"["):
         return items
@@ -81,7 +81,7 @@ def _item(item: msgspec.Raw, below: str) -> msgspec.Raw:
     inner = _object(members.get(below)) if below else members
     if inner is None:
         return item
-    _drop(inner)
+    _remove_managed_fields(inner)
     if below:
         members[below] = msgspec.Raw(_ENCODER.encode(inner))
     return msgspec.Raw(_ENCODER.encode(members))

@@ -34,7 +34,7 @@ class Latencies:
     def __init__(self) -> None:
         self._seconds: dict[str, float] = {}
 
-    def took(self, layer: str, seconds: float) -> None:
+    def add(self, layer: str, seconds: float) -> None:
         """Add a duration to a layer."""
         before = self._seconds.get(layer, 0.0)
         self._seconds[layer] = max(before, seconds) if layer in _LONGEST_COUNTS else before + seconds

@@ -37,7 +37,7 @@ LEVELS: Final = {
 _LABELS: Final = tuple((name,) for name in LEVELS)
 
 
-class Recorded(Struct, frozen=True):
+class RequestAuditConfig(Struct, frozen=True):
     """Policy's settings for one request (`RequestAuditConfig`)."""
 
     level: Level
@@ -55,9 +55,11 @@ class Rules:
 
     def __init__(self, policy: Policy) -> None:
         self._rules: Final = tuple(_Rule(rule, policy) for rule in policy.rules or ())
-        self._otherwise: Final = Recorded(Level.NONE, frozenset(policy.omit_stages), policy.omit_managed_fields)
+        self._otherwise: Final = RequestAuditConfig(
+            Level.NONE, frozenset(policy.omit_stages), policy.omit_managed_fields
+        )
 
-    def recorded(self, user: UserInfo | None, action: Action, path: str | None) -> Recorded:
+    def config_for(self, user: UserInfo | None, action: Action, path: str | None) -> RequestAuditConfig:
         """Return the settings for an action.
 
         `user` is None if the request is not authenticated. `path` is None for requests about a resource.
@@ -79,7 +81,9 @@ class _Rule:
 
     def __init__(self, rule: PolicyRule, policy: Policy) -> None:
         omits = policy.omit_managed_fields if rule.omit_managed_fields is None else rule.omit_managed_fields
-        self.recorded = Recorded(LEVELS[rule.level], frozenset((*policy.omit_stages, *rule.omit_stages)), omits)
+        self.recorded = RequestAuditConfig(
+            LEVELS[rule.level], frozenset((*policy.omit_stages, *rule.omit_stages)), omits
+        )
         self._users = _some(rule.users)
         self._groups = _some(rule.user_groups)
         self._verbs = _some(rule.verbs)

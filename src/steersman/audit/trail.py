@@ -22,7 +22,7 @@ from steersman.audit.policy import (
     REQUEST_RECEIVED,
     RESPONSE_COMPLETE,
     Level,
-    Recorded,
+    RequestAuditConfig,
     Rules,
 )
 from steersman.authentication.user import UserInfo
@@ -51,18 +51,18 @@ class Auditor:
         self.metrics: Final = metrics
         self.errors: Final = Errors(metrics)
 
-    def recorded(self, user: UserInfo | None, action: Action, path: str | None) -> Recorded | None:
+    def config_for(self, user: UserInfo | None, action: Action, path: str | None) -> RequestAuditConfig | None:
         """Return the policy's settings for a request, or None if it is not recorded.
 
         `user` is None if the request is not authenticated. `path` is None for requests about a resource.
         """
-        recorded = self._rules.recorded(user, action, path)
+        recorded = self._rules.config_for(user, action, path)
         self.metrics.levels.inc(recorded.labels)
         return None if recorded.level is Level.NONE else recorded
 
-    def begin(
+    def start_trail(
         self,
-        recorded: Recorded,
+        recorded: RequestAuditConfig,
         user: UserInfo | None,
         action: Action,
         *,
@@ -96,16 +96,16 @@ class Auditor:
             )
         return Trail(self, event, recorded, received)
 
-    def later(self, waiting: Awaitable[bool] | None) -> None:
+    def run_in_background(self, waiting: Awaitable[bool] | None) -> None:
         """Run an awaitable in the background; `close` waits for it."""
         if waiting is not None:
-            self._begun(waiting)
+            self._start(waiting)
 
-    async def done(self, waiting: Awaitable[bool] | None) -> bool:
+    async def wait_for(self, waiting: Awaitable[bool] | None) -> bool:
         """Return the result of an awaitable (True for None). It continues if the caller is cancelled."""
-        return waiting is None or await shielded(self._begun(waiting))
+        return waiting is None or await shielded(self._start(waiting))
 
-    def _begun(self, waiting: Awaitable[bool]) -> asyncio.Future[bool]:
+    def _start(self, waiting: Awaitable[bool]) -> asyncio.Future[bool]:
         future = asyncio.ensure_future(waiting)
         self._later.add(future)
         future.add_done_callback(self._later.discard)
@@ -140,27 +140,27 @@ class Trail:
     __slots__ = (
         "_annotations",
         "_auditor",
+        "_end_annotations",
         "_event",
-        "_late",
         "_latencies",
         "_pending",
         "_received",
         "_recorded",
         "_request",
         "_response",
+        "add_latency",
         "level",
-        "took",
     )
 
-    def __init__(self, auditor: Auditor, event: Event, recorded: Recorded, received: float) -> None:
+    def __init__(self, auditor: Auditor, event: Event, recorded: RequestAuditConfig, received: float) -> None:
         self._auditor = auditor
         self._event = event
         self._recorded = recorded
         self._annotations: dict[str, str] = {}
         self._latencies = Latencies()
-        self.took: Final = self._latencies.took
+        self.add_latency: Final = self._latencies.add
         self._received = received
-        self._late: dict[str, str] | None = None
+        self._end_annotations: dict[str, str] | None = None
         self._request: Sequence[bytes] | None = None
         self._response: Sequence[bytes] | None = None
         self._pending: Awaitable[bool] | None = None
@@ -189,7 +189,7 @@ class Trail:
 
     def annotate_at_end(self, annotations: Mapping[str, str]) -> None:
         """Store annotations to be added at the end of a long-running response."""
-        self._late = {**annotations}
+        self._end_annotations = {**annotations}
 
     async def timed(self, layer: str, wait: Awaitable[R]) -> R:
         """Await `wait` and add its duration to a layer."""
@@ -197,15 +197,15 @@ class Trail:
         try:
             return await wait
         finally:
-            self.took(layer, monotonic() - began)
+            self.add_latency(layer, monotonic() - began)
 
-    def impersonated(self, user: UserInfo, constraint: str) -> None:
+    def set_impersonated_user(self, user: UserInfo, constraint: str) -> None:
         """Record the impersonated user."""
         self._event.impersonated_user = event_user(user)
         if constraint:
             self._event.authentication_metadata = AuthenticationMetadata(impersonation_constraint=constraint)
 
-    def request_object(self, metadata: ObjectMeta | None, document: Callable[[], bytes]) -> None:
+    def set_request_object(self, metadata: ObjectMeta | None, document: Callable[[], bytes]) -> None:
         """Record the object in the request.
 
         Its metadata complete the reference to the object. `document` returns its JSON, and is only called if request
@@ -221,7 +221,7 @@ class Trail:
             data = document()
             self._request = (without_managed_fields(data) if self._recorded.omits_managed_fields else data,)
 
-    def patch(self, data: bytes) -> None:
+    def set_patch(self, data: bytes) -> None:
         """Record the patch in the request. A patch that is not JSON is not recorded, but counted as lost."""
         if self.level < Level.REQUEST:
             return
@@ -230,12 +230,12 @@ class Trail:
         except NotJSON:
             self._auditor.errors.lost("audit", "the patch is not JSON", (self._record(),))
 
-    def response_object(self, pieces: Sequence[bytes]) -> None:
+    def set_response_object(self, pieces: Sequence[bytes]) -> None:
         """Record the JSON of the response object, given in pieces and without line breaks."""
         if self.wants_response:
             self._response = pieces
 
-    def response_status(self, status: Mapping[str, Any]) -> None:
+    def set_response_status(self, status: Mapping[str, Any]) -> None:
         """Record the Status of the response."""
         told = {key: value for key, value in status.items() if key not in ("kind", "apiVersion", "metadata")}
         self._event.response_status = from_plain(Status, told)
@@ -245,7 +245,7 @@ class Trail:
         """True if the status of the response is known."""
         return self._event.response_status is not None
 
-    def response_code(self, code: int) -> None:
+    def set_response_code(self, code: int) -> None:
         """Record the response's status code."""
         if self._event.response_status is None:
             self._event.response_status = Status(code=code)
@@ -254,30 +254,30 @@ class Trail:
 
     # Stages
 
-    def receive(self) -> Awaitable[bool] | None:
+    def record_arrival(self) -> Awaitable[bool] | None:
         """Record the arrival of the request. Await the result before acting; False rejects the request."""
-        waiting = self.process(REQUEST_RECEIVED)
+        waiting = self.record_stage(REQUEST_RECEIVED)
         if waiting is None or not self._auditor.backend.deferred:
             return waiting
         self._pending = waiting
         return None
 
-    def complete(self) -> Awaitable[bool] | None:
+    def record_end(self) -> Awaitable[bool] | None:
         """Record the end. Await the result before sending the response."""
-        if self._late is not None:
-            for key, value in self._late.items():
+        if self._end_annotations is not None:
+            for key, value in self._end_annotations.items():
                 self.annotate(key, value)
         if self._event.verb != "watch":
             for key, value in self._latencies.annotations(monotonic() - self._received).items():
                 self.annotate(key, value)
         # the backend is deferred, so the last result implies the earlier ones
-        return self.process(RESPONSE_COMPLETE) or self._pending
+        return self.record_stage(RESPONSE_COMPLETE) or self._pending
 
-    def finish(self) -> None:
+    def record_end_in_background(self) -> None:
         """Record the end of a response, without waiting for the result."""
-        self._auditor.later(self.complete())
+        self._auditor.run_in_background(self.record_end())
 
-    def process(self, stage: str) -> Awaitable[bool] | None:
+    def record_stage(self, stage: str) -> Awaitable[bool] | None:
         """Record the event at a stage; see Backend.process."""
         if stage in self._recorded.omitted_stages:
             return None

@@ -29,10 +29,10 @@ _LONGEST: Final = 16
 """Limit of certificates in a chain."""
 
 
-class Vouching(Protocol):
+class CertificateVerifier(Protocol):
     """A verifier of client certificates."""
 
-    def vouch_for(self, chain: Sequence[bytes]) -> bool:
+    def verify(self, chain: Sequence[bytes]) -> bool:
         """Return True if a CA vouches for the first certificate (DER) of `chain`; the others are intermediate
         certificates.
         """
@@ -57,8 +57,8 @@ class Certificates:
         self._trusted: list[X509] | None = None
         self._known: BoundedCache[bytes, tuple[bool, float]] = BoundedCache(_KEPT)
 
-    def vouch_for(self, chain: Sequence[bytes]) -> bool:
-        """Verify a chain, see Vouching. A chain that is not cached takes about 0.2 ms, the first one 0.1 s."""
+    def verify(self, chain: Sequence[bytes]) -> bool:
+        """Verify a chain, see CertificateVerifier. A chain that is not cached takes about 0.2 ms, the first one 0.1 s."""
         if not chain:
             return False
         chain = chain[:_LONGEST]
@@ -118,9 +118,9 @@ class Authorities:
         self._clock = clock
         self._certificates = FollowedFiles((*self._files, *self._exactly), self._read_anew, _refused, first=self._read)
 
-    def vouch_for(self, chain: Sequence[bytes]) -> bool:
-        """Verify a chain, see Vouching."""
-        return self._certificates.current().vouch_for(chain)
+    def verify(self, chain: Sequence[bytes]) -> bool:
+        """Verify a chain, see CertificateVerifier."""
+        return self._certificates.current().verify(chain)
 
     def share(self, other: Authorities) -> bool:
         """Return True if both have a CA certificate in common."""

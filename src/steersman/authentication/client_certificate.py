@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
-from steersman.authentication.authorities import Vouching
+from steersman.authentication.authorities import CertificateVerifier
 from steersman.authentication.certificate_usage import allows_client_auth, extensions_of
 from steersman.authentication.interface import AuthenticationError, Credentials
 from steersman.authentication.user import CREDENTIAL_ID, UserInfo, authenticated
@@ -49,7 +49,7 @@ class ClientCertificateAuthenticator:
         self,
         roots: bytes | None = None,
         *,
-        authorities: Vouching | None = None,
+        authorities: CertificateVerifier | None = None,
         clock: Callable[[], float] = times.unix_now,
         remaining: Callable[[float], None] | None = None,
     ) -> None:
@@ -70,7 +70,7 @@ class ClientCertificateAuthenticator:
         known = self._known[der]
         if self._remaining is not None:
             self._remaining((_end_of(der) if known is None else known.not_after) - self._clock())
-        if self._authorities is not None and not self._authorities.vouch_for((der, *credentials.authorities)):
+        if self._authorities is not None and not self._authorities.verify((der, *credentials.authorities)):
             raise AuthenticationError(f"{describe(der)}: x509: certificate signed by unknown authority")
         if known is None:
             if not credentials.certificate_verified and self._roots_pem is None and self._authorities is None:

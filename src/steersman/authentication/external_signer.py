@@ -125,7 +125,7 @@ class ExternalSigner(Verifiers):
     def verifier(self, key_id: str) -> TokenVerifier | Awaitable[TokenVerifier]:
         known = self._verifier
         assert known is not None
-        return known if known.has(key_id) else self._newest()
+        return known if known.has_key(key_id) else self._newest()
 
     async def _newest(self) -> TokenVerifier:
         try:

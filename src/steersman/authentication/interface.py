@@ -48,7 +48,7 @@ class Credentials(Struct):
     bearer_token: str | None = None
     client_certificate: bytes | None = None
     certificate_verified: bool = False
-    headers: Headers = field(default_factory=lambda: Headers.of(()))
+    headers: Headers = field(default_factory=lambda: Headers.from_pairs(()))
     path: str = ""
     authorities: tuple[bytes, ...] = ()
     remarks: Remarks = NO_REMARKS

@@ -15,7 +15,7 @@ from steersman.authentication.interface import AuthenticationError, Remarks, Tok
 from steersman.authentication.service_account_claims import (
     Claims,
     LookUp,
-    NotThere,
+    MissingObject,
     common_audiences,
     note_use,
 )
@@ -86,7 +86,7 @@ class LegacyTokens(SignedTokens):
         self._metrics = metrics
         self._looks_up = looks_up
 
-    def judge(self, claims: bytes, token: str, audiences: tuple[str, ...]) -> TokenIdentity:
+    def validate(self, claims: bytes, token: str, audiences: tuple[str, ...]) -> TokenIdentity:
         found = read_claims(claims, _LegacyClaims)
         public = Claims(aud=found.aud, sub=found.sub)
         remarks = note_use(public, self._metrics)
@@ -105,7 +105,7 @@ class LegacyTokens(SignedTokens):
         namespace, name = claims.namespace, claims.secret
         secret = None if "/" in namespace + name else self._secret(namespace, name)
         if secret is None:
-            raise NotThere(_INVALIDATED, "secrets", namespace, name)
+            raise MissingObject(_INVALIDATED, "secrets", namespace, name)
         if secret.is_being_deleted:
             raise AuthenticationError(_INVALIDATED)
         if not hmac.compare_digest(secret.token, token.encode()):
@@ -113,7 +113,7 @@ class LegacyTokens(SignedTokens):
         account = None if "/" in claims.account else self._account(namespace, claims.account)
         if account is None:
             message = f'serviceaccounts "{claims.account}" not found'
-            raise NotThere(message, "serviceaccounts", namespace, claims.account)
+            raise MissingObject(message, "serviceaccounts", namespace, claims.account)
         if account.metadata.deletion_timestamp is not None:
             raise AuthenticationError(f"ServiceAccount {namespace}/{claims.account} has been deleted")
         if account.metadata.uid != claims.account_uid:

@@ -10,7 +10,7 @@ from typing import Final, Protocol
 
 from msgspec import Struct
 
-from steersman.authentication.authorities import Vouching
+from steersman.authentication.authorities import CertificateVerifier
 from steersman.authentication.certificate_usage import allows_client_auth
 from steersman.authentication.client_certificate import (
     common_name,
@@ -29,7 +29,7 @@ _KEPT: Final = 256
 """Limit of cached certificates of proxies."""
 
 
-class Clearing(Protocol):
+class HeaderRemover(Protocol):
     """A remover of identity headers."""
 
     def clear(self, headers: Headers) -> None:
@@ -46,14 +46,14 @@ class HeaderNames(Struct, frozen=True):
     extra_prefix: tuple[str, ...] = ()
 
     @classmethod
-    def of(
+    def from_names(
         cls, user: tuple[str, ...], uid: tuple[str, ...], group: tuple[str, ...], extra_prefix: tuple[str, ...]
     ) -> HeaderNames:
         """Return header names from configured names in any case."""
         return cls(*(tuple(map(lower, each)) for each in (user, uid, group, extra_prefix)))
 
     def clear(self, headers: Headers) -> None:
-        """Remove all identity headers. See Clearing."""
+        """Remove all identity headers. See HeaderRemover."""
         for name in (*self.user, *self.uid, *self.group):
             headers.pop(name, None)
         for name in [each for each in headers if each.startswith(self.extra_prefix)]:
@@ -77,7 +77,7 @@ class RequestHeaderAuthenticator:
     def __init__(
         self,
         headers: HeaderNames,
-        authorities: Vouching,
+        authorities: CertificateVerifier,
         allowed_names: tuple[str, ...] = (),
         *,
         clock: Callable[[], float] = times.unix_now,
@@ -92,9 +92,9 @@ class RequestHeaderAuthenticator:
         der = credentials.client_certificate
         if der is None:
             return None
-        if not self._authorities.vouch_for((der, *credentials.authorities)):
+        if not self._authorities.verify((der, *credentials.authorities)):
             raise AuthenticationError("x509: certificate signed by unknown authority")
-        self._judge(self._proxy(der), der)
+        self._check(self._proxy(der), der)
         headers, names = credentials.headers, self.headers
         user = _first(headers, names.user)
         if not user:
@@ -118,7 +118,7 @@ class RequestHeaderAuthenticator:
             self._known.keep(der, known)
         return known
 
-    def _judge(self, proxy: _Proxy, der: bytes) -> None:
+    def _check(self, proxy: _Proxy, der: bytes) -> None:
         if not proxy.not_before <= self._clock() <= proxy.not_after:
             raise AuthenticationError(f"{describe(der)}: x509: certificate has expired or is not yet valid")
         if self._allowed_names and proxy.name not in self._allowed_names:

@@ -89,7 +89,7 @@ Raises StatusError.
 """
 
 
-class NotThere(AuthenticationError):
+class MissingObject(AuthenticationError):
     """An object that a token refers to is missing, as far as this server knows; `plural` is its resource."""
 
     def __init__(self, message: str, plural: str, namespace: str, name: str) -> None:
@@ -146,7 +146,7 @@ def note_age(claims: Claims, now: float, metrics: ServiceAccountMetrics, remarks
     return Remarks((*remarks.annotations, ("authentication.k8s.io/stale-token", told)))
 
 
-def judge(claims: Claims, objects: BoundObjects, now: float) -> UserInfo:
+def validate_claims(claims: Claims, objects: BoundObjects, now: float) -> UserInfo:
     """Return the user of a verified token's claims at `now` (seconds since the epoch).
 
     Raises AuthenticationError if the token is expired or not yet valid, or an object that it names is gone.
@@ -186,7 +186,9 @@ def _check_objects(private: KubernetesClaims, objects: BoundObjects, now: float)
     namespace, account = private.namespace, private.serviceaccount
     found = _find(objects.service_account, namespace, account.name)
     if found is None:
-        raise NotThere(f"serviceaccounts {quote(account.name)} not found", "serviceaccounts", namespace, account.name)
+        raise MissingObject(
+            f"serviceaccounts {quote(account.name)} not found", "serviceaccounts", namespace, account.name
+        )
     if found.uid != account.uid:
         raise AuthenticationError(f"service account UID ({found.uid}) does not match claim ({account.uid})")
     if _deleted(found, now):
@@ -202,7 +204,7 @@ def _check_objects(private: KubernetesClaims, objects: BoundObjects, now: float)
 def _check_bound(kind: str, reference: Reference, namespace: str, found: ObjectMeta | None, now: float) -> None:
     """Raise AuthenticationError unless the bound object of a token exists with the same uid."""
     if found is None:
-        raise NotThere(INVALIDATED, f"{kind}s", namespace, reference.name)
+        raise MissingObject(INVALIDATED, f"{kind}s", namespace, reference.name)
     if found.uid != reference.uid:
         raise AuthenticationError(
             f"{kind} UID ({found.uid}) does not match service account {kind} ref claim ({reference.uid})"

@@ -16,11 +16,11 @@ from steersman.authentication.service_account_claims import (
     BoundObjects,
     Claims,
     LookUp,
-    NotThere,
+    MissingObject,
     common_audiences,
-    judge,
     note_age,
     note_use,
+    validate_claims,
 )
 from steersman.authentication.service_account_keys import ServiceAccountKeys, VerificationKey
 from steersman.authentication.service_account_metrics import ServiceAccountMetrics
@@ -86,20 +86,22 @@ class SignedTokens(ABC):
         self._room = asyncio.Semaphore(1)
 
     @abstractmethod
-    def judge(self, claims: bytes, token: str, audiences: tuple[str, ...]) -> TokenIdentity:
-        """Return the identity of a verified token with these claims (JSON). Raises AuthenticationError and NotThere."""
+    def validate(self, claims: bytes, token: str, audiences: tuple[str, ...]) -> TokenIdentity:
+        """Return the identity of a verified token with these claims (JSON). Raises AuthenticationError and MissingObject."""
 
-    def _judge(self, claims: bytes, token: str, audiences: tuple[str, ...]) -> TokenIdentity | Awaitable[TokenIdentity]:
+    def _validate(
+        self, claims: bytes, token: str, audiences: tuple[str, ...]
+    ) -> TokenIdentity | Awaitable[TokenIdentity]:
         """Return the identity of a verified token; if an object is missing, look for it in storage and try again."""
         try:
-            return self.judge(claims, token, audiences)
-        except NotThere as missing:
+            return self.validate(claims, token, audiences)
+        except MissingObject as missing:
             if self._look_up is None:
                 raise
             return self._judge_again(self._look_up, missing, claims, token, audiences)
 
     async def _judge_again(
-        self, look_up: LookUp, missing: NotThere, claims: bytes, token: str, audiences: tuple[str, ...]
+        self, look_up: LookUp, missing: MissingObject, claims: bytes, token: str, audiences: tuple[str, ...]
     ) -> TokenIdentity:
         """Look up one missing object after the other, as long as that changes the result."""
         while True:
@@ -109,8 +111,8 @@ class SignedTokens(ABC):
             except StatusError as error:
                 raise AuthenticationError(error.message) from error
             try:
-                return self.judge(claims, token, audiences)
-            except NotThere as next_one:
+                return self.validate(claims, token, audiences)
+            except MissingObject as next_one:
                 if next_one.object == looked_up:
                     raise
                 missing = next_one
@@ -132,7 +134,7 @@ class SignedTokens(ABC):
             return self._judge_later(self._prepare(self._keys), token, header.kid, audiences)
         if verifier.candidates(header.kid) > _FEW:
             return self._judge_beside(verifier, token, header.kid, audiences)
-        return self._judge(verifier.verify(token, header.kid), token, audiences)
+        return self._validate(verifier.verify(token, header.kid), token, audiences)
 
     async def _prepare(self, keys: Callable[[], ServiceAccountKeys]) -> TokenVerifier:
         self._verifier = verifier = await offload_if(True, TokenVerifier, keys())
@@ -152,7 +154,7 @@ class SignedTokens(ABC):
         else:
             async with self._room:
                 claims = await offload_if(True, verifier.verify, token, key_id)
-        found = self._judge(claims, token, audiences)
+        found = self._validate(claims, token, audiences)
         return found if isinstance(found, TokenIdentity) else await found
 
 
@@ -176,12 +178,12 @@ class ServiceAccountTokens(SignedTokens):
         self._metrics = metrics
         self._clock = clock
 
-    def judge(self, claims: bytes, token: str, audiences: tuple[str, ...]) -> TokenIdentity:
+    def validate(self, claims: bytes, token: str, audiences: tuple[str, ...]) -> TokenIdentity:
         found = read_claims(claims, Claims)
         remarks = note_use(found, self._metrics)
         common = common_audiences(found, audiences or self._api_audiences, self._api_audiences)
         now = self._clock()
-        user = authenticated(judge(found, self._objects, now))
+        user = authenticated(validate_claims(found, self._objects, now))
         return TokenIdentity(user, common, note_age(found, now, self._metrics, remarks))
 
 
@@ -208,15 +210,15 @@ class TokenVerifier:
             self._keys.setdefault(each.key_id, []).append(key)
         self._all = [key for keys in self._keys.values() for key in keys]
 
-    def has(self, key_id: str) -> bool:
+    def has_key(self, key_id: str) -> bool:
         """Return True if there is a key of this id; "" means any key."""
         return not key_id or key_id in self._keys
 
     def candidates(self, key_id: str) -> int:
         """Return the number of keys that may have signed a token with this key id; "" means any key."""
-        return len(self._of(key_id))
+        return len(self._keys_for(key_id))
 
-    def _of(self, key_id: str) -> Sequence[_Key]:
+    def _keys_for(self, key_id: str) -> Sequence[_Key]:
         return self._keys.get(key_id, ()) if key_id else self._all
 
     def verify(self, token: str, key_id: str) -> bytes:
@@ -224,7 +226,7 @@ class TokenVerifier:
 
         Raises AuthenticationError if none of the keys has signed it.
         """
-        keys = self._of(key_id)
+        keys = self._keys_for(key_id)
         if not keys:
             raise AuthenticationError("invalid signature, no keys found")
         for key, registry in keys:

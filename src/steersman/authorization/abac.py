@@ -70,9 +70,9 @@ class AbacAuthorizer:
     def __init__(self, policies: Iterable[Policy]) -> None:
         self._by_user: dict[str, list[tuple[int, Policy]]] = {}
         self._by_group: dict[str, list[tuple[int, Policy]]] = {}
-        for place, policy in enumerate(policies):
+        for position, policy in enumerate(policies):
             by, key = (self._by_user, policy.user) if policy.user else (self._by_group, policy.group)
-            by.setdefault(key, []).append((place, policy))
+            by.setdefault(key, []).append((position, policy))
 
     def authorize(self, attributes: Attributes) -> Verdict:
         """Decide about an action, see Authorizer."""

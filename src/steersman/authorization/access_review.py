@@ -57,7 +57,7 @@ class NoAnswer(Exception):
     """There is no answer, or no valid one; the text is the reason."""
 
 
-class Matched(Protocol):
+class MatchResult(Protocol):
     """Result of match conditions: True in `matches` if the review is to be sent; `error` if they could not be
     evaluated.
     """
@@ -69,7 +69,7 @@ class Matched(Protocol):
     def error(self) -> str: ...
 
 
-Match = Callable[[SubjectAccessReviewSpec], Awaitable[Matched]]
+Match = Callable[[SubjectAccessReviewSpec], Awaitable[MatchResult]]
 
 
 class AccessReviewAuthorizer:
@@ -100,32 +100,30 @@ class AccessReviewAuthorizer:
     def authorize(self, attributes: Attributes) -> Verdict | Awaitable[Verdict]:
         spec = review_spec(attributes)
         if self._match is not None:
-            return self._asked_if_it_matches(self._match, spec, attributes)
-        return self._judged(spec, attributes)
+            return self._decide_if_matching(self._match, spec, attributes)
+        return self._decide(spec, attributes)
 
     async def rules_for(self, user: UserInfo, namespace: str) -> ResolvedRules:
         """Return no rules, as a webhook cannot list them."""
         return _UNKNOWN_RULES
 
-    async def _asked_if_it_matches(
-        self, match: Match, spec: SubjectAccessReviewSpec, attributes: Attributes
-    ) -> Verdict:
+    async def _decide_if_matching(self, match: Match, spec: SubjectAccessReviewSpec, attributes: Attributes) -> Verdict:
         matched = await match(spec)
         if matched.error:
             return Verdict(self._on_error, error=matched.error)
         if not matched.matches:
             return _NO_OPINION
-        verdict = self._judged(spec, attributes)
+        verdict = self._decide(spec, attributes)
         return verdict if isinstance(verdict, Verdict) else await verdict
 
-    def _judged(self, spec: SubjectAccessReviewSpec, attributes: Attributes) -> Verdict | Awaitable[Verdict]:
+    def _decide(self, spec: SubjectAccessReviewSpec, attributes: Attributes) -> Verdict | Awaitable[Verdict]:
         key = blake2b(encode(spec), digest_size=32).digest()
         known = self._known[key]
         if known is not None and known[1] > self._clock():
             return known[0]
-        return self._asked(spec, key, keep=_length(attributes) < MAX_LENGTH)
+        return self._send_review(spec, key, keep=_length(attributes) < MAX_LENGTH)
 
-    async def _asked(self, spec: SubjectAccessReviewSpec, key: bytes, *, keep: bool) -> Verdict:
+    async def _send_review(self, spec: SubjectAccessReviewSpec, key: bytes, *, keep: bool) -> Verdict:
         try:
             answer = await self._review(SubjectAccessReview(spec=spec))
         except (StatusError, NoAnswer) as error:

@@ -118,7 +118,7 @@ class _Mode:
         """Return the wanted user with the groups that its name implies. Raises StatusError 403."""
         requestor = attributes.user
         if self._name:
-            await self._check(_of(attributes, verb=f"impersonate-on:{self._name}:{attributes.action.verb}"))
+            await self._check(_with_action(attributes, verb=f"impersonate-on:{self._name}:{attributes.action.verb}"))
         groups = await self._check_name(wanted, requestor)
         if wanted.uid:
             await self._check(self._right(requestor, _AUTHENTICATION, "uids", wanted.uid))
@@ -139,11 +139,11 @@ class _Mode:
         node = node_name(wanted.name) if self._name else ""
         account = service_account(wanted.name)
         if node:
-            right = _of(right, resource="nodes", name=node)
+            right = _with_action(right, resource="nodes", name=node)
             groups = (NODES,)
         elif account is not None:
             namespace, name = account
-            right = _of(right, resource="serviceaccounts", namespace=namespace, name=name)
+            right = _with_action(right, resource="serviceaccounts", namespace=namespace, name=name)
             groups = groups or service_account_groups(namespace)
         await self._check(right)
         return groups
@@ -154,12 +154,12 @@ class _Mode:
             if "" in groups:
                 raise forbidden_error(right, "impersonating the empty string group is not allowed")
             if SYSTEM_MASTERS in groups:
-                right = _of(right, name=SYSTEM_MASTERS)
+                right = _with_action(right, name=SYSTEM_MASTERS)
                 raise forbidden_error(right, "impersonating the system:masters group is not allowed")
-            if len(groups) >= _MANY and await self._allows(_of(right, name="*")):
+            if len(groups) >= _MANY and await self._allows(_with_action(right, name="*")):
                 return
         for group in groups:
-            await self._check(_of(right, name=group))
+            await self._check(_with_action(right, name=group))
 
     async def _check_extra(self, extra: Mapping[str, tuple[str, ...]], requestor: UserInfo) -> None:
         right = self._right(requestor, _AUTHENTICATION, "userextras", "")
@@ -167,11 +167,11 @@ class _Mode:
             for problem in _extra_problems(extra):
                 raise forbidden_error(right, problem)
             many = sum(len(values) for values in extra.values()) >= _MANY
-            if many and await self._allows(_of(right, subresource="*", name="*")):
+            if many and await self._allows(_with_action(right, subresource="*", name="*")):
                 return
         for key, values in extra.items():
             for value in values:
-                await self._check(_of(right, subresource=key, name=value))
+                await self._check(_with_action(right, subresource=key, name=value))
 
     def _right(self, requestor: UserInfo, group: str, resource: str, name: str) -> Attributes:
         return Attributes(requestor, Action(self._verb, group, "v1", resource, name=name))
@@ -186,7 +186,7 @@ class _Mode:
             raise refusal(asked, verdict)
 
 
-def _of(attributes: Attributes, **changes: str) -> Attributes:
+def _with_action(attributes: Attributes, **changes: str) -> Attributes:
     """Return a copy of `attributes` with some fields of the action changed."""
     return msgspec.structs.replace(attributes, action=msgspec.structs.replace(attributes.action, **changes))
 
@@ -236,7 +236,7 @@ def _of_any_node(attributes: Attributes) -> Attributes:
     """Return the attributes without the pod and node of the user, since all pods of a daemon have the same right."""
     user = replace(attributes.user, extra={_ASSOCIATED_NODE_KEYS: tuple(sorted(attributes.user.extra))})
     attributes = msgspec.structs.replace(attributes, user=user)
-    return _of(attributes, name="*") if attributes.action.verb == "impersonate:associated-node" else attributes
+    return _with_action(attributes, name="*") if attributes.action.verb == "impersonate:associated-node" else attributes
 
 
 def _extra_problems(extra: Mapping[str, tuple[str, ...]]) -> Iterator[str]:

@@ -111,7 +111,7 @@ class WebhookMetrics:
         )
 
 
-class Counted:
+class CountingAuthorizer:
     """Wrapper of an authorizer that counts its decisions."""
 
     def __init__(self, authorizer: Authorizer, tally: Tally) -> None:

@@ -26,10 +26,10 @@ from steersman.authorization.rbac_bindings import (
     Binding,
     Bindings,
     Grant,
-    Held,
     Role,
     RoleNotFound,
     RoleRules,
+    UserBindings,
     role_error,
     values_of,
 )
@@ -127,19 +127,19 @@ class RbacAuthorizer:
         found = None if binding is None else Binding(namespace, name, binding.role_ref, binding.subjects)
         self.put_binding(namespace, name, found)
 
-    def put_role(self, namespace: str, name: str, rules: RoleRules | None, unread: Event | None = None) -> None:
+    def put_role(self, namespace: str, name: str, rules: RoleRules | None, unparsed: Event | None = None) -> None:
         """Set a role; `namespace` is "" for a ClusterRole.
 
-        `unread` is given if a newer version of the role exists but is not parsed yet; the event is set when it is.
+        `unparsed` is given if a newer version of the role exists but is not parsed yet; the event is set when it is.
         """
         role = self._role(namespace, name)
         role.rules = rules
-        role.unread = unread
+        role.unparsed = unparsed
         self._release(namespace, name, role)
         self._forget()
 
-    def put_binding(self, namespace: str, name: str, binding: Binding | None, unread: Event | None = None) -> None:
-        """Set a binding. See `put_role` for `unread`."""
+    def put_binding(self, namespace: str, name: str, binding: Binding | None, unparsed: Event | None = None) -> None:
+        """Set a binding. See `put_role` for `unparsed`."""
         bindings = self._by_namespace.setdefault(namespace, Bindings())
         previous = self._bindings.pop((namespace, name), None)
         if previous is not None:
@@ -147,29 +147,29 @@ class RbacAuthorizer:
             bindings.remove(previous)
             self._refer(previous, -1)
         if binding is not None:
-            binding.unread = unread
+            binding.unparsed = unparsed
             self._bindings[namespace, name] = binding
             self._refer(binding, 1)
             bindings.add(binding)
-        if unread is None:
-            bindings.unread.pop(name, None)
+        if unparsed is None:
+            bindings.unparsed.pop(name, None)
         else:
-            bindings.unread[name] = unread
+            bindings.unparsed[name] = unparsed
         if not bindings:
             del self._by_namespace[namespace]
         self._forget()
 
-    def role_is_unread(self, namespace: str, name: str, unread: Event) -> None:
-        """Mark a role as changed: it grants nothing until the new version is parsed and `unread` is set."""
-        self._role(namespace, name).unread = unread
+    def mark_role_unparsed(self, namespace: str, name: str, unparsed: Event) -> None:
+        """Mark a role as changed: it grants nothing until the new version is parsed and `unparsed` is set."""
+        self._role(namespace, name).unparsed = unparsed
         self._forget()
 
-    def binding_is_unread(self, namespace: str, name: str, unread: Event) -> None:
-        """Mark a binding as changed: it grants nothing until the new version is parsed and `unread` is set."""
-        self._by_namespace.setdefault(namespace, Bindings()).unread[name] = unread
+    def mark_binding_unparsed(self, namespace: str, name: str, unparsed: Event) -> None:
+        """Mark a binding as changed: it grants nothing until the new version is parsed and `unparsed` is set."""
+        self._by_namespace.setdefault(namespace, Bindings()).unparsed[name] = unparsed
         binding = self._bindings.get((namespace, name))
         if binding is not None:
-            binding.unread = unread
+            binding.unparsed = unparsed
         self._forget()
 
     def _role(self, namespace: str, name: str) -> Role:
@@ -177,7 +177,7 @@ class RbacAuthorizer:
 
     def _release(self, namespace: str, name: str, role: Role) -> None:
         """Remove the entry of a role that does not exist and has no bindings."""
-        if role.rules is None and role.unread is None and not role.bindings:
+        if role.rules is None and role.unparsed is None and not role.bindings:
             del self._roles[namespace, name]
 
     def _refer(self, binding: Binding, change: int) -> None:
@@ -213,15 +213,15 @@ class RbacAuthorizer:
         if judgement is None:
             grants = self._few_grants(user, action.namespace)
             if grants is None:
-                return self._judge_beside(key, attributes)
-            judgement = _judged(grants, attributes)
+                return self._decide_offloaded(key, attributes)
+            judgement = _evaluate(grants, attributes)
             self._remember(key, judgement)
         for allowance in judgement.allowances:
             if allowance.names is None or action.name in allowance.names:
                 return allowance.verdict
         return judgement.refusal
 
-    async def _judge_beside(self, key: _Key, attributes: Attributes) -> Verdict:
+    async def _decide_offloaded(self, key: _Key, attributes: Attributes) -> Verdict:
         """Decide with offloaded work, for many bindings, large roles, or bindings and roles that are not parsed yet.
 
         A right that is revoked meanwhile does not count. The method waits for unparsed bindings and roles only if
@@ -229,19 +229,19 @@ class RbacAuthorizer:
         """
 
         def judged(grants: Iterable[Grant]) -> _Judgement:
-            return _judged(grants, attributes)
+            return _evaluate(grants, attributes)
 
         while True:
             generation = self._generation
-            held = await self._all_held(attributes.user, attributes.action.namespace)
-            judgement, unread = await offload_if(True, _of_the_read, held, judged)
+            held = await self._all_bindings_of(attributes.user, attributes.action.namespace)
+            judgement, unparsed = await offload_if(True, _find_parsed, held, judged)
             allowance = judgement.allowance(attributes.action.name)
-            if allowance is None and unread:
-                await _all_set(unread)
-                held = await self._all_held(attributes.user, attributes.action.namespace)
+            if allowance is None and unparsed:
+                await _wait_for_all(unparsed)
+                held = await self._all_bindings_of(attributes.user, attributes.action.namespace)
                 judgement = await offload_if(True, lambda held: judged(held.grants()), held)
                 allowance = judgement.allowance(attributes.action.name)
-            elif generation == self._generation and not unread:
+            elif generation == self._generation and not unparsed:
                 self._remember(key, judgement)
             if allowance is None:
                 return judgement.refusal
@@ -253,38 +253,38 @@ class RbacAuthorizer:
             return
         self._judgements.keep(key, judgement, judgement.weight)
 
-    def _held(self, user: UserInfo, namespace: str) -> Held:
-        held = self._nothing_held(namespace)
+    def _bindings_of(self, user: UserInfo, namespace: str) -> UserBindings:
+        held = self._no_bindings(namespace)
         held.find([("User", user.name), *(("Group", group) for group in user.groups)])
         return held
 
-    async def _all_held(self, user: UserInfo, namespace: str) -> Held:
+    async def _all_bindings_of(self, user: UserInfo, namespace: str) -> UserBindings:
         """Return the bindings of a user with any number of groups, in time slices; reviews may name tens of
         thousands.
         """
         if len(user.groups) <= _MANY_GROUPS:
-            return self._held(user, namespace)
-        held = self._nothing_held(namespace)
+            return self._bindings_of(user, namespace)
+        held = self._no_bindings(namespace)
         held.find([("User", user.name)])
         async for start in time_sliced(range(0, len(user.groups), _MANY_GROUPS)):
             held.find([("Group", group) for group in islice(user.groups, start, start + _MANY_GROUPS)])
         return held
 
-    def _nothing_held(self, namespace: str) -> Held:
+    def _no_bindings(self, namespace: str) -> UserBindings:
         cluster = self._by_namespace.get("")
-        return Held((cluster, self._by_namespace.get(namespace)) if namespace else (cluster,))
+        return UserBindings((cluster, self._by_namespace.get(namespace)) if namespace else (cluster,))
 
     def _few_grants(self, user: UserInfo, namespace: str) -> list[Grant] | None:
         """Return the grants of a user if all are parsed and there are few; otherwise None."""
         if len(user.groups) > _MANY_GROUPS:
             return None
-        held = self._held(user, namespace)
-        if held.unread or held.effort > _FEW:
+        held = self._bindings_of(user, namespace)
+        if held.unparsed or held.effort > _FEW:
             return None
         grants = list(held.grants())
         values = 0
         for grant in grants:
-            if grant.unread is not None:
+            if grant.unparsed is not None:
                 return None
             if grant.rules is not None:
                 values += grant.rules.values
@@ -294,21 +294,23 @@ class RbacAuthorizer:
 
     async def rules_for(self, user: UserInfo, namespace: str) -> ResolvedRules:
         """Return the rules of a user in a namespace ("" for cluster-wide rules only), see RuleResolver."""
-        return await self._found(user, namespace, _listed)
+        return await self._search(user, namespace, _listed)
 
     async def policy_rules_for(self, user: UserInfo, namespace: str) -> tuple[list[tuple[PolicyRule, ...]], str]:
         """Return the rules of every role that is bound to `user` in `namespace`, and the text of errors."""
-        return await self._found(user, namespace, _roles_of)
+        return await self._search(user, namespace, _roles_of)
 
-    async def _found(self, user: UserInfo, namespace: str, find: Callable[[Iterable[Grant]], T]) -> T:
+    async def _search(self, user: UserInfo, namespace: str, find: Callable[[Iterable[Grant]], T]) -> T:
         """Return the result of `find` for the grants of a user, after all of them have been parsed."""
         grants = self._few_grants(user, namespace)
         if grants is not None:
             return find(grants)
-        found, unread = await offload_if(True, _of_the_read, await self._all_held(user, namespace), find)
-        if unread:
-            await _all_set(unread)
-            found = await offload_if(True, lambda held: find(held.grants()), await self._all_held(user, namespace))
+        found, unparsed = await offload_if(True, _find_parsed, await self._all_bindings_of(user, namespace), find)
+        if unparsed:
+            await _wait_for_all(unparsed)
+            found = await offload_if(
+                True, lambda held: find(held.grants()), await self._all_bindings_of(user, namespace)
+            )
         return found
 
     async def rules_of(self, role_ref: RoleRef, namespace: str) -> tuple[PolicyRule, ...]:
@@ -318,8 +320,8 @@ class RbacAuthorizer:
         """
         key = ("", role_ref.name) if role_ref.kind == "ClusterRole" else (namespace, role_ref.name)
         role = self._roles.get(key)
-        if role is not None and role.unread is not None:
-            await role.unread.wait()
+        if role is not None and role.unparsed is not None:
+            await role.unparsed.wait()
             role = self._roles.get(key)
         known = role_ref.kind == "ClusterRole" or (role_ref.kind == "Role" and namespace)
         if not known or role is None or role.rules is None:
@@ -327,42 +329,42 @@ class RbacAuthorizer:
         return role.rules.rules
 
 
-def _of_the_read(held: Held, find: Callable[[Iterable[Grant]], T]) -> tuple[T, list[Event]]:
+def _find_parsed(held: UserBindings, find: Callable[[Iterable[Grant]], T]) -> tuple[T, list[Event]]:
     """Return the result of `find` for the parsed grants, and the events that will be set when the others are parsed."""
-    unread = list(held.unread)
+    unparsed = list(held.unparsed)
 
     def read() -> Iterator[Grant]:
         for grant in held.grants():
-            if (until := grant.unread) is None:
+            if (until := grant.unparsed) is None:
                 yield grant
             else:
-                unread.append(until)
+                unparsed.append(until)
 
-    return find(read()), unread
+    return find(read()), unparsed
 
 
-async def _all_set(events: Iterable[Event]) -> None:
+async def _wait_for_all(events: Iterable[Event]) -> None:
     for event in events:
         await event.wait()
 
 
-def _judged(grants: Iterable[Grant], attributes: Attributes) -> _Judgement:
+def _evaluate(grants: Iterable[Grant], attributes: Attributes) -> _Judgement:
     """Evaluate a user's grants for one kind of request, cluster-wide grants first."""
     allowances: list[_Allowance] = []
-    lacking: list[Grant] = []
+    without_rules: list[Grant] = []
     for grant in grants:
         if grant.rules is None:
-            lacking.append(grant)
+            without_rules.append(grant)
             continue
         verdict = None
         for names in _allowed_names(grant.rules, attributes):
             if verdict is None:
-                reason = f"RBAC: allowed by {grant.binding.describe(grant.place)}"
+                reason = f"RBAC: allowed by {grant.binding.describe(grant.subject_index)}"
                 verdict = Verdict(Decision.ALLOW, reason)
             allowances.append(_Allowance(names, verdict, grant))
             if names is None:  # further grants cannot matter
                 return _Judgement(tuple(allowances), _NO_OPINION)
-    error = _error_of(lacking)
+    error = _error_of(without_rules)
     refusal = Verdict(Decision.NO_OPINION, f"RBAC: {error}") if error else _NO_OPINION
     return _Judgement(tuple(allowances), refusal)
 
@@ -377,11 +379,11 @@ def _allowed_names(rules: RoleRules, attributes: Attributes) -> Sequence[Names]:
     return rules.index.on_resource(a.verb, a.group, a.resource)
 
 
-def _error_of(lacking: Iterable[Grant], *more: str) -> str:
+def _error_of(without_rules: Iterable[Grant], *more: str) -> str:
     """Return the text of errors for grants without rules, up to `_MAX_ERRORS` characters, and of `more`."""
     texts: dict[str, None] = {}
     size = 0
-    for grant in lacking:
+    for grant in without_rules:
         text = str(role_error(grant.binding.role_ref))
         size += len(text)
         if size > _MAX_ERRORS:
@@ -394,23 +396,23 @@ def _listed(grants: Iterable[Grant]) -> ResolvedRules:
     """Return the rules of all grants up to the limits; a rule that is granted several times is repeated."""
     on_resources: list[PolicyRule] = []
     on_urls: list[PolicyRule] = []
-    lacking: list[Grant] = []
+    without_rules: list[Grant] = []
     values = size = 0
     for grant in grants:
         if grant.rules is None:
-            lacking.append(grant)
+            without_rules.append(grant)
             continue
         for rule in grant.rules.rules:
             values += values_of(rule)
             size += _size_of(rule)
             if values > MAX_VALUES or size > _MAX_LISTED:
-                error = _error_of(lacking, _TOO_MANY_RULES)
+                error = _error_of(without_rules, _TOO_MANY_RULES)
                 return ResolvedRules(tuple(on_resources), tuple(on_urls), incomplete=True, error=error)
             if rule.resources:
                 on_resources.append(rule)
             if rule.non_resource_urls:
                 on_urls.append(rule)
-    return ResolvedRules(tuple(on_resources), tuple(on_urls), error=_error_of(lacking))
+    return ResolvedRules(tuple(on_resources), tuple(on_urls), error=_error_of(without_rules))
 
 
 def _size_of(rule: PolicyRule) -> int:
@@ -421,10 +423,10 @@ def _size_of(rule: PolicyRule) -> int:
 def _roles_of(grants: Iterable[Grant]) -> tuple[list[tuple[PolicyRule, ...]], str]:
     """Return the rules of each granted role once, and the errors of the missing roles."""
     found: dict[RoleRules, None] = {}
-    lacking: list[Grant] = []
+    without_rules: list[Grant] = []
     for grant in grants:
         if grant.rules is None:
-            lacking.append(grant)
+            without_rules.append(grant)
         else:
             found[grant.rules] = None
-    return [each.rules for each in found], _error_of(lacking)
+    return [each.rules for each in found], _error_of(without_rules)

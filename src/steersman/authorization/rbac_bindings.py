@@ -1,10 +1,10 @@
 """Roles and bindings as the RBAC authorizer stores them, indexed by subject.
 
 Anyone with write access to one namespace decides how many bindings a subject has there, how many subjects each binding
-has, and how large roles are. `Held` is a snapshot of a user's bindings: it is cheap to take on the event loop, and
+has, and how large roles are. `UserBindings` is a snapshot of a user's bindings: it is cheap to take on the event loop, and
 expensive snapshots are evaluated in worker threads.
 
-Large roles and bindings are parsed in worker threads after a change. Until then they are `unread`: the old version
+Large roles and bindings are parsed in worker threads after a change. Until then they are `unparsed`: the old version
 grants nothing any more, and requests that need the new one wait.
 """
 
@@ -64,11 +64,11 @@ def values_of(rule: PolicyRule) -> int:
 class Role:
     """Entry of a role, existing or not, to which bindings refer; `bindings` is the number of bindings."""
 
-    __slots__ = ("bindings", "rules", "unread")
+    __slots__ = ("bindings", "rules", "unparsed")
 
     def __init__(self) -> None:
         self.rules: RoleRules | None = None
-        self.unread: Event | None = None
+        self.unparsed: Event | None = None
         self.bindings = 0
 
 
@@ -80,7 +80,7 @@ class Binding:
     everything depends on the stored object alone, so any thread may create a Binding.
     """
 
-    __slots__ = ("counts", "keys", "name", "namespace", "role", "role_ref", "subjects", "unread")
+    __slots__ = ("counts", "keys", "name", "namespace", "role", "role_ref", "subjects", "unparsed")
 
     def __init__(self, namespace: str, name: str, role_ref: RoleRef, subjects: Sequence[Subject]) -> None:
         self.namespace = namespace
@@ -88,25 +88,25 @@ class Binding:
         self.role_ref = role_ref
         self.subjects = subjects
         self.role: Role | None = None
-        self.unread: Event | None = None
+        self.unparsed: Event | None = None
         self.counts = True
         self.keys: dict[SubjectKey, int] = {}
-        for place, subject in enumerate(subjects):
+        for subject_index, subject in enumerate(subjects):
             if subject.kind in ("User", "Group"):
-                self.keys.setdefault((subject.kind, subject.name), place)
+                self.keys.setdefault((subject.kind, subject.name), subject_index)
             elif subject.kind == "ServiceAccount" and (of := subject.namespace or namespace):
-                self.keys.setdefault(("User", service_account_username(of, subject.name)), place)
+                self.keys.setdefault(("User", service_account_username(of, subject.name)), subject_index)
 
     @property
     def is_wide(self) -> bool:
         """True if the binding has so many subjects that indexing them would take long."""
         return len(self.keys) > _WIDE
 
-    def describe(self, place: int) -> str:
-        """Return the audit log's description of the right that the binding gives to the subject at `place`."""
+    def describe(self, subject_index: int) -> str:
+        """Return the audit log's description of the right that the binding gives to the subject at `subject_index`."""
         kind = "RoleBinding" if self.namespace else "ClusterRoleBinding"
         name = f"{self.name}/{self.namespace}" if self.namespace else self.name
-        subject = self.subjects[place]
+        subject = self.subjects[subject_index]
         whom = subject.name
         if subject.kind == "ServiceAccount":
             whom = f"{subject.name}/{subject.namespace or self.namespace}"
@@ -126,23 +126,23 @@ def role_error(role_ref: RoleRef) -> LookupError | ValueError:
 class Bindings:
     """The bindings of one namespace, or the cluster's, indexed by subject."""
 
-    __slots__ = ("_by_subject", "_wide", "unread")
+    __slots__ = ("_by_subject", "_wide", "unparsed")
 
     def __init__(self) -> None:
         self._by_subject: dict[SubjectKey, dict[str, tuple[Binding, int]]] = {}
         self._wide: dict[str, Binding] = {}
-        self.unread: dict[str, Event] = {}
+        self.unparsed: dict[str, Event] = {}
 
     def __bool__(self) -> bool:
-        return bool(self._by_subject or self._wide or self.unread)
+        return bool(self._by_subject or self._wide or self.unparsed)
 
     def add(self, binding: Binding) -> None:
         """Add a binding; its name must not exist yet."""
         if binding.is_wide:
             self._wide[binding.name] = binding
             return
-        for key, place in binding.keys.items():
-            self._by_subject.setdefault(key, {})[binding.name] = (binding, place)
+        for key, subject_index in binding.keys.items():
+            self._by_subject.setdefault(key, {})[binding.name] = (binding, subject_index)
 
     def remove(self, binding: Binding) -> None:
         """Remove an existing binding."""
@@ -155,7 +155,7 @@ class Bindings:
             if not found:
                 del self._by_subject[key]
 
-    def of(self, keys: Iterable[SubjectKey]) -> list[tuple[Binding, int]]:
+    def for_subjects(self, keys: Iterable[SubjectKey]) -> list[tuple[Binding, int]]:
         """Return (binding, position of the subject) for all indexed bindings of `keys`, perhaps with duplicates."""
         found: list[tuple[Binding, int]] = []
         for key in keys:
@@ -170,10 +170,10 @@ class Bindings:
 
 
 class Grant(Struct, frozen=True):
-    """A binding that covers a user by its subject at `place`, and the role's rules; None if the role does not exist."""
+    """A binding that covers a user by its subject at `subject_index`, and the role's rules; None if the role does not exist."""
 
     binding: Binding
-    place: int
+    subject_index: int
     rules: RoleRules | None
 
     def holds(self) -> bool:
@@ -182,36 +182,36 @@ class Grant(Struct, frozen=True):
         return binding.counts and role is not None and role.rules is self.rules
 
     @property
-    def unread(self) -> Event | None:
+    def unparsed(self) -> Event | None:
         """Event to wait for if a newer version of the binding or its role is not parsed yet; otherwise None."""
         role = self.binding.role
-        return self.binding.unread or (None if role is None else role.unread)
+        return self.binding.unparsed or (None if role is None else role.unparsed)
 
 
-class Held:
+class UserBindings:
     """Snapshot of a user's bindings: the cluster's, then a namespace's.
 
-    `unread` are events of bindings in both that are not parsed yet and may cover the user. `effort` is about the number
+    `unparsed` are events of bindings in both that are not parsed yet and may cover the user. `effort` is about the number
     of steps that computing the grants takes.
     """
 
-    __slots__ = ("_bindings", "_keys", "_parts", "effort", "unread")
+    __slots__ = ("_bindings", "_keys", "_parts", "effort", "unparsed")
 
     def __init__(self, bindings: Iterable[Bindings | None]) -> None:
         self._bindings = [each for each in bindings if each is not None]
         self._keys: list[SubjectKey] = []
         self._parts: list[tuple[list[tuple[Binding, int]], tuple[Binding, ...]]] = []
-        self.unread: list[Event] = []
+        self.unparsed: list[Event] = []
         self.effort = 0
         for each in self._bindings:
             self._parts.append(([], each.wide))
-            self.unread += each.unread.values()
+            self.unparsed += each.unparsed.values()
 
     def find(self, keys: Sequence[SubjectKey]) -> None:
         """Add the bindings of `keys`."""
         self._keys += keys
         for each, (found, wide) in zip(self._bindings, self._parts, strict=True):
-            more = each.of(keys)
+            more = each.for_subjects(keys)
             found += more
             self.effort += len(more) + len(wide) * len(keys)
 
@@ -219,8 +219,8 @@ class Held:
         """Yield the grants, sorted by the names of the bindings unless there are too many."""
         for found, wide in self._parts:
             places: dict[Binding, int] = {}
-            for binding, place in found:
-                places[binding] = min(place, places.get(binding, place))
+            for binding, subject_index in found:
+                places[binding] = min(subject_index, places.get(binding, subject_index))
             for binding in wide:
                 asked = [binding.keys[key] for key in self._keys if key in binding.keys]
                 if asked:

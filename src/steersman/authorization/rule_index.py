@@ -107,12 +107,12 @@ class RuleIndex:
 class _Node:
     """Rules with a common prefix of (resource or URL, verb, group); the level is the next part to compare."""
 
-    __slots__ = ("_below", "_effort", "_level", "_looked_at", "_rules")
+    __slots__ = ("_below", "_effort", "_level", "_rules", "_scanned")
 
     def __init__(self, rules: list[IndexedRule], level: int) -> None:
         self._rules = rules
         self._level = level
-        self._looked_at = 0
+        self._scanned = 0
         """Total number of rules that were scanned so far."""
         self._effort = sum(len(rule.sets[level] or "*") for rule in rules) if len(rules) > _FEW else 0
         """Number of steps to build the index of the next level."""
@@ -121,24 +121,24 @@ class _Node:
     def names(self, wanted: tuple[str, ...]) -> Iterator[Names]:
         """Yield the object names of the rules that match `wanted`: a verb, or a verb and a group."""
         if self._below is None:
-            self._looked_at += len(self._rules)
-            if len(self._rules) <= _FEW or self._looked_at <= self._effort:
-                return self._among_all(wanted)
-            self._below = self._told_apart(wanted)
+            self._scanned += len(self._rules)
+            if len(self._rules) <= _FEW or self._scanned <= self._effort:
+                return self._scan(wanted)
+            self._below = self._split(wanted)
         below = self._below
         if isinstance(below, list):
             return iter(below)
         value = wanted[self._level]
         return chain.from_iterable(node.names(wanted) for key in (None, value) if (node := below.get(key)) is not None)
 
-    def _among_all(self, wanted: tuple[str, ...]) -> Iterator[Names]:
+    def _scan(self, wanted: tuple[str, ...]) -> Iterator[Names]:
         levels = range(self._level, len(wanted))
         for rule in self._rules:
             sets = rule.sets
             if all((values := sets[level]) is None or wanted[level] in values for level in levels):
                 yield sets[_NAMES]
 
-    def _told_apart(self, wanted: tuple[str, ...]) -> dict[str | None, _Node] | list[Names]:
+    def _split(self, wanted: tuple[str, ...]) -> dict[str | None, _Node] | list[Names]:
         level = self._level
         if level == _NAMES:
             return [_union(rule.sets[_NAMES] for rule in self._rules)]

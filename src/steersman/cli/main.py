@@ -6,7 +6,7 @@ from typing import Final
 
 import click
 
-from steersman.cli.on_demand import OnDemand
+from steersman.cli.lazy_commands import LazyCommands
 from steersman.cli.program import Program
 from steersman.server.version import SHOWN_VERSION
 
@@ -30,7 +30,7 @@ _COMMANDS: Final = {
 @click.group(
     name="steersman",
     cls=Program,
-    commands=OnDemand("steersman.cli", _COMMANDS),
+    commands=LazyCommands("steersman.cli", _COMMANDS),
     context_settings={"help_option_names": ["-h", "--help"], "show_default": True, "max_content_width": 110},
 )
 @click.version_option(SHOWN_VERSION, prog_name="steersman")

@@ -84,11 +84,16 @@ def replaced_server(config: dict[str, Any], admin: dict[str, Any], name: str) ->
     before = [each["cluster"] for each in config.get("clusters") or [] if each.get("name") in names]
     server = admin["clusters"][0]["cluster"]
     return next(
-        (each.get("server", "") for each in before if each.get(_known(server)) != server.get(_known(server))), ""
+        (
+            each.get("server", "")
+            for each in before
+            if each.get(_identity_key(server)) != server.get(_identity_key(server))
+        ),
+        "",
     )
 
 
-def _known(server: dict[str, Any]) -> str:
+def _identity_key(server: dict[str, Any]) -> str:
     """Return the member that identifies a server: its CA, which is unique per folder, or else its address."""
     return "certificate-authority-data" if "certificate-authority-data" in server else "server"
 
@@ -118,7 +123,7 @@ def take_out(folder: Path) -> Iterator[tuple[str, Path]]:
 
 def without(config: dict[str, Any], server: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
     """Return a kubeconfig without the contexts of a server, and the names of the removed contexts."""
-    known = _known(server)
+    known = _identity_key(server)
     dead = {each["name"] for each in config.get("clusters") or [] if each["cluster"].get(known) == server.get(known)}
     contexts = config.get("contexts") or []
     names = [each["name"] for each in contexts if each["context"].get("cluster") in dead]

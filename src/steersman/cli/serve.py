@@ -36,7 +36,7 @@ _LAST_WAIT: Final = 1.0
 """Seconds to wait for threads after the server has stopped, as their results are not needed any more."""
 
 
-class Started(Protocol):
+class Service(Protocol):
     """A component with a start and a stop: a control plane, or a whole cluster."""
 
     async def start(self) -> Address: ...
@@ -49,7 +49,7 @@ def run(
     *,
     program: str = "steersman",
     tied_to: socket.socket | None = None,
-    make: Callable[[Options], Started] | None = None,
+    make: Callable[[Options], Service] | None = None,
     ready: Callable[[Address], None] | None = None,
     usual: Mapping[str, str] | None = None,
     own: Mapping[str, str] | None = None,
@@ -144,7 +144,7 @@ def allow_many_files() -> None:
         logging.getLogger(__name__).info("at most %d open files: %s", soft, error)
 
 
-def _control_plane(options: Options) -> Started:
+def _control_plane(options: Options) -> Service:
     if options.workers > 1:
         from steersman.controlplane.workers.owner import Owner  # which most servers never need
 
@@ -170,7 +170,7 @@ def ready_line(address: Address) -> str:
 def _run(
     options: Options,
     tied_to: socket.socket | None,
-    make: Callable[[Options], Started],
+    make: Callable[[Options], Service],
     ready: Callable[[Address], None],
     ending: Callable[[str], None],
 ) -> int:
@@ -182,13 +182,13 @@ def _run(
 
 
 async def _serve(
-    make: Callable[[], Started],
+    make: Callable[[], Service],
     tied_to: socket.socket | None,
     ready: Callable[[Address], None],
     ending: Callable[[str], None],
 ) -> int:
     loop = asyncio.get_running_loop()
-    let_go = own_threads(loop)
+    abandon_threads = own_threads(loop)
     stop = asyncio.Event()
 
     def end(why: str) -> None:
@@ -222,7 +222,7 @@ async def _serve(
     ready(address)
     await stopping
     await plane.stop()
-    let_go()
+    abandon_threads()
     return 0
 
 
@@ -233,11 +233,11 @@ def own_threads(loop: asyncio.AbstractEventLoop) -> Callable[[], None]:
     threads = ThreadPoolExecutor(thread_name_prefix="asyncio")
     loop.set_default_executor(threads)
 
-    def let_go() -> None:
+    def abandon_threads() -> None:
         threads.shutdown(wait=False, cancel_futures=True)
         loop.set_default_executor(ThreadPoolExecutor(1))
 
-    return let_go
+    return abandon_threads
 
 
 def _wait_for_no_start() -> None:

@@ -20,13 +20,13 @@ class ServiceManager:
 
     def ready(self, status: str) -> None:
         """Notify that the server is ready, with a status line for `systemctl status`."""
-        self._tell(f"READY=1\nSTATUS={status}")
+        self._send(f"READY=1\nSTATUS={status}")
 
     def stopping(self) -> None:
         """Notify that the server is stopping."""
-        self._tell("STOPPING=1")
+        self._send("STOPPING=1")
 
-    def _tell(self, text: str) -> None:
+    def _send(self, text: str) -> None:
         if not self._path:
             return
         address = f"\0{self._path[1:]}" if self._path.startswith("@") else self._path

@@ -61,7 +61,7 @@ def save(file: Path, data_dir: Path | None) -> None:
     """
     from steersman.storage.sqlite import snapshot
 
-    made = _told(lambda: snapshot.save(_file(data_dir), file))
+    made = _with_clean_errors(lambda: snapshot.save(_file(data_dir), file))
     click.echo(f"saved {file}: revision {made.revision}, {made.size / _MIB:.1f} MiB, sha256 {made.digest}")
 
 
@@ -92,7 +92,7 @@ def restore(file: Path, data_dir: Path | None, replace: bool, bump_revision: int
         make_own_folder(target.parent)
         return snapshot.restore(file, target, bump=bump_revision, replaces=replace, checks_digest=not skip_hash_check)
 
-    made = _told(restored)
+    made = _with_clean_errors(restored)
     click.echo(f"restored {target}: revision {made.revision}")
 
 
@@ -114,12 +114,12 @@ def check(data_dir: Path | None, accept_data_loss: bool) -> None:
 
     file = _file(data_dir)
     try:
-        found = _told(lambda: salvage.examine(file), passes=DamagedFile)
+        found = _with_clean_errors(lambda: salvage.examine(file), passes=DamagedFile)
     except DamagedFile as error:
         if not accept_data_loss:
             raise click.ClickException(f"{error}{advice(file)}") from None
         click.echo(str(error), err=True)
-        made = _told(lambda: salvage.salvage(file))
+        made = _with_clean_errors(lambda: salvage.salvage(file))
         for each in made.lost:
             click.echo(f"lost: {each}", err=True)
         click.echo(f"rebuilt {file}: revision {made.revision}, {made.keys} keys; the damaged file is {made.aside}")
@@ -158,7 +158,7 @@ def to_sqlite(data_dir: Path | None, **etcd: str) -> None:
     from steersman.storage.moving.to_sqlite import copy_to_sqlite
 
     target = _file(data_dir)
-    _told(lambda: make_private_folder(target.parent))
+    _with_clean_errors(lambda: make_private_folder(target.parent))
     _move(f"copied to {target}", etcd, lambda cluster: copy_to_sqlite(cluster, target, _tell))
 
 
@@ -166,7 +166,7 @@ def _file(data_dir: Path | None) -> Path:
     from steersman.controlplane.data_files import FILE, check_files
 
     folder = data_dir or default_data_dir()
-    _told(lambda: check_files(folder))
+    _with_clean_errors(lambda: check_files(folder))
     return folder / FILE
 
 
@@ -174,7 +174,7 @@ def _tell(text: str) -> None:
     click.echo(text, err=True)
 
 
-def _told(work: Callable[[], T], *, passes: type[Exception] | tuple[()] = ()) -> T:
+def _with_clean_errors(work: Callable[[], T], *, passes: type[Exception] | tuple[()] = ()) -> T:
     """Return the result of `work`; convert its errors to ClickException, apart from errors of type `passes`."""
     from steersman.controlplane.options import OptionsError
     from steersman.storage.interface import StorageFormatError, StorageLocked, StorageUnavailable
@@ -188,7 +188,7 @@ def _told(work: Callable[[], T], *, passes: type[Exception] | tuple[()] = ()) ->
 
 
 def _move(what: str, etcd: dict[str, str], copy: Callable[[Cluster], Awaitable[Moved]]) -> None:
-    moved = _told(lambda: asyncio.run(_with_cluster(etcd, copy)))
+    moved = _with_clean_errors(lambda: asyncio.run(_with_cluster(etcd, copy)))
     click.echo(f"{what}: {moved.keys} keys, {moved.size / _MIB:.1f} MiB, at revision {moved.revision}")
 
 

@@ -13,7 +13,7 @@ from steersman.cli.logs import configure_logging
 from steersman.cli.serve import allow_many_files, own_threads, settle
 from steersman.controlplane.control_plane import ControlPlane
 from steersman.controlplane.options import OptionsError
-from steersman.controlplane.workers.messages import decode_given, first_frame
+from steersman.controlplane.workers.messages import decode_settings, first_frame
 from steersman.controlplane.workers.worker import Sockets, Worker
 from steersman.machinery.shared_words import SharedWords
 from steersman.storage.interface import StorageFormatError, StorageLocked, StorageUnavailable
@@ -37,7 +37,7 @@ def main() -> None:
     for descriptor in (words, *descriptors):
         os.set_inheritable(descriptor, False)
     try:
-        given = decode_given(first_frame(link))
+        given = decode_settings(first_frame(link))
     except EOFError:
         sys.exit(1)
     configure_logging(given.options.verbosity, given.options.logging_format, given.number)
@@ -64,9 +64,9 @@ def end_with(owner: int) -> None:
 
 
 async def _work(worker: Worker) -> int:
-    let_go = own_threads(asyncio.get_running_loop())
+    abandon_threads = own_threads(asyncio.get_running_loop())
     await worker.begin()
-    plane = ControlPlane(worker.given.options, worker=worker)
+    plane = ControlPlane(worker.settings.options, worker=worker)
     try:
         address = await plane.start()
     except (OptionsError, OSError, StorageFormatError, StorageLocked, StorageUnavailable) as error:
@@ -79,8 +79,8 @@ async def _work(worker: Worker) -> int:
     worker.ready(address)
     await worker.ended.wait()
     await plane.stop()
-    await worker.over()
-    let_go()
+    await worker.send_final_metrics()
+    abandon_threads()
     return 0
 
 

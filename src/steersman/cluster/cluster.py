@@ -12,10 +12,10 @@ from steersman.authentication.user import UserInfo, service_account_groups, serv
 from steersman.client.client import Client
 from steersman.client.in_process import InProcessTransport
 from steersman.client.informer import Informers
+from steersman.cluster.components import MANAGER, Components
 from steersman.cluster.configuration import Configuration
 from steersman.cluster.initial_objects import apply_manifests, read_manifests
 from steersman.cluster.metrics import serve_metrics
-from steersman.cluster.movers import MANAGER, Movers
 from steersman.controllers.all import VOLUME_DRIVER
 from steersman.controllers.authority import Authority
 from steersman.controllers.certificates.requests import SIGNERS
@@ -26,7 +26,7 @@ from steersman.controllers.volumes.driver.component import ACCOUNT as SIMULATION
 from steersman.controllers.volumes.driver.objects import install
 from steersman.controlplane.addresses import Address
 from steersman.controlplane.control_plane import ControlPlane
-from steersman.controlplane.controllers import beside, own
+from steersman.controlplane.controllers import other_entries, server_entries
 from steersman.controlplane.options import Options
 from steersman.endpoints.filters.observation import Observe
 from steersman.machinery.errors.status import StatusError
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 _ADMIN: Final = UserInfo("steersman:admin", groups=("system:masters",))
 _METRICS: Final = UserInfo("steersman:metrics", groups=("system:masters",))
-_MOVER: Final = "steersman:movers"
+_COMPONENTS_USER: Final = "steersman:movers"
 """User on whose account controllers, scheduler and nodes use the worker threads."""
 _SIMULATION: Final = UserInfo("steersman:simulation", groups=("system:masters",))
 _REFUSED: Final = frozenset({400, 403, 422})
@@ -81,9 +81,9 @@ class Cluster:
         if not options.kubelet_preferred_address_types:  # the names of simulated nodes do not resolve
             options = replace(options, kubelet_preferred_address_types=("InternalIP",))
         given = options.controllers or ("*",)
-        self._controllers = selected(beside(given))
+        self._controllers = selected(other_entries(given))
         self.plane = ControlPlane(
-            replace(options, controllers=own(given)),
+            replace(options, controllers=server_entries(given)),
             nearby=self._way,
             kubelets=self._servers.way_of_kubelet_client,
             observe=observe,
@@ -91,7 +91,7 @@ class Cluster:
         )
         self._manifests = read_manifests(self._configuration.objects)
         self._settings = Settings()
-        self._movers: Movers | None = None
+        self._components: Components | None = None
         self._running = AsyncExitStack()
 
     def _way(self, address: NetworkAddress) -> Way | None:
@@ -112,9 +112,9 @@ class Cluster:
         """
         address = await self.plane.start()
         self._running.push_async_callback(self.plane.stop)
-        self._running.push_async_callback(self._stop_movers)
+        self._running.push_async_callback(self._stop_components)
         try:
-            with bound(self.plane.account(_MOVER)):
+            with bound(self.plane.account(_COMPONENTS_USER)):
                 await self._start_all(address)
         except BaseException:
             await self.stop()
@@ -131,16 +131,16 @@ class Cluster:
         )
         if self._configuration.schedules:
             await install(self.client(_ADMIN, "steersman"))
-        await self._start_movers()
+        await self._start_components()
         if self._configuration.schedules:
             await serve_metrics(self.plane, self.client(_METRICS, "steersman"), self._informers)
         await apply_manifests(self.client(_ADMIN, "steersman"), self._manifests)
 
-    async def _start_movers(self) -> None:
+    async def _start_components(self) -> None:
         controllers = self._controllers
         if self._configuration.schedules:
             controllers = (*controllers, LoadBalancerController, *VOLUME_DRIVER)
-        self._movers = Movers(
+        self._components = Components(
             self,
             self._settings,
             controllers,
@@ -150,21 +150,21 @@ class Cluster:
             schedules=self._configuration.schedules,
         )
         try:
-            with bound(self.plane.account(_MOVER)):
-                await self._movers.start()
+            with bound(self.plane.account(_COMPONENTS_USER)):
+                await self._components.start()
         except StatusError as error:
             if error.code not in _REFUSED:
                 raise
-            raise self._configuration.told(error) from None  # such as a node with an invalid name, label or taint
+            raise self._configuration.error(error) from None  # such as a node with an invalid name, label or taint
 
     def _informers(self) -> Informers:
-        assert self._movers is not None
-        return self._movers.informers
+        assert self._components is not None
+        return self._components.informers
 
-    async def _stop_movers(self) -> None:
-        movers, self._movers = self._movers, None
-        if movers is not None:
-            await movers.stop()
+    async def _stop_components(self) -> None:
+        components, self._components = self._components, None
+        if components is not None:
+            await components.stop()
 
     async def settle(self, patience: float = 1.0) -> bool:
         """Wait until nothing happens in the cluster, at most `patience` seconds. Return True if that was reached.
@@ -180,7 +180,7 @@ class Cluster:
             await asyncio.sleep(0)
             assert self.plane.storage is not None
             revision = self.plane.storage.revision
-            still = revision == seen and (self._movers is None or self._movers.idle)
+            still = revision == seen and (self._components is None or self._components.idle)
             quiet, seen = (quiet + 1 if still else 0), revision
         return True
 
@@ -198,18 +198,18 @@ class Cluster:
         restarted.
         """
         if await self.settle():
-            await self._bring_back(snapshot)
+            await self._restore_state(snapshot)
             await self.settle()
-            await self._bring_back(snapshot)  # again, without reactions such as a node that reports to be back
+            await self._restore_state(snapshot)  # again, without reactions such as a node that reports to be back
         else:
-            await self._stop_movers()
+            await self._stop_components()
             await self.plane.restore(snapshot)
-            await self._start_movers()
+            await self._start_components()
         await self.settle()
 
-    async def _bring_back(self, snapshot: Snapshot) -> None:
-        assert self._movers is not None
-        self._movers.forget_events()
+    async def _restore_state(self, snapshot: Snapshot) -> None:
+        assert self._components is not None
+        self._components.forget_events()
         await self.plane.restore(snapshot)
 
     async def stop(self) -> None:

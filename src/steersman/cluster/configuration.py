@@ -120,7 +120,7 @@ class Configuration:
             answer_webhooks=found.answer_webhooks,
         )
 
-    def told(self, why: object) -> ConfigurationError:
+    def error(self, why: object) -> ConfigurationError:
         """Return an error about the content of the file."""
         return ConfigurationError(f"{self.file}: {why}" if self.file is not None else str(why))
 
@@ -129,7 +129,7 @@ class Configuration:
         try:
             return self._simulated_nodes()
         except ConfigurationError as error:
-            raise self.told(error) from None
+            raise self.error(error) from None
 
     def _simulated_nodes(self) -> list[SimulatedNode]:
         nodes: list[SimulatedNode] = []

@@ -14,7 +14,7 @@ from steersman.client.metrics_types import CUSTOM_METRICS, EXTERNAL_METRICS, RES
 from steersman.client.resources import API_SERVICES
 from steersman.controlplane.control_plane import ControlPlane
 from steersman.machinery.codec.serializer import encode_in_order
-from steersman.simulated_metrics.given_metrics import CUSTOM_VERSIONS, EXTERNAL_VERSIONS, GivenMetrics
+from steersman.simulated_metrics.configured_metrics import CUSTOM_VERSIONS, EXTERNAL_VERSIONS, ConfiguredMetrics
 from steersman.simulated_metrics.resource_metrics import (
     NODE_METRICS_RESOURCE,
     POD_METRICS_RESOURCE,
@@ -38,7 +38,7 @@ async def serve_metrics(plane: ControlPlane, client: Client, informers: Callable
     await _serve(plane, NODE_METRICS_RESOURCE, MeasuredNodes(informers))
     server = plane.server
     assert server is not None
-    given = GivenMetrics(client, server.catalogue)
+    given = ConfiguredMetrics(client, server.catalogue)
     versions = [(RESOURCE_METRICS, "v1beta1")]
     for group, of_group, answer in (
         (CUSTOM_METRICS, CUSTOM_VERSIONS, given.custom),

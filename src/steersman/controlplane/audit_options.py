@@ -110,10 +110,10 @@ def is_audited(options: AuditOptions) -> bool:
     return bool(options.audit_policy_file or options.audit_log_path or options.audit_webhook_config_file)
 
 
-def wrong_with(options: AuditOptions) -> Iterator[str]:
+def option_errors(options: AuditOptions) -> Iterator[str]:
     """Yield upstream's error texts for the flags of the enabled backends."""
     if options.audit_log_path:
-        yield from _wrong_with_backend(backend_options(options, "log"))
+        yield from _backend_errors(backend_options(options, "log"))
         if options.audit_log_format not in _FORMATS:
             allowed = quote(",".join(_FORMATS))
             yield f"invalid audit log format {options.audit_log_format}, allowed formats are {allowed}"
@@ -122,11 +122,11 @@ def wrong_with(options: AuditOptions) -> Iterator[str]:
             if value < 0:
                 yield f"--audit-log-{name} {value} can't be a negative number"
     if options.audit_webhook_config_file:
-        yield from _wrong_with_backend(backend_options(options, "webhook"))
+        yield from _backend_errors(backend_options(options, "webhook"))
 
 
-def _wrong_with_backend(options: BackendOptions) -> Iterator[str]:
-    batching = next(_wrong_with_batching(options), "")
+def _backend_errors(options: BackendOptions) -> Iterator[str]:
+    batching = next(_batching_errors(options), "")
     if batching:
         yield batching
     event, batch = options.truncate_max_event_size, options.truncate_max_batch_size
@@ -146,7 +146,7 @@ def _wrong_with_backend(options: BackendOptions) -> Iterator[str]:
             yield f'invalid group version, allowed versions are ["{_VERSION}"]'
 
 
-def _wrong_with_batching(options: BackendOptions) -> Iterator[str]:
+def _batching_errors(options: BackendOptions) -> Iterator[str]:
     plugin = options.plugin
     if options.mode not in _MODES:
         yield f"invalid audit {plugin} mode {options.mode}, allowed modes are {quote(','.join(_MODES))}"

@@ -10,7 +10,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from steersman.audit.backends.backend import Backend, IgnoringErrors, Union
-from steersman.audit.backends.buffered import Batching, Buffered, Queued
+from steersman.audit.backends.buffered import Batching, Buffered, QueuedLog
 from steersman.audit.backends.log import Lines, LogBackend, StandardOutput, as_json, as_text
 from steersman.audit.backends.rotation import Limits, LogFile
 from steersman.audit.backends.shared_log import SharedLogFile
@@ -27,8 +27,8 @@ from steersman.controlplane.audit_options import (
     AuditOptions,
     BackendOptions,
     backend_options,
+    option_errors,
     webhook_backoff,
-    wrong_with,
 )
 from steersman.controlplane.options import OptionsError
 from steersman.net.client.egress import USUAL, Egress
@@ -43,7 +43,7 @@ _USER_AGENT: Final = "Go-http-client/1.1"
 
 def audit_rules(options: AuditOptions) -> Rules | None:
     """Return the rules of the policy file, None without one. Raises OptionsError, also for invalid options."""
-    if wrong := list(wrong_with(options)):
+    if wrong := list(option_errors(options)):
         raise OptionsError(wrong[0] if len(wrong) == 1 else f"[{', '.join(wrong)}]")
     if not options.audit_policy_file:
         return None
@@ -124,7 +124,7 @@ def _wrapped(backend: Backend, options: BackendOptions, errors: Errors) -> Backe
 
 def _batched(backend: Backend, options: BackendOptions, errors: Errors) -> Backend:
     if isinstance(backend, LogBackend) and options.batch_max_size == 1 and not options.batch_throttle_enable:
-        return Queued(backend, options.batch_buffer_size, errors)
+        return QueuedLog(backend, options.batch_buffer_size, errors)
     batching = Batching(
         buffer_size=options.batch_buffer_size,
         max_size=options.batch_max_size,

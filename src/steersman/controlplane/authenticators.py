@@ -27,7 +27,7 @@ from steersman.authentication.token_cache import CachedTokenAuthenticator
 from steersman.authentication.token_file import StaticTokens, TokenFileError
 from steersman.authentication.union import UnionAuthenticator, UnionTokenAuthenticator
 from steersman.authentication.user import SYSTEM_MASTERS, UserInfo
-from steersman.controlplane.given_files import judges_certificates
+from steersman.controlplane.flag_files import defers_verification
 from steersman.controlplane.options import Options, OptionsError
 from steersman.controlplane.stores import Stores
 from steersman.controlplane.token_keys import OwnTokenKeys, TokenKeys
@@ -272,7 +272,7 @@ def proxy_headers(options: Options) -> HeaderNames | None:
     """Return the headers in which trusted proxies name the request user; None without trusted proxies."""
     if not options.requestheader_client_ca_file:
         return None
-    return HeaderNames.of(
+    return HeaderNames.from_names(
         options.requestheader_username_headers,
         options.requestheader_uid_headers,
         options.requestheader_group_headers,
@@ -295,7 +295,7 @@ def authenticator(
     """
     found: list[Authenticator] = []
     authorities = None
-    if judges_certificates(options):
+    if defers_verification(options):
         own, given = str(files.ca), options.client_ca_file
         authorities = Authorities([given], [str(files.admin)]) if given else Authorities([own])
     headers = proxy_headers(options)

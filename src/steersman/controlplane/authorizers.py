@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from steersman.authorization.always_allow import AlwaysAllowAuthorizer
 from steersman.authorization.always_deny import AlwaysDenyAuthorizer
 from steersman.authorization.interface import Authorizer, RuleResolver
-from steersman.authorization.metrics import AuthorizationMetrics, Counted
+from steersman.authorization.metrics import AuthorizationMetrics, CountingAuthorizer
 from steersman.authorization.rbac import RbacAuthorizer
 from steersman.authorization.steps import WEBHOOK, Step, Webhook, step_of
 from steersman.authorization.system_masters import PrivilegedGroupAuthorizer
@@ -39,11 +39,11 @@ _WATCH_SECONDS = 1.0
 """Seconds between checks of the configuration file for changes."""
 
 
-class _Judge(Authorizer, RuleResolver, Protocol):
+class _ChainAuthorizer(Authorizer, RuleResolver, Protocol):
     """An authorizer of the chain, which also resolves rules."""
 
 
-class Judges(Struct, frozen=True):
+class AuthorizationInterfaces(Struct, frozen=True):
     """The interfaces of authorization.
 
     `authorizer` decides requests, `rule_resolver` lists the rules of a user, `roles` holds the stored roles and
@@ -69,14 +69,14 @@ class AuthorizerChain:
         self._clients: list[WebhookClient] = []
         self._data = b""
         self._steps = self._described()
-        self._lasting = {each.type: self._made_once(each.type) for each in self._steps if each.type != WEBHOOK}
+        self._lasting = {each.type: self._create_lasting(each.type) for each in self._steps if each.type != WEBHOOK}
         """Authorizers by type that stay when the configuration changes."""
         self._following: FollowedConfiguration | None = None
         self._authorizer = UnionAuthorizer(())
         self._rule_resolver = UnionRuleResolver(())
-        self.judges: Final = Judges(self._authorizer, self._rule_resolver, self._roles)
+        self.interfaces: Final = AuthorizationInterfaces(self._authorizer, self._rule_resolver, self._roles)
         try:
-            self._take(self._steps)
+            self._replace_authorizers(self._steps)
         except ValueError as error:
             raise OptionsError(f"{self._flag}: {error}") from None
 
@@ -96,7 +96,7 @@ class AuthorizerChain:
                 Path(self._options.authorization_config),
                 self._data,
                 read=_read,
-                take=self._take_file,
+                take=self._reload,
                 metrics=ReloadMetrics(self._registry, "authorization", server_id, self._data),
                 interval=_WATCH_SECONDS,
             )
@@ -130,7 +130,7 @@ class AuthorizerChain:
             for mode in options.authorization_mode
         )
 
-    async def _take_file(self, data: bytes) -> bool:
+    async def _reload(self, data: bytes) -> bool:
         """Apply a changed file; return False if its meaning is the same. Raises Unusable."""
         from steersman.authorization.configuration import read_configuration
 
@@ -139,7 +139,7 @@ class AuthorizerChain:
             steps = await offload_if(True, read_configuration, data, self._lasting)
             if steps == self._steps:
                 return False
-            self._take(steps)
+            self._replace_authorizers(steps)
         except ValueError as error:
             raise Unusable(f"reloading authorization config: {error}") from None
         logger.log(NOTICE, "reloaded authz config")
@@ -147,11 +147,11 @@ class AuthorizerChain:
 
     # Construction
 
-    def _take(self, steps: Sequence[Step]) -> None:
+    def _replace_authorizers(self, steps: Sequence[Step]) -> None:
         """Put new authorizers in place. Raises ValueError and then changes nothing."""
         clients: list[WebhookClient] = []
-        made = [(step, self._made(step, clients)) for step in steps]
-        counted = (Counted(judge, self._metrics.tally(step.type, step.name)) for step, judge in made)
+        made = [(step, self._create(step, clients)) for step in steps]
+        counted = (CountingAuthorizer(judge, self._metrics.tally(step.type, step.name)) for step, judge in made)
         self._authorizer.put((PrivilegedGroupAuthorizer(), *counted))
         self._rule_resolver.put([judge for _, judge in made])
         self._steps = tuple(steps)
@@ -159,29 +159,29 @@ class AuthorizerChain:
         for client in before:
             client.close()
 
-    def _made(self, step: Step, clients: list[WebhookClient]) -> _Judge:
+    def _create(self, step: Step, clients: list[WebhookClient]) -> _ChainAuthorizer:
         if step.webhook is not None:
-            return self._made_webhook(step.webhook, step.name, clients)
+            return self._create_webhook(step.webhook, step.name, clients)
         judge = self._lasting.get(step.type)
         if judge is None:
             if step.type in ("Node", "RBAC", "ABAC"):
                 raise ValueError(
                     f"authorizer type {step.type} is not allowed if it was not enabled at initial server startup"
                 )
-            judge = self._made_once(step.type)
+            judge = self._create_lasting(step.type)
         return judge
 
-    def _made_once(self, type: str) -> _Judge:
+    def _create_lasting(self, type: str) -> _ChainAuthorizer:
         """Return the authorizer of a type. Raises OptionsError."""
         if type == "RBAC":
             return self._roles
         if type == "Node":
-            return self._made_node()
+            return self._create_node_authorizer()
         if type == "ABAC":
             return _made_abac(self._options.authorization_policy_file)
         return AlwaysAllowAuthorizer() if type == "AlwaysAllow" else AlwaysDenyAuthorizer()
 
-    def _made_node(self) -> _Judge:
+    def _create_node_authorizer(self) -> _ChainAuthorizer:
         from steersman.authorization.bootstrap_policy import load_bootstrap_policy
         from steersman.authorization.node.authorizer import NodeAuthorizer
         from steersman.authorization.node.graph import Graph
@@ -191,7 +191,7 @@ class AuthorizerChain:
         rules = next(each.rules for each in roles if each.metadata.name == "system:node")
         return NodeAuthorizer(self._graph, rules or ())
 
-    def _made_webhook(self, webhook: Webhook, name: str, clients: list[WebhookClient]) -> _Judge:
+    def _create_webhook(self, webhook: Webhook, name: str, clients: list[WebhookClient]) -> _ChainAuthorizer:
         from steersman.authorization.access_review import AccessReviewAuthorizer
         from steersman.authorization.interface import Decision
         from steersman.authorization.webhook import BACKOFF, USER_AGENT, WebhookReviews, counted_match
@@ -227,7 +227,7 @@ def _webhook(options: Options) -> Webhook:
     )
 
 
-def _made_abac(file: str) -> _Judge:
+def _made_abac(file: str) -> _ChainAuthorizer:
     from steersman.authorization.abac import AbacAuthorizer
     from steersman.authorization.abac_file import PolicyFileError, read_policies
 

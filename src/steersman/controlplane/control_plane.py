@@ -18,7 +18,7 @@ from steersman.controlplane.data_folder import is_storage_unavailable, unreadabl
 from steersman.controlplane.objects import StoreObjects
 from steersman.controlplane.options import Options
 from steersman.controlplane.parts.admitting import Admission, Audit, PriorityAndFairness
-from steersman.controlplane.parts.basis import Common, Embedding, GivenFlags, LoopWatch, Ways
+from steersman.controlplane.parts.basis import Common, Embedding, LoopWatch, OutgoingRoutes, ValidatedFlags
 from steersman.controlplane.parts.identity import (
     Authentication,
     Authorization,
@@ -29,7 +29,7 @@ from steersman.controlplane.parts.identity import (
     TokenFiles,
     Tokens,
 )
-from steersman.controlplane.parts.keeping import Followers, Hooks, InitialObjects, KeptUp, Registration
+from steersman.controlplane.parts.keeping import Followers, Hooks, InitialObjects, MaintainedObjects, Registration
 from steersman.controlplane.parts.live import (
     Aggregation,
     CustomResources,
@@ -82,8 +82,8 @@ PARTS: Final[tuple[type[Part], ...]] = (
     # flags and files: they are checked before anything is written
     Common,
     LoopWatch,
-    GivenFlags,
-    Ways,
+    ValidatedFlags,
+    OutgoingRoutes,
     EncryptionAtRest,
     TokenFiles,
     Authorization,
@@ -109,7 +109,7 @@ PARTS: Final[tuple[type[Part], ...]] = (
     CustomResources,
     InitialObjects,
     OpenAPI,
-    KeptUp,
+    MaintainedObjects,
     RequestsEnd,
     HealthChecks,
     CacheConsistency,
@@ -233,7 +233,7 @@ class ControlPlane:
         """Restore a snapshot of this control plane; clients see the changes as writes. Raises TypeError."""
         with bound(self.account()):
             self._memory().restore(snapshot)
-            await self.part(KeptUp).upkeep.repair_ports()
+            await self.part(MaintainedObjects).upkeep.repair_ports()
             await self.definitions_settled()
 
     async def stop_listening(self) -> None:
@@ -245,7 +245,7 @@ class ControlPlane:
         OptionsError.
         """
         await listen(self.part(GenericServer).server, self.options)
-        await self.part(KeptUp).upkeep.follow_address()
+        await self.part(MaintainedObjects).upkeep.follow_address()
         return self._announced()
 
     def _memory(self) -> MemoryStorage:

@@ -1,8 +1,8 @@
 """Controllers of kube-controller-manager that this server can run by itself, and the selection of them by flag.
 
 kube-apiserver runs no controllers. Neither does this server unless `--controllers` names them, in the syntax of
-kube-controller-manager's flag: `*` for all, `foo` for that one, `-foo` beside `*` for all but that one. The flag of a
-whole cluster also names the controllers that run beside the server.
+kube-controller-manager's flag: `*` for all, `foo` for that one, `-foo` other_entries `*` for all but that one. The flag of a
+whole cluster also names the controllers that run other_entries the server.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _ALL: Final = "*"
 
 def check_controllers(given: Sequence[str]) -> None:
     """Raise ValueError for a name that no controller has, here or in a whole cluster."""
-    others = [each for each in beside(given) if each != _ALL]
+    others = [each for each in other_entries(given) if each != _ALL]
     if others:
         from steersman.controllers.selection import selected  # which a server alone never needs
 
@@ -28,18 +28,18 @@ def check_controllers(given: Sequence[str]) -> None:
 
 def check_own(given: Sequence[str]) -> None:
     """Raise ValueError for the name of a controller that does not run inside a server."""
-    for each in beside(given):
+    for each in other_entries(given):
         if each != _ALL:
             known = known_names_hint(each.removeprefix("-"), CONTROLLERS)
             raise ValueError(f'"{each}" is not in the list of known controllers{known}')
 
 
-def own(given: Sequence[str]) -> tuple[str, ...]:
+def server_entries(given: Sequence[str]) -> tuple[str, ...]:
     """Return the entries about controllers that run inside the server."""
     return tuple(each for each in given if each == _ALL or each.removeprefix("-") in CONTROLLERS)
 
 
-def beside(given: Sequence[str]) -> tuple[str, ...]:
+def other_entries(given: Sequence[str]) -> tuple[str, ...]:
     """Return the entries about all other controllers."""
     return tuple(each for each in given if each.removeprefix("-") not in CONTROLLERS)
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from steersman.controlplane.data_files import FILE, check_files
-from steersman.controlplane.given_files import TOKEN_KEY
+from steersman.controlplane.flag_files import TOKEN_KEY
 from steersman.controlplane.options import Options, OptionsError
 from steersman.machinery.metrics import Registry
 from steersman.machinery.private_files import make_private_folder

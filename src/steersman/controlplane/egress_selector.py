@@ -194,11 +194,11 @@ def _dial(connection: Connection, metrics: _Metrics) -> Dial:
         from steersman.net.client.konnectivity import Konnectivity  # which most servers never need
 
         assert transport.uds is not None
-        return Konnectivity(transport.uds.uds_name, metrics.of("uds", "grpc"))
+        return Konnectivity(transport.uds.uds_name, metrics.for_transport("uds", "grpc"))
     if transport.uds is not None:
-        return HTTPConnect(SocketProxy(transport.uds.uds_name), metrics.of("uds"))
+        return HTTPConnect(SocketProxy(transport.uds.uds_name), metrics.for_transport("uds"))
     assert transport.tcp is not None
-    return HTTPConnect(_tls_proxy(transport.tcp), metrics.of("tcp"))
+    return HTTPConnect(_tls_proxy(transport.tcp), metrics.for_transport("tcp"))
 
 
 def _tls_proxy(tcp: TCPTransport) -> TLSProxy:
@@ -269,7 +269,7 @@ class _Metrics:
         )
         registry.add(self.starts, self.durations, self.failures)
 
-    def of(self, transport: str, protocol: str = "http_connect") -> TunnelEvents:
+    def for_transport(self, transport: str, protocol: str = "http_connect") -> TunnelEvents:
         """Return the observer for tunnels over a transport."""
         return _Tunnels(self, (protocol, transport))
 
@@ -285,5 +285,5 @@ class _Tunnels:
     def failed(self, stage: str) -> None:
         self._metrics.failures.inc((*self._labels, stage))
 
-    def made(self, seconds: float) -> None:
+    def succeeded(self, seconds: float) -> None:
         self._metrics.durations.observe(seconds, self._labels)

@@ -26,12 +26,12 @@ from steersman.server.health import HealthCheck
 from steersman.server.server import Server
 from steersman.storage.encryption.ciphers import Identity
 from steersman.storage.encryption.configuration import ConfigurationError, parse_configuration, read_file
+from steersman.storage.encryption.encrypted_values import EncryptedValues
 from steersman.storage.encryption.metrics import EnvelopeMetrics, TransformationMetrics
 from steersman.storage.encryption.providers import Metrics, Providers
-from steersman.storage.encryption.sealed_values import SealedValues
 from steersman.storage.encryption.transformer import Opened, Transformer
 from steersman.storage.interface import Storage
-from steersman.storage.late import Late
+from steersman.storage.lagging import LaggingFeeds
 from steersman.storage.mapped import MappedStorage
 from steersman.work.offloading import offload_if
 
@@ -63,7 +63,7 @@ class Encryption:
         self._metrics.envelopes.register(registry)
         try:
             data = self._read()
-            self._providers = self._made(self._parsed(data))
+            self._providers = self._create_providers(self._parsed(data))
         except ConfigurationError as error:
             raise OptionsError(str(error)) from None
         self._following = FollowedConfiguration(
@@ -100,10 +100,10 @@ class Encryption:
         except ConfigurationError as error:
             raise ConfigurationError(f"error while parsing file: {error}") from None
 
-    def _made(self, configuration: EncryptionConfiguration) -> Providers:
+    def _create_providers(self, configuration: EncryptionConfiguration) -> Providers:
         """Return the providers of a configuration. Raises ConfigurationError."""
         try:
-            return Providers.of(configuration, self._metrics)
+            return Providers.from_configuration(configuration, self._metrics)
         except ConfigurationError as error:
             raise ConfigurationError(f"error while building transformers: {error}") from None
 
@@ -127,29 +127,29 @@ class Encryption:
         await self._following.stop()
         await asyncio.gather(self._ending.stop(), self._providers.stop(), return_exceptions=True)
 
-    def storage_of(self, resource: GroupResource, storage: Storage, late: Late | None = None) -> Storage:
+    def storage_of(self, resource: GroupResource, storage: Storage, lagging: LaggingFeeds | None = None) -> Storage:
         """Return the storage for the values of a resource: `storage`, with encryption if the file demands it.
 
-        `late` counts the subscribers that still have to be notified.
+        `lagging` counts the subscribers that still have to be notified.
         """
         followed = _Followed(self, resource) if self._follows else None
-        transformer = followed or self._providers.of_resource(resource)
-        return storage if transformer is None else MappedStorage(storage, SealedValues(transformer), late)
+        transformer = followed or self._providers.transformer_for(resource)
+        return storage if transformer is None else MappedStorage(storage, EncryptedValues(transformer), lagging)
 
     def transformer_of(self, resource: GroupResource) -> Transformer:
         """Return the transformer that encrypts the values of a resource now."""
-        return self._providers.of_resource(resource) or _PLAIN
+        return self._providers.transformer_for(resource) or _PLAIN
 
     def _health_checks(self) -> tuple[HealthCheck, ...]:
         """Return the health check of all KMS plugins, in a tuple; () if neither this nor a later file can name any."""
         if not (self._follows or self._providers.probes):
             return ()
-        return (HealthCheck("kms-providers", lambda: self._providers.wrong_with_plugins()),)
+        return (HealthCheck("kms-providers", lambda: self._providers.plugin_errors()),)
 
     async def _take(self, data: bytes) -> bool:
         """Put a changed configuration in place if it is usable. Raises Unusable."""
         try:
-            providers = self._made(await offload_if(True, self._parsed, data))
+            providers = self._create_providers(await offload_if(True, self._parsed, data))
         except ConfigurationError as error:
             raise self._unusable(str(error)) from None
         try:
@@ -194,7 +194,7 @@ async def _wrong_within(providers: Providers) -> str | None:
     try:
         async with asyncio.timeout(max(_WELL_WITHIN, 2 * providers.plugin_seconds)):
             while True:
-                wrong = await providers.wrong_with_plugins()
+                wrong = await providers.plugin_errors()
                 if wrong is None:
                     return None
                 await asyncio.sleep(_ASK_EVERY)

@@ -10,7 +10,7 @@ from typing import Final
 from steersman.controlplane.flag_readers import parse_override
 from steersman.controlplane.options import Options, OptionsError
 from steersman.controlplane.periodic import periodic
-from steersman.controlplane.storage_health import not_ready, wrong_with
+from steersman.controlplane.storage_health import not_ready, storage_fault
 from steersman.machinery.go.os_errors import reason
 from steersman.machinery.identity.schema import GroupResource
 from steersman.machinery.metrics import Gauge, Histogram, Registry
@@ -98,7 +98,7 @@ class EtcdClusters:
         """Return the claim of this server to be the only one on the main cluster."""
         return self._storages[0].sole_server()
 
-    def is_apart(self, resource: GroupResource) -> bool:
+    def has_own_storage(self, resource: GroupResource) -> bool:
         """Return True for a resource that is not stored in the main cluster."""
         return resource in self._of_resources
 
@@ -133,7 +133,7 @@ class EtcdClusters:
 
 
 def _check(name: str, storage: Storage, seconds: float) -> HealthCheck:
-    return HealthCheck(name, lambda: wrong_with(storage, seconds))
+    return HealthCheck(name, lambda: storage_fault(storage, seconds))
 
 
 def _readiness(name: str, storage: Storage, seconds: float) -> HealthCheck:

@@ -68,7 +68,7 @@ class ExternalTokens(TokenKeys):
         if self._options.service_account_extend_token_expiration:
             _warn(self.max_token_expiration)
 
-    async def made(self) -> None:
+    async def wait_until_available(self) -> None:
         """Return at once: the keys are known from the start."""
 
     async def stop(self) -> None:

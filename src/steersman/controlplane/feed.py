@@ -68,7 +68,7 @@ class Feed(Generic[K]):
     def _changed(self, namespace: str, name: str, entry: Entry | None) -> None:
         key = (namespace, name)
         if entry is None or not is_large(entry.body):
-            self._put(namespace, name, None if entry is None else self._kept(namespace, name, entry), None)
+            self._put(namespace, name, None if entry is None else self._decoded(namespace, name, entry), None)
             version = self._newest.pop(key, None)
             if version is not None:
                 version.superseded = True
@@ -92,7 +92,7 @@ class Feed(Generic[K]):
         try:
             while (version := self._newest.get(key)) is not None:
                 version.is_being_read = True
-                kept = await offload_if(True, self._kept, *key, version.entry)
+                kept = await offload_if(True, self._decoded, *key, version.entry)
                 if not version.superseded:
                     newest = self._newest[key]
                     if newest is version:
@@ -102,7 +102,7 @@ class Feed(Generic[K]):
         finally:
             del self._reading[key]
 
-    def _kept(self, namespace: str, name: str, entry: Entry) -> K | None:
+    def _decoded(self, namespace: str, name: str, entry: Entry) -> K | None:
         """Return the decoded form of an object, None if it cannot be decoded: one bad object must not block
         authorization.
         """

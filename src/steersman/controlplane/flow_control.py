@@ -140,7 +140,7 @@ class FlowControl:
         now = times.monotonic()
         self._forget_updates_before(now - _MINUTE)
         due = [each for each in findings if self._may_update(each.schema, now)]
-        told = await asyncio.gather(*(self._tell(each) for each in due), return_exceptions=True)
+        told = await asyncio.gather(*(self._report(each) for each in due), return_exceptions=True)
         for error in told:
             if error is not None:
                 raise error
@@ -160,7 +160,7 @@ class FlowControl:
         moments.append(now)
         return True
 
-    async def _tell(self, finding: Finding) -> None:
+    async def _report(self, finding: Finding) -> None:
         condition = finding.condition
         said: dict[str, Any] = {
             "type": condition.type,

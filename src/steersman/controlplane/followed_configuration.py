@@ -61,7 +61,7 @@ class FollowedConfiguration:
         self._refused = refused
         self._seen: tuple[Stamp | None] | None = None
         """Stamp of the file as last processed, in a tuple; None if the file must be checked again."""
-        self._periodic = periodic(name, self._look, interval)
+        self._periodic = periodic(name, self._check, interval)
 
     def start(self) -> None:
         """Start checking the file."""
@@ -75,7 +75,7 @@ class FollowedConfiguration:
         """Check the file now."""
         self._periodic.wake()
 
-    async def _look(self) -> None:
+    async def _check(self) -> None:
         now = stamp(self._path)
         if self._seen == (now,):
             return

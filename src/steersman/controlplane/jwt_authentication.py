@@ -81,7 +81,7 @@ class JWTAuthentication:
             raise OptionsError(f"invalid authentication configuration: {field.aggregate(errors)}")
         _check_algorithms(self._algorithms)
         try:
-            self._current = self._made(configuration)
+            self._current = self._create_authenticators(configuration)
         except FetchError as error:
             raise OptionsError(f"invalid authentication configuration: {error}") from None
         self._following: FollowedConfiguration | None = None
@@ -110,7 +110,7 @@ class JWTAuthentication:
                 f"failed to load authentication configuration from file {quote(str(self._path))}: {error}"
             ) from None
 
-    def _made(self, configuration: AuthenticationConfiguration) -> JWTAuthenticators:
+    def _create_authenticators(self, configuration: AuthenticationConfiguration) -> JWTAuthenticators:
         return JWTAuthenticators(configuration, self._algorithms, self._audiences, self._metrics, self._egress)
 
     @property
@@ -158,7 +158,7 @@ class JWTAuthentication:
     async def _put_in_place(self, configuration: AuthenticationConfiguration) -> None:
         """Put a configuration in place once all its issuers are discovered. Raises Unusable."""
         try:
-            made = self._made(configuration)
+            made = self._create_authenticators(configuration)
         except FetchError as error:
             raise Unusable(f"failed to update authentication config: {error}", transient=True) from None
         try:

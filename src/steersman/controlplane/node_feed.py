@@ -36,28 +36,28 @@ def feed_graph(graph: Graph, stores: Callable[[str, str], Store[Any]], registry:
     )
     registry.add(durations)
 
-    def taken(what: str, found: object, since: float) -> None:
+    def observe(what: str, found: object, since: float) -> None:
         durations.observe(perf_counter() - since, (f"{'Delete' if found is None else 'Add'}{what}",))
 
     def put_pod(namespace: str, name: str, pod: PodReferences | None, newer: Event | None) -> None:
         since = perf_counter()
         graph.put_pod(namespace, name, pod)
-        taken("Pod", pod, since)
+        observe("Pod", pod, since)
 
     def put_volume(namespace: str, name: str, volume: VolumeReferences | None, newer: Event | None) -> None:
         since = perf_counter()
         graph.put_volume(name, volume)
-        taken("PV", volume, since)
+        observe("PV", volume, since)
 
     def put_attachment(namespace: str, name: str, node: str | None, newer: Event | None) -> None:
         since = perf_counter()
         graph.put_attachment(name, node or "")
-        taken("VolumeAttachment", node, since)
+        observe("VolumeAttachment", node, since)
 
     def put_slice(namespace: str, name: str, node: str | None, newer: Event | None) -> None:
         since = perf_counter()
         graph.put_slice(name, node or "")
-        taken("ResourceSlice", node, since)
+        observe("ResourceSlice", node, since)
 
     def of_pod(namespace: str, name: str, body: bytes) -> PodReferences:
         return pod_references(name, b"{" + body, graph.pod(namespace, name))

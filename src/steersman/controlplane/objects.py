@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from typing import Any, Final, TypeVar, cast
 
 from steersman.api.meta.v1 import DeleteOptions
-from steersman.controlplane.ahead import Ahead
+from steersman.controlplane.recent_reads import RecentReads
 from steersman.endpoints.ownership import stored_field_manager
 from steersman.machinery.large_work.sizes import is_large
 from steersman.machinery.managed_fields import Applier, FieldManager
@@ -41,7 +41,7 @@ class StoreObjects:
         self._store = store
         self._field_managers: dict[str, FieldManager] = {}
         self._being_read: SingleFlight[tuple[Entry, Reading[Any]], Any] = SingleFlight()
-        self._ahead = Ahead(store.cacher)
+        self._ahead = RecentReads(store.cacher)
 
     def _fields(self, subresource: str) -> FieldManager:
         found = self._field_managers.get(subresource)
@@ -62,12 +62,12 @@ class StoreObjects:
     async def wait_until_current(self) -> None:
         if self._store.is_cold:
             await self._store.warm()
-        await self._store.wait_current()
+        await self._store.wait_until_current()
 
     async def try_wait_until_current(self) -> bool:
         if self._store.is_cold:
             await self._store.warm()
-        return await self._store.catches_up()
+        return await self._store.becomes_current()
 
     async def refresh(self, namespace: str, name: str) -> None:
         if "/" in namespace + name or await self.try_wait_until_current():
@@ -126,9 +126,9 @@ class StoreObjects:
         facts = entry.facts
         if facts is not None and reading in facts:
             return cast(T, facts[reading])
-        return self._keep(entry, reading, self._made(entry.body, reading))
+        return self._keep(entry, reading, self._read_body(entry.body, reading))
 
-    def _made(self, body: bytes, reading: Reading[T]) -> T:
+    def _read_body(self, body: bytes, reading: Reading[T]) -> T:
         return reading.make(self._store.kind.partial_decoder(reading.paths)(body))
 
     def _keep(self, entry: Entry, reading: Reading[T], made: T) -> T:
@@ -162,7 +162,9 @@ class StoreObjects:
 
     async def _read_beside(self, entry: Entry, reading: Reading[T]) -> T:
         """Read in a worker thread, in single flight."""
-        made: T = await self._being_read.do((entry, reading), lambda: offload_if(True, self._made, entry.body, reading))
+        made: T = await self._being_read.do(
+            (entry, reading), lambda: offload_if(True, self._read_body, entry.body, reading)
+        )
         return self._keep(entry, reading, made)
 
     def takes_long(self, namespace: str) -> bool:
@@ -181,7 +183,7 @@ class StoreObjects:
         async for entry in time_sliced(entries):
             name = entry.key.rpartition("/")[2]
             if is_large(entry.body):
-                yield name, await offload_if(True, self._made, entry.body, reading)
+                yield name, await offload_if(True, self._read_body, entry.body, reading)
             else:
                 yield name, self._read(entry, reading)
 

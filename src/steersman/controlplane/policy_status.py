@@ -98,7 +98,10 @@ class PolicyStatus:
             "apiVersion": f"{GROUP}/v1",
             "kind": "ValidatingAdmissionPolicy",
             "metadata": {"name": name},
-            "status": {"observedGeneration": policy.metadata.generation, "typeChecking": _told(warnings)},
+            "status": {
+                "observedGeneration": policy.metadata.generation,
+                "typeChecking": _type_checking_status(warnings),
+            },
         }
         ctx = Context(LOOPBACK, Action(name=name))
         try:
@@ -124,7 +127,7 @@ class PolicyStatus:
         return None if index is None else await index.fetch(name)
 
 
-def _told(warnings: list[ExpressionWarning]) -> dict[str, Any]:
+def _type_checking_status(warnings: list[ExpressionWarning]) -> dict[str, Any]:
     if not warnings:
         return {}
     return {"expressionWarnings": [{"fieldRef": each.field_ref, "warning": each.warning} for each in warnings]}

@@ -21,9 +21,9 @@ def feed(authorizer: RbacAuthorizer, stores: Callable[[str, str], Store[Any]]) -
     for plural in ("clusterroles", "clusterrolebindings", "roles", "rolebindings"):
         store = stores(_GROUP, plural)
         if plural.endswith("roles"):
-            Feed(store, _rules_in(store), authorizer.put_role, authorizer.role_is_unread).begin()
+            Feed(store, _rules_in(store), authorizer.put_role, authorizer.mark_role_unparsed).begin()
         else:
-            Feed(store, _binding_in(store), authorizer.put_binding, authorizer.binding_is_unread).begin()
+            Feed(store, _binding_in(store), authorizer.put_binding, authorizer.mark_binding_unparsed).begin()
 
 
 def _rules_in(store: Store[Any]) -> Callable[[str, str, bytes], RoleRules]:

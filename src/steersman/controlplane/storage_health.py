@@ -12,11 +12,11 @@ async def not_ready(storage: Storage | None, seconds: float) -> str | None:
 
     Covers faults that a restart may not repair.
     """
-    wrong = await wrong_with(storage, seconds)
+    wrong = await storage_fault(storage, seconds)
     return wrong if wrong is not None or storage is None else storage.refusals.wrong()
 
 
-async def wrong_with(storage: Storage | None, seconds: float) -> str | None:
+async def storage_fault(storage: Storage | None, seconds: float) -> str | None:
     """Return the fault of a storage, None if it is healthy; the storage has `seconds` to answer."""
     if storage is None:
         return "storage is closed"

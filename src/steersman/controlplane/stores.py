@@ -17,7 +17,7 @@ from steersman.machinery.identity.schema import GroupResource
 from steersman.rest.bound import BoundResource
 from steersman.rest.capabilities import ResourceStorage
 from steersman.storage.interface import Storage, StorageUnavailable
-from steersman.storage.late import Late
+from steersman.storage.lagging import LaggingFeeds
 from steersman.storage.mapped import MappedStorage
 from steersman.storage.stored_objects import StoredObjects
 from steersman.store.store import Store
@@ -56,7 +56,7 @@ class Stores:
     """The stores by the group of their stored version and their plural.
 
     `encryption` encrypts values, `media_type` is the media type for writing objects of built-in kinds. All stores share
-    one storage, unless `located` returns the storage of each resource; `is_apart` then returns True for another
+    one storage, unless `located` returns the storage of each resource; `has_own_storage` then returns True for another
     storage.
     """
 
@@ -66,11 +66,11 @@ class Stores:
         encryption: Encryption | None = None,
         media_type: str = JSON,
         located: Callable[[GroupResource], Storage] | None = None,
-        is_apart: Callable[[GroupResource], bool] | None = None,
+        has_own_storage: Callable[[GroupResource], bool] | None = None,
     ) -> None:
         self._storage = storage
         self._located = located
-        self._is_apart = is_apart
+        self._has_own_storage = has_own_storage
         self._encryption = encryption
         self._media_type = media_type
         self._stores: dict[tuple[str, str], Store[Any]] = {}
@@ -78,7 +78,7 @@ class Stores:
         self._prefixes: SortedDict = SortedDict()
         """Resources by the prefix of their keys; no prefix begins with another."""
         self._filling: list[asyncio.Task[None]] = []
-        self.late: Final = Late()
+        self.lagging: Final = LaggingFeeds()
         """Subscribers for resources that decide about requests, which may still have to be notified of a write."""
         self.forms: Final[dict[GroupResource, StoredForm]] = {}
         """Stored forms of built-in kinds."""
@@ -97,33 +97,35 @@ class Stores:
             return ComputedStorage(resource.kind, resource.group_resource, bound.reader)
         self._claim(resource.key_prefix, resource.group_resource)
         key = (resource.group, resource.plural)
-        self._stores[key] = store = self._made(bound)
+        self._stores[key] = store = self._create_store(bound)
         self._objects[key] = StoreObjects(store)
         return store
 
-    def _made(self, bound: BoundResource[Any]) -> Store[Any]:
+    def _create_store(self, bound: BoundResource[Any]) -> Store[Any]:
         kind: type[Store[Any]] = Store
         if bound.resource.conversion is not None:
             from steersman.store.converting_store import ConvertingStore  # which servers of one version do without
 
             kind = ConvertingStore
-        late = self.late if bound.resource.group_resource in _JUDGED_BY else None
-        storage = self.storage_of(bound.resource.group_resource, late)
+        lagging = self.lagging if bound.resource.group_resource in _JUDGED_BY else None
+        storage = self.storage_of(bound.resource.group_resource, lagging)
         form = stored_form(bound.resource, self._media_type)
         if form is not None:
             self.forms[bound.resource.group_resource] = form
-            storage = MappedStorage(storage, StoredObjects(form), late)
+            storage = MappedStorage(storage, StoredObjects(form), lagging)
         store: Store[Any] = kind(bound, storage)
-        store.is_apart = self._is_apart is not None and self._is_apart(bound.resource.group_resource)
+        store.has_own_storage = self._has_own_storage is not None and self._has_own_storage(
+            bound.resource.group_resource
+        )
         return store
 
-    def storage_of(self, resource: GroupResource, late: Late | None = None) -> Storage:
+    def storage_of(self, resource: GroupResource, lagging: LaggingFeeds | None = None) -> Storage:
         """Return the storage for the values of a resource, with encryption if configured.
 
-        `late` counts the subscribers that still have to be notified.
+        `lagging` counts the subscribers that still have to be notified.
         """
         storage = self._storage if self._located is None else self._located(resource)
-        return storage if self._encryption is None else self._encryption.storage_of(resource, storage, late)
+        return storage if self._encryption is None else self._encryption.storage_of(resource, storage, lagging)
 
     def replace(self, bound: BoundResource[Any]) -> tuple[Store[Any], Store[Any] | None]:
         """Replace the store of a resource; return the new store and the old one, which runs until it is stopped.
@@ -137,7 +139,7 @@ class Stores:
             if before is not None:
                 raise ValueError(f"{resource.group_resource} is stored in {before.prefix}")
             self._claim(resource.key_prefix, resource.group_resource)
-        self._stores[key] = store = self._made(bound)
+        self._stores[key] = store = self._create_store(bound)
         self._objects[key] = StoreObjects(store)
         return store, before
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from steersman.authentication.service_account_keys import ServiceAccountKeys, check_issuer, default_jwks_uri
 from steersman.authentication.service_account_tokens import Verifiers, sign
-from steersman.controlplane.given_files import service_account_keys
+from steersman.controlplane.flag_files import service_account_keys
 from steersman.controlplane.options import Options
 from steersman.registry.services import EXTENDED_SECONDS
 from steersman.server.basic_paths import install_openid
@@ -32,7 +32,7 @@ class TokenKeys(ABC):
         """Longest lifetime of a token in seconds, 0 without a limit."""
 
     @abstractmethod
-    async def made(self) -> None:
+    async def wait_until_available(self) -> None:
         """Return once the keys are available. Raises OptionsError and OSError."""
 
     @abstractmethod
@@ -84,7 +84,7 @@ class OwnTokenKeys(TokenKeys):
             await before()
         return await asyncio.to_thread(service_account_keys, self._options)
 
-    async def made(self) -> None:
+    async def wait_until_available(self) -> None:
         await self._making
 
     async def stop(self) -> None:

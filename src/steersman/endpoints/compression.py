@@ -25,15 +25,15 @@ _BATCH = 512 * 1024
 async def compressed(request: Request, response: Response, executor: Executor) -> Response:
     """Return the answer, compressed if it is large and the client accepts gzip."""
     body = response.body
+    if not takes_gzip(request.headers):
+        return response
     if isinstance(body, bytes):
         is_large = len(body) > COMPRESS_OVER
     elif isinstance(body, list):
         is_large = sum(map(len, body)) > COMPRESS_OVER
     else:
         is_large = isinstance(body, StreamedBody)
-    if not is_large or not takes_gzip(request.headers):
-        return response
-    return await compress(response, executor)
+    return await compress(response, executor) if is_large else response
 
 
 async def compress(response: Response, executor: Executor) -> Response:

@@ -37,7 +37,7 @@ class DefinedRoutes:
         }
         self._subresources = {subresource for subresource, _ in self._handlers}
 
-    def has(self, action: Action) -> bool:
+    def serves(self, action: Action) -> bool:
         """Return True if an action belongs to this resource: its scope (namespaced or cluster) matches."""
         if action.namespace:
             return self._namespaced

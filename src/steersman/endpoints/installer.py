@@ -170,7 +170,7 @@ def routes_of(
     return routes
 
 
-def _over(scope: Scope, storage: C) -> Scope[C]:
+def _with_capability(scope: Scope, storage: C) -> Scope[C]:
     """Return the scope, typed with the capability that `storage` was found to provide."""
     assert scope.storage is storage
     return cast("Scope[C]", scope)
@@ -229,25 +229,25 @@ class _Installer:
 def _install_resource(installer: _Installer, scope: Scope) -> None:
     verbs, storage = scope.resource.verbs, scope.storage
     if "get" in verbs and provides(storage, Getter):
-        installer.add("GET", partial(get, _over(scope, storage)), "get", named=True)
+        installer.add("GET", partial(get, _with_capability(scope, storage)), "get", named=True)
     if provides(storage, Updater):
         if "update" in verbs:
-            installer.add("PUT", partial(update, _over(scope, storage)), "update", named=True)
+            installer.add("PUT", partial(update, _with_capability(scope, storage)), "update", named=True)
         if "patch" in verbs:
-            installer.add("PATCH", partial(patch, _over(scope, storage)), "patch", named=True)
+            installer.add("PATCH", partial(patch, _with_capability(scope, storage)), "patch", named=True)
     if "delete" in verbs and provides(storage, GracefulDeleter):
-        installer.add("DELETE", partial(delete, _over(scope, storage)), "delete", named=True)
+        installer.add("DELETE", partial(delete, _with_capability(scope, storage)), "delete", named=True)
     if "list" in verbs and provides(storage, Lister):
-        lists: Handle = partial(list_, _over(scope, storage))
+        lists: Handle = partial(list_, _with_capability(scope, storage))
         installer.add("GET", lists, "list", "watch")
         if installer.namespaced:
             installer.add("GET", lists, "list", "watch", everywhere=True)
     if "create" in verbs and provides(storage, Creater):
-        installer.add("POST", partial(create, _over(scope, storage)), "create")
+        installer.add("POST", partial(create, _with_capability(scope, storage)), "create")
     elif "create" in verbs and provides(storage, Answerer):
-        installer.add("POST", partial(answer, _over(scope, storage)), "create")
+        installer.add("POST", partial(answer, _with_capability(scope, storage)), "create")
     if "deletecollection" in verbs and provides(storage, CollectionDeleter):
-        installer.add("DELETE", partial(delete_collection, _over(scope, storage)), "deletecollection")
+        installer.add("DELETE", partial(delete_collection, _with_capability(scope, storage)), "deletecollection")
     if scope.watcher is not None:
         watches: Handle = partial(watch, scope)
         installer.add("GET", watches, "watch", watch=True)
@@ -281,10 +281,10 @@ def _subresource_handlers(scope: Scope, subresource: Subresource, bound: BoundRe
     handlers: dict[str, Handle] = {}
     storage = scope.storage
     if provides(storage, Getter):
-        reads = _over(scope, storage)
+        reads = _with_capability(scope, storage)
         handlers["get"] = partial(get, reads) if subresource.view is None else partial(get_view, reads, subresource)
     if provides(storage, Updater):
-        writes = _over(scope, storage)
+        writes = _with_capability(scope, storage)
         if subresource.view is None:
             handlers |= {"update": partial(update, writes), "patch": partial(patch, writes)}
         else:

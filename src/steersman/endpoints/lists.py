@@ -60,7 +60,7 @@ async def list_response(scope: Scope, request: Request, listing: Listing, wanted
             f"(*{scope.go_package}.{scope.kind.list_name})"
         )
     if request.audit is not None and request.audit.wants_response:
-        request.audit.response_object(await _audited(scope, request, listing, wanted))
+        request.audit.set_response_object(await _audited(scope, request, listing, wanted))
     if wanted.as_kind == "Table" and scope.resource.row_order is not None and len(listing.items) > 1:
         much = len(listing.items) > _FEW_ROWS or any(is_large(item.body) for item in listing.items)
         listing = replace(listing, items=await offload_if(much, _in_row_order, scope, listing.items))

@@ -69,7 +69,7 @@ async def item_response(
     if plain and scope.other is None:
         data = b"%b%b\n" % (scope.prefix, item.body)
         if request.audit is not None:
-            request.audit.response_object((data,))
+            request.audit.set_response_object((data,))
         return Response(code, [JSON_TYPE], data)
     large = scope.resource.columns_take_long or is_large(item.body)
     return await offload_if(large, _rendered, scope, request, item, wanted, code)
@@ -79,7 +79,7 @@ def _rendered(scope: Scope, request: Request, item: Item, wanted: Representation
     if not wanted.as_kind:
         if wanted.media == PROTOBUF:
             if request.audit is not None and request.audit.wants_response:
-                request.audit.response_object((scope.prefix, scope.body(item)))
+                request.audit.set_response_object((scope.prefix, scope.body(item)))
             return Response(code, [PROTOBUF_TYPE], protobuf.envelope(scope.protobuf(item), scope.gvk))
         return object_response(request, scope.prefix + scope.body(item), wanted, code)
     if wanted.as_kind == "PartialObjectMetadataList":

@@ -59,11 +59,11 @@ class OptionsOf(Generic[T]):
 
     def __call__(self, request: Request) -> T:
         text = request.http.query
-        return _kept(self._read, self._of, text) if len(text) < _SHORT else self._read(self._of, request.query)
+        return _read_cached(self._read, self._of, text) if len(text) < _SHORT else self._read(self._of, request.query)
 
 
 @lru_cache(_KEPT)
-def _kept(read: Callable[[A, Query], T], of: A, text: str) -> T:
+def _read_cached(read: Callable[[A, Query], T], of: A, text: str) -> T:
     return read(of, parse_query(text))
 
 

@@ -116,7 +116,7 @@ def _duplicates(patch: Write, value: Any) -> list[str]:
         raise bad_request(str(error)) from None
 
 
-def _judge(patch: Write, shown: Callable[[], str], objections: list[str]) -> None:
+def _check_objections(patch: Write, shown: Callable[[], str], objections: list[str]) -> None:
     """Warn of unknown and duplicate fields, or raise StatusError 422 with the document that `shown` returns."""
     if objections:
         if patch.options.field_validation == "Strict":
@@ -168,7 +168,7 @@ def _decoded(patch: Write, patched: Any, kind: Kind[Any], objections: list[str])
             raise DecodeError(why)
     except DecodeError as error:
         raise _undecodable(data.decode(), str(error)) from None
-    _judge(patch, data.decode, objections + decoded.warnings)
+    _check_objections(patch, data.decode, objections + decoded.warnings)
     return _forgetful(decoded.obj, patched)
 
 
@@ -187,7 +187,7 @@ def _read(patch: Write, patched: Any, data: bytes, kind: Kind[Any]) -> Decoded[A
     """Return the object in a document of bounded depth, which may state another kind. Raises DecodeError."""
     gvk = kind.gvk
     if isinstance(patched, dict) and (patched.get("kind"), patched.get("apiVersion")) == (kind.name, kind.api_version):
-        return kind.read_own(data, strict=_is_strict(patch))
+        return kind.read_internal(data, strict=_is_strict(patch))
     if patch.scope.resource.by_definition and gvk == patch.scope.gvk:
         return _read_custom(patch, data, kind)
     api_version, name = peek_type_meta(data)
@@ -201,13 +201,13 @@ def _read(patch: Write, patched: Any, data: bytes, kind: Kind[Any]) -> Decoded[A
     except GroupVersionError as error:
         raise DecodeError(str(error)) from None
     if actual.kind == gvk.kind and is_retired(actual):
-        return kind.read_own(data, strict=_is_strict(patch))
+        return kind.read_internal(data, strict=_is_strict(patch))
     versions = patch.scope.resource.versions
     source = versions.get(actual)
     read = find(actual) if source is None else source.kind
     if read is None:
         raise DecodeError(no_kind_registered(actual.kind, api_version))
-    decoded: Decoded[Any] = read.read_own(data, strict=_is_strict(patch))
+    decoded: Decoded[Any] = read.read_internal(data, strict=_is_strict(patch))
     target = versions.get(gvk)
     if source is None or target is None:
         raise DecodeError(no_conversion(patch.scope, actual, gvk))
@@ -220,13 +220,13 @@ def _read_custom(patch: Write, data: bytes, kind: Kind[Any]) -> Decoded[Any]:
     api_version, name = peek_type_meta(data)
     if not name:
         raise DecodeError(f"Object 'Kind' is missing in '{data.decode()}'")
-    found: Decoded[Any] = kind.read_own(data, strict=_is_strict(patch))
+    found: Decoded[Any] = kind.read_internal(data, strict=_is_strict(patch))
     group, _, version = api_version.rpartition("/")
     others = patch.scope.resource.versions
     if group == kind.group and GroupVersionKind(group, version, kind.name) not in others and _is_strict(patch):
         # upstream knows no fields of versions that do not exist
         members = sorted(decode_plain(data).keys() - {"apiVersion", "kind", "metadata"})
-        _judge(patch, data.decode, [f"unknown field {quote(each)}" for each in members])
+        _check_objections(patch, data.decode, [f"unknown field {quote(each)}" for each in members])
     if patch.request.action.subresource == "status":  # all but the status is ignored
         return found
     raise wrong_type_meta(kind.gvk, api_version, name, found.obj.metadata.name)
@@ -264,7 +264,7 @@ def _strategic_merge_patched(patch: Write, current: Any, kind: Kind[Any]) -> Any
     except DecodeError as error:
         raise _undecodable(shown(), str(error)) from None
     if _is_strict(patch):
-        _judge(patch, shown, duplicates + decoded.warnings)
+        _check_objections(patch, shown, duplicates + decoded.warnings)
     if why := kind.internal_error(decoded.obj):
         raise plain_internal(why)
     return _forgetful(decoded.obj, patched)

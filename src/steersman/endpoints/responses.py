@@ -56,14 +56,14 @@ async def long_error_response(request: Request, error: StatusError) -> Response:
 def status_response(request: Request, status: dict[str, Any], wanted: Representation, code: int = 200) -> Response:
     """Return a Status as the answer."""
     if request.audit is not None:
-        request.audit.response_status(status)
+        request.audit.set_response_status(status)
     return object_response(request, encode_in_order(status), wanted, code)
 
 
 def object_response(request: Request, data: bytes, wanted: Representation, code: int = 200) -> Response:
     """Return an object, given as compact JSON, as the answer in the wanted representation."""
     if request.audit is not None:
-        request.audit.response_object((data,))
+        request.audit.set_response_object((data,))
     return encoded_response(data, wanted, code)
 
 

@@ -92,7 +92,7 @@ class SchemaCounts:
         else:
             observe(SEATS, self.wide, seats)
 
-    def told(self, watches: int) -> None:
+    def observe_watches(self, watches: int) -> None:
         """Count a write by the number of watches to notify, at least one."""
         observe(WATCHES, self.watches, watches)
 

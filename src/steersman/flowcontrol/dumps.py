@@ -56,14 +56,14 @@ MOST_LINES: Final = 20_000
 """Limit of lines of a dump: a level may have ten million queues."""
 
 
-class Described(NamedTuple):
+class RequestDescription(NamedTuple):
     """Data of a request for a dump: its flow, and columns about its user and action."""
 
     flow: Flow
     details: tuple[str, ...]
 
 
-Describe = Callable[[Any], Described]
+DescribeRequest = Callable[[Any], RequestDescription]
 """Function that returns the data of a ticket's `about`."""
 AsTime = Callable[[float], str]
 """Function that formats a time of the server's clock; negative for none."""
@@ -118,7 +118,9 @@ def _queues(seats: QueueSet) -> Iterator[tuple[int, Queue]]:
     yield from ((index, queue) for index, queue in sorted(seats.queues.items()) if index >= seats.queuing.queues)
 
 
-def request_rows(fairness: Fairness, describe: Describe, as_time: AsTime, *, with_details: bool) -> Iterator[Row]:
+def request_rows(
+    fairness: Fairness, describe: DescribeRequest, as_time: AsTime, *, with_details: bool
+) -> Iterator[Row]:
     """Yield a row for each waiting or executing request."""
     yield (*_REQUESTS, *_DETAILS) if with_details else _REQUESTS
     for name, level in sorted(fairness.levels.items()):
@@ -163,7 +165,7 @@ def _duration(seconds: float) -> str:
     return f"{text}ms"
 
 
-async def taken(rows: Iterable[Row]) -> list[Row]:
+async def collect_rows(rows: Iterable[Row]) -> list[Row]:
     """Return the rows, up to a limit, yielding to the event loop: there may be thousands, which change meanwhile."""
     found: list[Row] = []
     async for row in time_sliced(islice(rows, MOST_LINES)):

@@ -193,7 +193,7 @@ class Fairness:
         level = self.levels.get(name)
         if level is None:
             level = Level(configuration, self.clock, self._later)
-        level.take(configuration, queuing)
+        level.update(configuration, queuing)
         kept[name] = level
 
     def _take_schemas(
@@ -242,12 +242,12 @@ class Fairness:
             claims[name] = Claim(level.target, float(lower), float(limits.most))
             least += limits.least
             needed += lower
-        given = self._given(all_seats, left, least, needed, claims)
+        given = self._allocate(all_seats, left, least, needed, claims)
         for name, level in self.levels.items():
             seats = given.get(name, int(level.target))
             level.set_current(seats, seats or max(1, (self._seats + 5) // 10))
 
-    def _given(self, all_seats: int, left: int, least: int, needed: int, claims: dict[str, Claim]) -> dict[str, int]:
+    def _allocate(self, all_seats: int, left: int, least: int, needed: int, claims: dict[str, Claim]) -> dict[str, int]:
         """Return the seats of each level that is not exempt; less than needed if exempt levels use too many."""
         self.fair_fraction = 0.0
         if left <= least:

@@ -117,7 +117,7 @@ class Level:
             found = self.counts[schema] = SchemaCounts()
         return found
 
-    def take(self, configuration: PriorityLevelConfiguration, queuing: Queuing) -> None:
+    def update(self, configuration: PriorityLevelConfiguration, queuing: Queuing) -> None:
         """Apply another configuration of the same level."""
         self.configuration = configuration
         self.queuing = queuing

@@ -78,7 +78,7 @@ class _Subjects:
         groups = (f"{_GROUP}{each}" for each in self._groups)
         return frozenset((*(f"{_USER}{each}" for each in self._users), *groups, *self._namespaces))
 
-    def has(self, digest: Digest) -> bool:
+    def matches(self, digest: Digest) -> bool:
         return (
             self._is_everybody
             or digest.user in self._users
@@ -161,7 +161,7 @@ class _Rule:
         return self._subjects.names()
 
     def matches(self, digest: Digest) -> bool:
-        if not self._subjects.has(digest):
+        if not self._subjects.matches(digest):
             return False
         if digest.path is None:
             return any(each.matches(digest.action) for each in self._resources)

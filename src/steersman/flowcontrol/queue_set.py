@@ -315,7 +315,7 @@ class QueueSet:
             elif not executing:
                 self._active -= 1
         if ticket.linger > 0.0:
-            self._later(ticket.linger, lambda: self._over(ticket))
+            self._later(ticket.linger, lambda: self._end_linger(ticket))
         else:
             self.seats -= width
             counts.executing_seats -= width
@@ -327,7 +327,7 @@ class QueueSet:
             self._dispatch()
         return took
 
-    def _over(self, ticket: Ticket) -> None:
+    def _end_linger(self, ticket: Ticket) -> None:
         """Free the seats of an answered request whose linger time is over."""
         self._sync()
         self._free(ticket)

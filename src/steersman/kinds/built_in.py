@@ -73,11 +73,11 @@ def stamp(obj: Any) -> None:
 
 def find(gvk: GroupVersionKind) -> StructKind[Any] | None:
     """Return the built-in kind `gvk` without defaults, None if there is none."""
-    return _found(gvk) if is_built_in(gvk) else None
+    return _built_in_kind(gvk) if is_built_in(gvk) else None
 
 
 @lru_cache(maxsize=64)
-def _found(gvk: GroupVersionKind) -> StructKind[Any]:
+def _built_in_kind(gvk: GroupVersionKind) -> StructKind[Any]:
     return StructKind(classes_of(gvk.group, gvk.version)[gvk.kind], gvk)
 
 

@@ -115,8 +115,8 @@ class CustomKind(OpenKind):
     def read(self, data: bytes, media: Media, *, strict: bool) -> Decoded[OpenObject]:
         return self._fitted(super().read(data, media, strict=strict), strict=strict)
 
-    def read_own(self, data: bytes, *, strict: bool) -> Decoded[OpenObject]:
-        return self._fitted(super().read_own(data, strict=strict), strict=strict)
+    def read_internal(self, data: bytes, *, strict: bool) -> Decoded[OpenObject]:
+        return self._fitted(super().read_internal(data, strict=strict), strict=strict)
 
     def from_plain(self, data: Plain) -> Decoded[OpenObject]:
         return self._fitted(super().from_plain(_deep_copy(data)), strict=True)

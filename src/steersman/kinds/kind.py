@@ -142,7 +142,7 @@ class Kind(ABC, Generic[T]):
         """
 
     @abstractmethod
-    def read_own(self, data: bytes, *, strict: bool) -> Decoded[T]:
+    def read_internal(self, data: bytes, *, strict: bool) -> Decoded[T]:
         """Decode a JSON document of this server's own, such as the result of a patch: no member occurs twice in it."""
 
     @abstractmethod

@@ -115,7 +115,7 @@ class OpenKind(Kind[OpenObject]):
         read: Decoded[Plain] = decode_object(dict, data, media, want_strict=strict, is_peeked=True)
         return _object(read.obj, read.warnings, strict=strict)
 
-    def read_own(self, data: bytes, *, strict: bool) -> Decoded[OpenObject]:
+    def read_internal(self, data: bytes, *, strict: bool) -> Decoded[OpenObject]:
         read: Decoded[Plain] = decode_object(dict, data, "json", want_strict=strict, is_ours=True)
         return _object(read.obj, read.warnings, strict=strict)
 

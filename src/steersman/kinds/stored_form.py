@@ -64,10 +64,10 @@ class StoredForm:
         self._versions: dict[str, StoredVersion | None] = {kind.api_version: StoredVersion(kind, _same, _same)}
         self.prefix: Final = kind.prefix
         """The beginning of every value."""
-        self.writes_own = self._writes_own()
+        self.writes_unchanged = self._writes_unchanged()
         """True if values are now stored unchanged."""
 
-    def _writes_own(self) -> bool:
+    def _writes_unchanged(self) -> bool:
         return self._media_type == JSON and self.written == self._kind.api_version
 
     def reads(self, api_version: str) -> bool:
@@ -81,11 +81,11 @@ class StoredForm:
     def write_as(self, api_version: str) -> None:
         """Write this version, which must be readable, from now on."""
         self.written = api_version
-        self.writes_own = self._writes_own()
+        self.writes_unchanged = self._writes_unchanged()
 
     def version_of(self, stored: bytes) -> str:
         """Return the version in which an object is stored. Raises NotAnObject."""
-        if self.is_own(stored):
+        if self.is_unchanged(stored):
             return self._kind.api_version
         try:
             if stored.startswith(protobuf.PREFIX):
@@ -94,8 +94,8 @@ class StoredForm:
         except (StatusError, msgspec.MsgspecError, ValueError) as error:
             raise NotAnObject(str(error)) from error
 
-    def is_own(self, stored: bytes) -> bool:
-        """Return True if stored bytes are an unchanged value; their beginning tells."""
+    def is_unchanged(self, stored: bytes) -> bool:
+        """Return True if stored bytes are an unchanged value."""
         return stored.startswith(self.prefix)
 
     def value(self, stored: bytes) -> bytes:
@@ -124,7 +124,7 @@ class StoredForm:
         if not data.startswith(b"{"):
             raise NotAnObject("it is no object")
         version = self._version(*peek_type_meta(data))
-        obj = version.kind.read_own(data, strict=False).obj
+        obj = version.kind.read_internal(data, strict=False).obj
         obj.kind = obj.api_version = ""
         return version, obj
 
@@ -138,7 +138,7 @@ class StoredForm:
 
     def stored(self, value: bytes) -> bytes:
         """Return the bytes to store for a value."""
-        if self.writes_own:
+        if self.writes_unchanged:
             return value
         if self.written == self._kind.api_version:
             return self._in_media_type(value.removesuffix(b"\n"), self._kind)

@@ -128,7 +128,7 @@ class StructKind(Kind[T]):
     def read(self, data: bytes, media: Media, *, strict: bool) -> Decoded[T]:
         return decode_object(self.cls, data, media, want_strict=strict, as_sent=self.keeps_raw_data, is_peeked=True)
 
-    def read_own(self, data: bytes, *, strict: bool) -> Decoded[T]:
+    def read_internal(self, data: bytes, *, strict: bool) -> Decoded[T]:
         return decode_object(self.cls, data, "json", want_strict=strict, is_ours=True)
 
     def from_plain(self, data: Plain) -> Decoded[T]:

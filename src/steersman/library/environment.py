@@ -6,8 +6,8 @@ from typing import Any, Protocol
 
 from steersman.admission_plugins.namespace_lifecycle import NamespaceLifecycle
 from steersman.authentication.interface import Authenticator, TokenAuthenticator
-from steersman.authentication.request_header import Clearing
-from steersman.controlplane.authorizers import Judges
+from steersman.authentication.request_header import HeaderRemover
+from steersman.controlplane.authorizers import AuthorizationInterfaces
 from steersman.controlplane.stores import Stores
 from steersman.registry.services import Services
 from steersman.rest.resource import Resource
@@ -33,12 +33,12 @@ class ServerEnvironment(Protocol):
         ...
 
     @property
-    def proxy_headers(self) -> Clearing | None:
+    def proxy_headers(self) -> HeaderRemover | None:
         """The identity headers of trusted proxies."""
         ...
 
     @property
-    def rights(self) -> Judges:
+    def rights(self) -> AuthorizationInterfaces:
         """The authorizer, rule resolver and roles."""
         ...
 

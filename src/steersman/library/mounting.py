@@ -9,10 +9,10 @@ from steersman.api.apiextensions.v1 import CustomResourceDefinitionNames
 from steersman.controlplane.control_plane import ControlPlane
 from steersman.library.checked import check_definition
 from steersman.library.custom import resource_of_declaration
+from steersman.library.custom_storage import custom_storage
 from steersman.library.declaration import Declaration, declaration_of
 from steersman.library.definition import names_of
 from steersman.library.hooked import objects_of
-from steersman.library.own_storage import own_storage
 from steersman.machinery.codec.serializer import from_plain
 from steersman.registry.services import Services
 from steersman.rest.bound import BoundResource
@@ -33,12 +33,12 @@ async def mount(plane: ControlPlane, *resources: type[Any]) -> None:
         await plane.offload(check_definition, declaration)
     for declaration in declarations:
         resource = resource_of_declaration(declaration)
-        on = None if declaration.storage is None else partial(_own, plane, declaration)
+        on = None if declaration.storage is None else partial(_custom_storage, plane, declaration)
         await plane.serve_custom(resource, declaration.serves, on=on)
         plane.reserve_names(declaration.group, from_plain(CustomResourceDefinitionNames, names_of(declaration)))
 
 
-def _own(
+def _custom_storage(
     plane: ControlPlane, declaration: Declaration, bound: BoundResource[Any], services: Services
 ) -> ResourceStorage:
-    return own_storage(declaration, bound, partial(objects_of, services))
+    return custom_storage(declaration, bound, partial(objects_of, services))

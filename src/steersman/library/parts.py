@@ -14,7 +14,7 @@ from steersman.authentication.issued_tokens import IssuedTokens
 from steersman.catalogue.rest_mapper import RESTMapper
 from steersman.controlplane.addresses import advertised_address, check_port, listen, reachable_address
 from steersman.controlplane.data_folder import certificate_files, make_data_folder, open_storage
-from steersman.controlplane.given_files import serving_tls
+from steersman.controlplane.flag_files import serving_tls
 from steersman.controlplane.options import Options
 from steersman.controlplane.stores import Stores
 from steersman.library.aggregation import Aggregation, ClusterError, manifests
@@ -89,11 +89,11 @@ async def start_server(
     options = Options(**settings)
     check_port(options)
     make_data_folder(options)
-    storage = await open_storage(options)
-    running.push_async_callback(storage.close)
     threads = WorkerThreads()
     running.callback(threads.close)
-    with bound(Account(threads)):
+    with bound(Account(threads)):  # the storage delivers its events in this context
+        storage = await open_storage(options)
+        running.push_async_callback(storage.close)
         return await _start(options, storage, declarations, aggregation, kubeconfig, threads, running)
 
 
@@ -253,9 +253,9 @@ class Parts:
     def _storage_of(self, declaration: Declaration, bound: BoundResource[Any], services: Services) -> ResourceStorage:
         if declaration.storage is None:
             return self._stores.add(bound)
-        from steersman.library.own_storage import own_storage
+        from steersman.library.custom_storage import custom_storage
 
-        return own_storage(declaration, bound, partial(objects_of, services))
+        return custom_storage(declaration, bound, partial(objects_of, services))
 
 
 def _serves_v1(group: str, version: str, plural: str) -> bool:

@@ -71,12 +71,12 @@ def schema_of(model: type[Any], rules: Iterable[Rule] = ()) -> Plain:
 
     Raises DefinitionError, with the position, for an annotation that a structural schema cannot express.
     """
-    schema = _of_model(model, model.__name__, (), skip=_META)
+    schema = _model_schema(model, model.__name__, (), skip=_META)
     _add_rules(schema, rules)
     return schema
 
 
-def _of_model(model: type[Any], where: str, outer: tuple[type, ...], skip: Sequence[str] = ()) -> Plain:
+def _model_schema(model: type[Any], where: str, outer: tuple[type, ...], skip: Sequence[str] = ()) -> Plain:
     if model in outer:
         raise DefinitionError(f"{where}: {model.__name__} holds itself, which a structural schema cannot say")
     schema: Plain = {"type": "object"}
@@ -91,7 +91,7 @@ def _of_model(model: type[Any], where: str, outer: tuple[type, ...], skip: Seque
             continue
         if skip and each.name == _STATUS and each.is_required:
             raise DefinitionError(f"{where}.status needs a default, e.g. None: objects are created without one")
-        properties[each.name] = _of_field(each, f"{where}.{each.name}", (*outer, model), is_root=bool(skip))
+        properties[each.name] = _field_schema(each, f"{where}.{each.name}", (*outer, model), is_root=bool(skip))
         if each.is_required:
             required.append(each.name)
     if properties:
@@ -120,8 +120,8 @@ def _check_meta(field: Field, where: str) -> None:
         raise DefinitionError(f"{where}.metadata is of the type ObjectMeta, not {_shown(field.type)}")
 
 
-def _of_field(field: Field, where: str, outer: tuple[type, ...], *, is_root: bool) -> Plain:
-    schema = _of_type(field.type, where, outer)
+def _field_schema(field: Field, where: str, outer: tuple[type, ...], *, is_root: bool) -> Plain:
+    schema = _type_schema(field.type, where, outer)
     for marker in field.markers:
         _mark(schema, marker, where)
     if field.description:
@@ -131,40 +131,40 @@ def _of_field(field: Field, where: str, outer: tuple[type, ...], *, is_root: boo
     return schema
 
 
-def _of_type(hint: Any, where: str, outer: tuple[type, ...]) -> Plain:
+def _type_schema(hint: Any, where: str, outer: tuple[type, ...]) -> Plain:
     hint = getattr(hint, "__value__", hint)  # a type alias: `type X = ...`
     origin, args = get_origin(hint), get_args(hint)
     if origin is Annotated:
-        schema = _of_type(args[0], where, outer)
+        schema = _type_schema(args[0], where, outer)
         for marker in args[1:]:
             _mark(schema, marker, where)
         return schema
     if origin is Union or origin is types.UnionType:
-        return _of_union(args, where, outer)
+        return _union_schema(args, where, outer)
     if origin is Literal:
-        return _of_values(args, where)
+        return _enum_schema(args, where)
     if hint is Any or hint is object or isinstance(hint, TypeVar) or hint is msgspec.Raw:
         return {"x-kubernetes-preserve-unknown-fields": True}
     if hint in _SCALARS:
         return dict(_SCALARS[hint])
     if isinstance(hint, type) and issubclass(hint, enum.Enum):
-        return _of_values([each.value for each in hint], where)
+        return _enum_schema([each.value for each in hint], where)
     if is_model(hint):
-        return _of_model(hint, where, outer)
-    return _of_collection(origin or hint, args, where, outer)
+        return _model_schema(hint, where, outer)
+    return _collection_schema(origin or hint, args, where, outer)
 
 
-def _of_collection(kind: Any, args: tuple[Any, ...], where: str, outer: tuple[type, ...]) -> Plain:
+def _collection_schema(kind: Any, args: tuple[Any, ...], where: str, outer: tuple[type, ...]) -> Plain:
     if isinstance(kind, type) and issubclass(kind, Mapping):
         if not args:
             return {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
         if args[0] is not str:
             raise DefinitionError(f"{where}: the keys of a map are str, not {_shown(args[0])}")
-        return {"type": "object", "additionalProperties": _of_type(args[1], f"{where}[]", outer)}
+        return {"type": "object", "additionalProperties": _type_schema(args[1], f"{where}[]", outer)}
     if isinstance(kind, type) and issubclass(kind, Sequence | AbstractSet):
         if len(args) > 1 and not (len(args) == 2 and args[1] is Ellipsis):
             raise DefinitionError(f"{where}: the items of a list are of one type")
-        items = _of_type(args[0] if args else Any, f"{where}[]", outer)
+        items = _type_schema(args[0] if args else Any, f"{where}[]", outer)
         schema: Plain = {"type": "array", "items": items}
         if issubclass(kind, AbstractSet):
             schema["x-kubernetes-list-type"] = "set"
@@ -172,17 +172,17 @@ def _of_collection(kind: Any, args: tuple[Any, ...], where: str, outer: tuple[ty
     raise DefinitionError(f"{where}: there is no schema of {_shown(kind)}")
 
 
-def _of_union(args: Sequence[Any], where: str, outer: tuple[type, ...]) -> Plain:
+def _union_schema(args: Sequence[Any], where: str, outer: tuple[type, ...]) -> Plain:
     members = [each for each in args if each not in (types.NoneType, msgspec.UnsetType)]
     if len(members) == 1:
-        return _of_type(members[0], where, outer)
+        return _type_schema(members[0], where, outer)
     if set(members) == {int, str}:
         return {"x-kubernetes-int-or-string": True}
     shown = " | ".join(map(_shown, members))
     raise DefinitionError(f"{where}: a structural schema cannot say {shown}; of unions it can X | None and int | str")
 
 
-def _of_values(values: Sequence[Any], where: str) -> Plain:
+def _enum_schema(values: Sequence[Any], where: str) -> Plain:
     kinds = {type(each) for each in values if each is not None}
     if len(kinds) != 1 or not kinds <= {str, int}:
         raise DefinitionError(f"{where}: the values of an enumeration are all str or all int")

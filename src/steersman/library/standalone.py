@@ -53,7 +53,7 @@ class StandaloneEnvironment:
     def __init__(self, options: Options, issued: IssuedTokens) -> None:
         """Create the environment; `issued` are the tokens of the server's own requests."""
         self._deletion: NamespaceDeletion | None = None
-        self.rights = AuthorizerChain(options, Registry()).judges
+        self.rights = AuthorizerChain(options, Registry()).interfaces
         self.tokens: TokenAuthenticator = _tokens(options, issued)
         self.authenticator: Authenticator = UnionAuthenticator(
             [ClientCertificateAuthenticator(), BearerTokenAuthenticator(self.tokens, options.audiences)],

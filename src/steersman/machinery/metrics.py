@@ -115,7 +115,7 @@ class Counter(_Labelled):
                 self._values[kept] = series
         return series
 
-    def forget(self, labels: Labels) -> None:
+    def remove(self, labels: Labels) -> None:
         """Remove a series if it exists."""
         self._values.pop(_bounded(labels), None)
 

@@ -25,7 +25,7 @@ class NumberAllocator:
             self._next += 1
         return self._released[0] if self._released else self._next
 
-    def take(self, number: int) -> int:
+    def allocate(self, number: int) -> int:
         """Mark a number as taken, and return it."""
         self._taken.add(number)
         return number

@@ -24,7 +24,7 @@ class SharedWords:
         self._words = memoryview(self._memory).cast("Q")  # native format: one word is one memory access
 
     @classmethod
-    def made(cls) -> SharedWords:
+    def create(cls) -> SharedWords:
         """Create new shared memory, whose descriptor may be passed to other processes. Raises OSError."""
         if hasattr(os, "memfd_create"):
             descriptor = os.memfd_create("steersman-words")

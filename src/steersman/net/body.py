@@ -26,7 +26,7 @@ class IncomingBody:
     called when the reader first waits for bytes (100 Continue).
     """
 
-    __slots__ = ("_complete", "_consumed", "_empty", "_error", "_pieces", "_waiter", "_wanted", "buffered", "expected")
+    __slots__ = ("_consumed", "_empty", "_error", "_pieces", "_waiter", "_wanted", "buffered", "complete", "expected")
 
     def __init__(
         self,
@@ -35,7 +35,8 @@ class IncomingBody:
         expected: int | None = None,
     ) -> None:
         self._pieces: deque[bytes | bytearray] = deque()
-        self._complete = False
+        self.complete = False
+        """True once the last byte has arrived."""
         self._error: str | None = None
         self._waiter: asyncio.Future[None] | None = None
         self._consumed = consumed
@@ -45,11 +46,6 @@ class IncomingBody:
         """Bytes that have arrived and are not read."""
         self.expected = expected
         """The announced length, None if unknown."""
-
-    @property
-    def complete(self) -> bool:
-        """True once the last byte has arrived."""
-        return self._complete
 
     def feed(self, data: bytes) -> None:
         """Append a piece that has arrived."""
@@ -62,16 +58,18 @@ class IncomingBody:
         else:
             pieces.append(data)
         self.buffered += size
-        self._wake()
+        if self._waiter is not None:
+            self._wake()
 
     def finish(self) -> None:
         """Mark the body as complete: all pieces have arrived."""
-        self._complete = True
-        self._wake()
+        self.complete = True
+        if self._waiter is not None:
+            self._wake()
 
     def fail(self, reason: str) -> None:
         """Mark the body as broken: the rest will never arrive. Readers get BodyAborted(reason)."""
-        if not self._complete and self._error is None:
+        if not self.complete and self._error is None:
             self._error = reason
             self._wake()
 
@@ -92,8 +90,10 @@ class IncomingBody:
 
         The callbacks are released, as their owner refers to the body too.
         """
-        self.fail(reason)
         self._consumed, self._wanted = _ignore, None
+        if self.complete and not self._pieces:
+            return 0
+        self.fail(reason)
         return self.discard()
 
     async def read(self, limit: int) -> bytes:
@@ -114,7 +114,7 @@ class IncomingBody:
                     if type(taken) is not bytearray:
                         taken = bytearray(taken)
                     taken += piece
-            if self._complete:
+            if self.complete:
                 return bytes(taken)
             await self._more()
 
@@ -126,7 +126,7 @@ class IncomingBody:
     async def next(self) -> bytes:
         """Wait for the next piece; return b"" at the end. Raises BodyAborted."""
         while not self._pieces:
-            if self._complete:
+            if self.complete:
                 return b""
             await self._more()
         return self._take()
@@ -169,6 +169,7 @@ class EmptyBody:
     """The body of a request without a body; one instance serves all requests."""
 
     __slots__ = ()
+    complete = True
 
     async def read(self, limit: int) -> bytes:
         """Return b""."""

@@ -15,7 +15,7 @@ from steersman.net import eager
 from steersman.net.fields import FieldCache
 from steersman.net.limits import Limits
 from steersman.net.message import Body, BodyAborted, Handler, Peer, Request, Response, Stream, Upgraded
-from steersman.net.turns import InSlices, Turns
+from steersman.net.time_slices import InputQueue, SlicedQueue
 
 log = logging.getLogger("steersman.net")
 
@@ -173,8 +173,8 @@ class Receiver(asyncio.BufferedProtocol):
         self.core.remove(self)
         self.core.counters.open[self.protocol] -= 1
         self._transport = CLOSED
-        if self.core.turns.spent():
-            self.core.losses.later(self)
+        if self.core.input_queue.is_iteration_over():
+            self.core.losses.enqueue(self)
         else:
             self.dropped()
 
@@ -202,7 +202,7 @@ class Receiver(asyncio.BufferedProtocol):
         """Schedule one call of flush() for this connection's next time slice."""
         if not self.scheduled:
             self.scheduled = True
-            self.core.flushes.later(self)
+            self.core.flushes.enqueue(self)
 
     def flush(self) -> None:
         """Write the collected pieces, and a batch of the waiting ones."""
@@ -346,7 +346,7 @@ class Exchange(Protocol):
         ...
 
     @property
-    def over(self) -> bool:
+    def is_over(self) -> bool:
         """True once the body has ended, or the client wants no more of it."""
         ...
 
@@ -369,12 +369,12 @@ class Core:
         "h1_fields",
         "h2_fields",
         "handler",
+        "input_queue",
         "limits",
         "loop",
         "losses",
-        "put_off",
+        "postponed",
         "read_buffer",
-        "turns",
     )
 
     def __init__(
@@ -397,14 +397,14 @@ class Core:
         self.counters = Counters()
         self.draining = False
         self.read_buffer = memoryview(bytearray(_READ_SIZE))
-        self.turns = Turns(loop)
-        self.flushes: InSlices[Receiver] = InSlices(loop, Receiver.flush)
+        self.input_queue = InputQueue(loop)
+        self.flushes: SlicedQueue[Receiver] = SlicedQueue(loop, Receiver.flush)
         """Connections with output, flushed in time slices: encryption of an event for many watchers takes long."""
-        self.put_off: InSlices[Receiver] = InSlices(loop, lambda each: each.take_up())
+        self.postponed: SlicedQueue[Receiver] = SlicedQueue(loop, lambda each: each.take_up())
         """Connections whose input arrived in an iteration of the event loop without time left. They are processed
-        before `turns`, whose connections have had a time slice already.
+        before `input_queue`, whose connections have had a time slice already.
         """
-        self.losses: InSlices[Receiver] = InSlices(loop, lambda each: each.dropped())
+        self.losses: SlicedQueue[Receiver] = SlicedQueue(loop, lambda each: each.dropped())
         """Lost connections, cleaned up in time slices if many are lost at once."""
         self._change: asyncio.Future[None] | None = None
 
@@ -519,7 +519,7 @@ def is_pushed(body: Body) -> bool:
 async def pump(body: AsyncIterator[bytes], exchange: Exchange) -> None:
     """Send the pieces of an async iterator with backpressure, and close the iterator in any case."""
     try:
-        if not exchange.over:
+        if not exchange.is_over:
             await _send_pieces(body, exchange)
     except BodyAborted:
         exchange.abort()
@@ -542,7 +542,7 @@ async def _send_pieces(body: AsyncIterator[bytes], exchange: Exchange) -> None:
             since_turn = 0
             await asyncio.sleep(0)
             await exchange.drain()
-        if exchange.over:
+        if exchange.is_over:
             return
     exchange.end()
 

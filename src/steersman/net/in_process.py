@@ -11,7 +11,7 @@ from steersman.net.body import EMPTY_BODY, EmptyBody, IncomingBody
 from steersman.net.connection import answer, is_pushed, notify_closed, tell_over
 from steersman.net.message import BodyAborted, Handler, Headers, Peer, Request, Response, Stream, Upgraded
 from steersman.net.outgoing import OutgoingAnswer
-from steersman.net.turns import Starts
+from steersman.net.time_slices import RequestQueue
 
 
 class ClientResponse:
@@ -22,7 +22,7 @@ class ClientResponse:
     def __init__(self, exchange: _Exchange, status: int, headers: list[tuple[str, str]]) -> None:
         self._exchange = exchange
         self.status = status
-        self.headers = fields = Headers.of(headers)
+        self.headers = fields = Headers.from_pairs(headers)
         if len(fields) != len(fields.sent):  # of a repeated field, such as Warning, all values are wanted
             for name in fields:
                 fields[name] = fields.joined(name)
@@ -82,10 +82,12 @@ class InProcessClient:
             incoming = IncomingBody()
             feeding = asyncio.ensure_future(_feed(incoming, body))
         path, _, query = target.partition("?")
-        request = Request(method, path, query, Headers.of(headers), incoming, self._peer, "1.1", "https", self._host)
+        request = Request(
+            method, path, query, Headers.from_pairs(headers), incoming, self._peer, "1.1", "https", self._host
+        )
         loop = asyncio.get_running_loop()
         exchange = _Exchange(self._handler, request, incoming, feeding, loop)
-        Starts.of(loop).later(exchange)
+        RequestQueue.for_loop(loop).enqueue(exchange)
         return await exchange.response()
 
 

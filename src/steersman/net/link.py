@@ -71,7 +71,7 @@ class Link(asyncio.Protocol):
         return 0 if self._transport is None else self._transport.get_write_buffer_size()
 
     @property
-    def taken(self) -> int:
+    def flushed(self) -> int:
         """Bytes accepted by the system so far."""
         return self._sent - self.unsent
 
@@ -96,7 +96,7 @@ class Link(asyncio.Protocol):
         if posted:
             self.send(posted[0] if len(posted) == 1 else b"".join(posted))
 
-    async def room(self) -> None:
+    async def drain(self) -> None:
         """Wait until most of the written bytes are sent, or the connection is over."""
         while self._full and self._transport is not None:
             if self._room is None:

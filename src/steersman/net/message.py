@@ -25,7 +25,7 @@ class Headers(dict[str, str]):
     """All fields as received, including those removed since; use `pairs` instead."""
 
     @classmethod
-    def of(cls, pairs: Iterable[tuple[str, str]]) -> Headers:
+    def from_pairs(cls, pairs: Iterable[tuple[str, str]]) -> Headers:
         """Return headers from (name, value) pairs with lower-case names."""
         headers = cls()
         headers.sent = sent = tuple(pairs)
@@ -59,7 +59,7 @@ class Peer(Struct, frozen=True):
     """The other end of a connection. `certificate` is its TLS certificate (DER), if it sent one.
 
     If TLS has verified the certificate, `authorities` is the chain above it up to a trusted one. If TLS only requests
-    certificates (`net.asked_tls`), `authorities` are the certificates that the client has sent. `reached` is the local
+    certificates (`net.pyopenssl_tls`), `authorities` are the certificates that the client has sent. `reached` is the local
     address to which the client has connected.
     """
 

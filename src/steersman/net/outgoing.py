@@ -85,7 +85,7 @@ class OutgoingAnswer:
         self._drain_waiters: list[asyncio.Future[None]] = []
 
     @property
-    def over(self) -> bool:
+    def is_over(self) -> bool:
         """True if nothing more can be written."""
         return self.ended or self.closed
 
@@ -111,15 +111,16 @@ class OutgoingAnswer:
         pending, offset = self.pending, self._offset
         left = room
         while pending and left > 0:
-            piece = pending[0]
-            size = len(piece) - offset
+            piece = pending.popleft()
+            rest = cast(bytes, memoryview(piece)[offset:]) if offset else piece
+            size = len(rest)
             if size <= left:
-                out.append(piece if not offset else cast(bytes, memoryview(piece)[offset:]))
-                pending.popleft()
+                out.append(rest)
                 left -= size
                 offset = 0
             else:
-                out.append(cast(bytes, memoryview(piece)[offset : offset + left]))
+                out.append(cast(bytes, memoryview(rest)[:left]))
+                pending.appendleft(piece)
                 offset += left
                 left = 0
         self._offset = offset

@@ -70,7 +70,7 @@ class _End(asyncio.Transport):
             if not self._protocol.eof_received():
                 self.close()
 
-    def take(self, data: bytes) -> int:
+    def deliver(self, data: bytes) -> int:
         """Queue bytes that the other side has written; return the number of unread bytes."""
         self._coming.append(data)
         self._unread += len(data)
@@ -105,7 +105,7 @@ class _End(asyncio.Transport):
             self._closing = True
             self._loop.call_soon(self._lose)
             return
-        if self.other.take(bytes(data)) > self._high and not self._held:
+        if self.other.deliver(bytes(data)) > self._high and not self._held:
             self._held = True
             self._protocol.pause_writing()
 

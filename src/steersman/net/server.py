@@ -11,7 +11,7 @@ from typing import Any, Final, cast
 
 from msgspec import Struct
 
-from steersman.net.arrivals import BACKLOG, Arrival, Arrivals
+from steersman.net.acceptor import BACKLOG, Acceptor, PendingConnection
 from steersman.net.connection import Connection, Core
 from steersman.net.fields import FieldCache
 from steersman.net.http1 import exchange as http1_exchange
@@ -64,7 +64,7 @@ class HttpServer:
         self._tls = tls
         self._eager = eager
         self._core: Core | None = None
-        self._listener: asyncio.Server | Arrivals | None = None
+        self._listener: asyncio.Server | Acceptor | None = None
         self._checks: asyncio.Handle | None = None
 
     async def start(self, host: str = "127.0.0.1", port: int = 0, *, shares_port: bool = False) -> tuple[str, int]:
@@ -86,40 +86,40 @@ class HttpServer:
         address = sock.getsockname()
         return str(address[0]), int(address[1])
 
-    async def _listen(self, core: Core, sock: socket.socket) -> asyncio.Server | Arrivals:
+    async def _listen(self, core: Core, sock: socket.socket) -> asyncio.Server | Acceptor:
         """Start accepting connections on `sock`. Raises OSError."""
         if self._tls is None:
             create = cast(Callable[..., "asyncio.Future[asyncio.Server]"], core.loop.create_server)
             return await create(lambda: _Accepted(core), sock=sock, backlog=BACKLOG)
-        return self._arrivals(core, self._tls, sock)
+        return self._acceptor(core, self._tls, sock)
 
-    def _arrivals(self, core: Core, tls: ServerTLS, sock: socket.socket | None) -> Arrivals:
+    def _acceptor(self, core: Core, tls: ServerTLS, sock: socket.socket | None) -> Acceptor:
         """Return the acceptor of TLS connections; without `sock` it does not listen. Raises OSError."""
         limits, loop = self._limits, core.loop
         connect = cast(Callable[..., Coroutine[Any, Any, object]], loop.connect_accepted_socket)
 
-        def shake_hands(arrival: Arrival, sock: socket.socket) -> Coroutine[Any, Any, object]:
+        def shake_hands(pending: PendingConnection, sock: socket.socket) -> Coroutine[Any, Any, object]:
             return connect(
-                lambda: _Accepted(core, arrival),
+                lambda: _Accepted(core, pending),
                 sock,
                 ssl=tls.context,
                 ssl_handshake_timeout=limits.header_timeout,
                 ssl_shutdown_timeout=limits.tls_shutdown_timeout,
             )
 
-        return Arrivals(core, sock, shake_hands)
+        return Acceptor(core, sock, shake_hands)
 
     def begin(self) -> None:
         """Start without listening: `take` passes connections in. Raises RuntimeError at a second call."""
         self._core = self._new_core()
         if self._tls is not None:
-            self._listener = self._arrivals(self._core, self._tls, None)
+            self._listener = self._acceptor(self._core, self._tls, None)
         self._check()
 
-    def take(self, sock: socket.socket) -> None:
+    def serve_socket(self, sock: socket.socket) -> None:
         """Serve a TCP connection that another process has accepted; close it if the server has stopped."""
-        if isinstance(self._listener, Arrivals):
-            self._listener.take(sock)
+        if isinstance(self._listener, Acceptor):
+            self._listener.register(sock)
         else:
             sock.close()
 
@@ -267,11 +267,11 @@ def listening_socket(host: str, port: int, *, shares_port: bool) -> socket.socke
 
 
 class _Accepted(asyncio.Protocol):
-    """A connection whose protocol is not known yet. Over TLS it replaces its Arrival."""
+    """A connection whose protocol is not known yet. Over TLS it replaces its PendingConnection."""
 
-    def __init__(self, core: Core, arrival: Arrival | None = None) -> None:
+    def __init__(self, core: Core, pending: PendingConnection | None = None) -> None:
         self._core = core
-        self._arrival = arrival
+        self._arrival = pending
         self._transport: asyncio.Transport | None = None
         self._first = b""
         self._since = core.loop.time()

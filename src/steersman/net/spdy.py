@@ -15,7 +15,7 @@ from typing import Final
 
 from steersman.net.ascii import lower
 from steersman.net.message import Upgraded
-from steersman.net.turns import SLICE
+from steersman.net.time_slices import SLICE
 from steersman.work.yielding import next_slice
 
 PROTOCOL: Final = "SPDY/3.1"
@@ -159,7 +159,7 @@ class Stream:
         self._has_taken(self._unread)
 
     @property
-    def done(self) -> bool:
+    def is_done(self) -> bool:
         """True if both directions have ended."""
         return self._reset or (self._over and self._sent_all)
 
@@ -305,7 +305,7 @@ class Session:
 
     def forget_if_done(self, stream: Stream) -> None:
         """Remove a stream if both its directions have ended."""
-        if stream.done:
+        if stream.is_done:
             self._streams.pop(stream.number, None)
             stream.uncount()
 
@@ -353,7 +353,7 @@ class Session:
         if kind == SYN_STREAM:
             await self._opened(body, flags)
         elif kind in (SYN_REPLY, HEADERS, RST_STREAM):
-            self._told(kind, body, flags)
+            self._reset_or_closed(kind, body, flags)
         elif kind == PING:
             (number,) = struct.unpack(">I", body)
             if number & 1 == self._parity:
@@ -380,7 +380,7 @@ class Session:
         async with self._order:
             await self._send(SYN_REPLY, 0, struct.pack(">I", number) + self._compressed({}))
 
-    def _told(self, kind: int, body: bytes, flags: int) -> None:
+    def _reset_or_closed(self, kind: int, body: bytes, flags: int) -> None:
         if kind != RST_STREAM:
             self._decompressed(body[4:])  # in every case: one compression context spans all blocks
         stream = self._streams.get(struct.unpack(">I", body[:4])[0] & _STREAM_ID)

@@ -1,7 +1,7 @@
 """Server side TLS: certificates by server name, client certificates, and reloading of files.
 
 Client certificates are verified in the handshake: it fails for a certificate without a trusted client CA. With
-`judged_later` the handshake accepts any certificate (`net.asked_tls`), and the authentication of the request verifies
+`defers_verification` the handshake accepts any certificate (`net.pyopenssl_tls`), and the authentication of the request verifies
 it.
 """
 
@@ -19,8 +19,8 @@ from typing import Any, Final
 from msgspec import Struct
 
 from steersman.net.ascii import lower
-from steersman.net.asked_tls import AskingTLS, asking_context
 from steersman.net.log_levels import NOTICE
+from steersman.net.pyopenssl_tls import PyOpenSSLContext, pyopenssl_context
 from steersman.work.followed_files import FollowedFiles
 
 log = logging.getLogger("steersman.net")
@@ -92,7 +92,7 @@ class _Contexts:
         self.extracted: dict[str, Any] = {}
         self.own: dict[str, Any] = {}
 
-    def of(self, name: str) -> Any:
+    def for_name(self, name: str) -> Any:
         """Return the context for a lower-case name, or the default."""
         if not self.own and not self.named:
             return self.default
@@ -109,7 +109,7 @@ class ServerTLS:
 
     Other certificates are found by configured names first, then by the names in them; the first match counts. For a
     client that sends no name, the name is the listening `address`. `curves` are OpenSSL's names of key exchange groups,
-    and need `judged_later`.
+    and need `defers_verification`.
 
     Files are checked when a connection arrives, at most every two seconds. If they have changed and can be read, new
     connections use them. The constructor raises OSError or ssl.SSLError (itself an OSError) if the files cannot be
@@ -125,12 +125,12 @@ class ServerTLS:
         ciphers: str | None = None,
         curves: Sequence[str] = (),
         alpn_protocols: Sequence[str] = HTTP2,
-        judged_later: bool = False,
+        defers_verification: bool = False,
         address: str = "",
     ) -> None:
         if not certificates:
             raise ValueError("TLS needs a certificate")
-        if curves and not judged_later:
+        if curves and not defers_verification:
             raise ValueError("curves need a context of pyOpenSSL")
         self._certificates = tuple(certificates)
         self._client_ca_files = tuple(client_ca_files)
@@ -139,12 +139,12 @@ class ServerTLS:
         self._curves = tuple(curves)
         self._address = address
         self._alpn_protocols = list(alpn_protocols)
-        self._judged_later = judged_later
+        self._judged_later = defers_verification
         self._contexts = FollowedFiles(self._names(), self._load, _refused, accepted=_accepted)
         self.context: ssl.SSLContext
         """The context for create_server(); it assigns each connection the context of the requested name."""
-        if judged_later:
-            self.context = AskingTLS(self._present)
+        if defers_verification:
+            self.context = PyOpenSSLContext(self._present)
         else:
             self.context = self._verifying(self._certificates[0])
             self.context.sni_callback = self._choose
@@ -161,7 +161,7 @@ class ServerTLS:
 
     def _named(self, name: str | None) -> Any:
         """Return the context for a server name."""
-        return self._contexts.value.of(lower(name or self._address))
+        return self._contexts.value.for_name(lower(name or self._address))
 
     def refresh(self, *, now: bool = False) -> None:
         """Reload changed files; check them only if the interval is over or `now` is true."""
@@ -198,10 +198,10 @@ class ServerTLS:
     def _new_context(self, certificate: Certificate) -> Any:
         if not self._judged_later:
             return self._verifying(certificate)
-        return asking_context(
+        return pyopenssl_context(
             certificate.cert_file,
             certificate.key_file,
-            names_of=self._client_ca_files,
+            client_ca_files=self._client_ca_files,
             min_version=self._min_version,
             ciphers=self._ciphers,
             curves=self._curves,

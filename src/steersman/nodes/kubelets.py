@@ -315,7 +315,7 @@ class Kubelets:
         refused = None if known is None else refusal(pod, known, node.allocated, node.pressure)
         if refused is None:
             node.allocated.put(pod)
-            if fields := fields_without_effect(pod):
+            if fields := await offload_if(takes_long(pod), fields_without_effect, pod):
                 self._record_events(node, pod, [PodEvent("Normal", REASON, event_message(fields))])
             return False
         self._record_events(node, pod, [PodEvent("Warning", refused.reason, refused.message)])

@@ -76,7 +76,7 @@ class NodeSet(Mapping[str, SimulatedNode]):
         number = self._number_of(node)
         found = SimulatedNode(node.metadata.name, number, template_of(node, self._usual), *self._networks)
         found.uid = node.metadata.uid
-        self._free.take(number)
+        self._free.allocate(number)
         self._nodes[found.name] = found
         self._adopted.add(found.name)
         return found

@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final
 
-from steersman.net.turns import SLICE
+from steersman.net.time_slices import SLICE
 
 _AT_ONCE: Final = 10.0
 """Seconds of CPU time that the programs of a namespace may use in a burst."""

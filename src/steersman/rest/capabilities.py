@@ -59,7 +59,7 @@ class ListOptions:
 class Listing:
     """A list: its items, their revision, and the data for requesting the next page.
 
-    `any_large` is False if none of the items is large (machinery.large_work.sizes), so that nobody need weigh them.
+    `any_large` is False if none of the items is large (machinery.large_work.sizes), so that it need not be checked.
     """
 
     items: Sequence[Item]
@@ -96,7 +96,7 @@ class Sink(Protocol):
     def failed(self, error: StatusError | None) -> None:
         """Receive the end of a watch that ended by itself: no more events come.
 
-        `error` is given if the watch cannot be resumed from its last revision, and says why.
+        `error` is not None if the watch cannot be resumed from its last revision, and says why.
         """
         ...
 

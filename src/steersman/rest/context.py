@@ -37,24 +37,24 @@ class Context(Struct):
     inquiry_result: Any = None
     audit: Trail | None = None
     newest: int = 0
-    _told: dict[str, int] = field(default_factory=dict)
+    _recorded: dict[str, int] = field(default_factory=dict)
     """Total length of the warnings up to and with each warning, if all are cut; by warning."""
 
     def warn(self, text: str) -> None:
         """Add a warning for the client, unless it has been added already."""
-        if text not in self._told:
+        if text not in self._recorded:
             length = min(len(text), MAX_LONG_WARNING_RUNES) if text.isprintable() else 0
-            self._told[text] = self._told_runes + length
+            self._recorded[text] = self._warning_runes + length
             self.warnings.append(text)
 
     @property
-    def _told_runes(self) -> int:
-        return next(reversed(self._told.values()), 0)
+    def _warning_runes(self) -> int:
+        return next(reversed(self._recorded.values()), 0)
 
     def warn_all(self, texts: Iterable[str]) -> None:
         """Add warnings until the answer has no room for more, as the rest would not be sent."""
         for text in texts:
-            if self._told_runes > MAX_WARNING_RUNES:
+            if self._warning_runes > MAX_WARNING_RUNES:
                 return
             self.warn(text)
 

@@ -27,7 +27,7 @@ ALL_VERBS: Final = ("create", "delete", "deletecollection", "get", "list", "patc
 class Column(Struct, frozen=True):
     """A column of a Table after Name. `cell` returns the text or number for an object; `-o wide` shows `priority` 1.
 
-    `format` and `type` are OpenAPI's. `cell=None` stands for the age of the object.
+    `format` and `type` are OpenAPI's. `cell=None` shows the age of the object.
     """
 
     name: str

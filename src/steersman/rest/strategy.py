@@ -32,7 +32,7 @@ NameValidator = Callable[[str, bool], list[str]]
 """Returns the errors of a name; the flag says that the name is the prefix of a generated name."""
 
 _STATUS: Final = "status"
-_RARE: Final = ("judges_metadata_last", "warnings_on_create", "warnings_on_update", "canonicalize", "check_stored")
+_RARE: Final = ("validates_metadata_last", "warnings_on_create", "warnings_on_update", "canonicalize", "check_stored")
 """Hooks that few kinds override."""
 _UPPER: Final = re.compile("[A-Z]")
 
@@ -86,7 +86,7 @@ class Strategy(Generic[T, S]):
         """Yield the errors of a new object."""
         return iter(())
 
-    def judges_metadata_last(self, ctx: Context) -> bool:
+    def validates_metadata_last(self, ctx: Context) -> bool:
         """Return True if the metadata is validated only if `validate` finds no errors in a new object."""
         return False
 

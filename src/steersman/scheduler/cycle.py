@@ -12,9 +12,9 @@ from msgspec import Struct
 from steersman.api.core import v1 as core
 from steersman.api.policy.v1 import PodDisruptionBudget
 from steersman.api.resource.v1 import ResourceClaim
-from steersman.scheduler.around import Demands
 from steersman.scheduler.demand.affinity_terms import NO_TERMS, PodTerms
 from steersman.scheduler.demand.demand import Demand
+from steersman.scheduler.demands import Demands
 from steersman.scheduler.devices.pod_claims import ClaimPlan, PodClaims
 from steersman.scheduler.fit.ranking import Choice, Ranking
 from steersman.scheduler.fit.rankings import Rankings
@@ -36,7 +36,7 @@ _EARLY: Final = "not found"
 """Upstream's text in place of the result of preemption, for a pod that was rejected before any node was checked."""
 
 
-class Placed(Struct, frozen=True):
+class Placement(Struct, frozen=True):
     """Decision for a node, with what must be written for the pod's volumes and claims before the binding."""
 
     node: NodeInfo
@@ -46,7 +46,7 @@ class Placed(Struct, frozen=True):
     """Affinity terms of the pod."""
 
 
-class Unplaced(Struct, frozen=True):
+class NoPlacement(Struct, frozen=True):
     """Decision that a pod gets no node now, with the reason."""
 
     message: str
@@ -54,11 +54,11 @@ class Unplaced(Struct, frozen=True):
     pending_plugins: frozenset[str] = frozenset()
     nominated: str | None = None
     """Node that the pod is nominated for from now on; "" for none, None if the nomination does not change."""
-    making_room: Candidate | None = None
+    preemption: Candidate | None = None
     """Preemption to be done for the pod."""
-    useless: ResourceClaim | None = None
+    claim_to_release: ResourceClaim | None = None
     """Claim whose allocation is to be released."""
-    likeness: bytes = b""
+    similarity_key: bytes = b""
     """Equal for pods that the same cluster events may help."""
 
 
@@ -81,13 +81,13 @@ class Cycle:
         self._budgets = budgets
         self._volumes_of = volumes_of
         self._rankings = Rankings(cluster)
-        self.let_go = self._rankings.let_go
+        self.free_heavy = self._rankings.free_heavy
 
-    async def decide(self, pod: core.Pod) -> Placed | Unplaced:
+    async def decide(self, pod: core.Pod) -> Placement | NoPlacement:
         """Decide a node for a pod. Raises SelectorError if the pod's demand cannot be read."""
         if not self._cluster.size:
-            return Unplaced(NO_NODES, nominated="")
-        demand = await self._demands.of(pod)
+            return NoPlacement(NO_NODES, nominated="")
+        demand = await self._demands.for_pod(pod)
         if demand.named_nodes is not None and not demand.named_nodes:
             return self._rejected(_CONFLICTING_NAMES, demand.key)
         volumes = self._volumes_of(pod)
@@ -100,7 +100,7 @@ class Cycle:
             return self._rejected(claims.before, pod.metadata.uid.encode(), after=after)
         more: Check | None = None if volumes is None else volumes.rejection
         if claims is not None:
-            await claims.look()
+            await claims.evaluate()
         ranking = await self._rankings.current(demand)
         excluded = self._excluded(pod, ranking, more)
         if claims is not None:
@@ -111,29 +111,31 @@ class Cycle:
                     excluded[index] = rejection
         meant = self._cluster.node(pod.status.nominated_node_name) if pod.status.nominated_node_name else None
         if meant is not None and self._rejection(pod, ranking, meant, more) is None:
-            return self._placed(meant, volumes, claims, demand)
+            return self._placement(meant, volumes, claims, demand)
         choice = ranking.choose(excluded)
         if choice.index is not None:
-            return self._placed(self._cluster.nodes[choice.index], volumes, claims, demand)
-        return await self._unplaced(pod, demand, ranking, choice, excluded, more, claims)
+            return self._placement(self._cluster.nodes[choice.index], volumes, claims, demand)
+        return await self._no_placement(pod, demand, ranking, choice, excluded, more, claims)
 
-    def _rejected(self, rejection: Rejection, likeness: bytes, *, after: str = _EARLY) -> Unplaced:
+    def _rejected(self, rejection: Rejection, similarity_key: bytes, *, after: str = _EARLY) -> NoPlacement:
         """Return the decision for a pod that was rejected before any node was checked."""
         message = Diagnosis(self._cluster.size, before=rejection, after=after).message()
-        return Unplaced(message, frozenset({rejection.plugin}), likeness=likeness)
+        return NoPlacement(message, frozenset({rejection.plugin}), similarity_key=similarity_key)
 
-    def _placed(self, node: NodeInfo, volumes: PodVolumes | None, claims: PodClaims | None, demand: Demand) -> Placed:
+    def _placement(
+        self, node: NodeInfo, volumes: PodVolumes | None, claims: PodClaims | None, demand: Demand
+    ) -> Placement:
         if node.node is None or (volumes is None and claims is None):
-            return Placed(node, terms=demand.terms)
+            return Placement(node, terms=demand.terms)
         plan = None if volumes is None or volumes.all_bound else volumes.plan(node.node)
-        return Placed(node, plan, None if claims is None else claims.plan(node.node), demand.terms)
+        return Placement(node, plan, None if claims is None else claims.plan(node.node), demand.terms)
 
     def _rejection(self, pod: core.Pod, ranking: Ranking, node: NodeInfo, more: Check | None) -> Rejection | None:
         """Return the rejection of a pod by a node on which nominated pods count as well; None if it fits."""
         what_if = WhatIf(ranking, self._cluster, node, more)
-        return with_nominated(what_if, self._meant_for(pod, node), pod.metadata.labels)
+        return with_nominated(what_if, self._nominated_for(pod, node), pod.metadata.labels)
 
-    def _meant_for(self, pod: core.Pod, node: NodeInfo) -> Sequence[PodInfo]:
+    def _nominated_for(self, pod: core.Pod, node: NodeInfo) -> Sequence[PodInfo]:
         return self._nominator.at_least(node.name, pod.spec.priority or 0, pod.metadata.uid)
 
     def _excluded(self, pod: core.Pod, ranking: Ranking, more: Check | None) -> dict[int, Rejection]:
@@ -147,13 +149,13 @@ class Cycle:
                 excluded[index] = rejection
         for name in self._nominator.nodes():
             node = self._cluster.node(name)
-            if node is not None and ranking.is_candidate(node.index) and self._meant_for(pod, node):
+            if node is not None and ranking.is_candidate(node.index) and self._nominated_for(pod, node):
                 rejection = self._rejection(pod, ranking, node, more)
                 if rejection is not None:
                     excluded[node.index] = rejection
         return excluded
 
-    async def _unplaced(
+    async def _no_placement(
         self,
         pod: core.Pod,
         demand: Demand,
@@ -162,7 +164,7 @@ class Cycle:
         excluded: dict[int, Rejection],
         more: Check | None,
         pod_claims: PodClaims | None,
-    ) -> Unplaced:
+    ) -> NoPlacement:
         diagnosis = Diagnosis(self._cluster.size, choice.rejections, plugins=plugins_of(choice.rejections))
         if demand.named_nodes is not None:
             diagnosis.absent = _NOT_NAMED
@@ -173,8 +175,8 @@ class Cycle:
         meant = self._cluster.node(pod.status.nominated_node_name)
         hopeless = meant is not None and meant.index not in nodes
         refused = ineligibility(pod, self._cluster, nominated_is_hopeless=hopeless)
-        useless = None if pod_claims is None else pod_claims.useless()
-        claims = _NO_CLAIMS if not pod.spec.resource_claims else _STILL if useless is None else _RELEASED
+        claim_to_release = None if pod_claims is None else pod_claims.claim_to_release()
+        claims = _NO_CLAIMS if not pod.spec.resource_claims else _STILL if claim_to_release is None else _RELEASED
         if refused:
             diagnosis.after = f"{claims}, preemption: {refused}"
         else:
@@ -184,18 +186,18 @@ class Cycle:
             else:
                 nominated = ""
                 diagnosis.after = f"{claims}, preemption: {found}"
-        return Unplaced(
+        return NoPlacement(
             diagnosis.message(),
             frozenset(diagnosis.plugins),
             nominated=nominated,
-            making_room=room,
-            useless=useless,
-            likeness=demand.key if more is None else pod.metadata.uid.encode(),
+            preemption=room,
+            claim_to_release=claim_to_release,
+            similarity_key=demand.key if more is None else pod.metadata.uid.encode(),
         )
 
     def _search(self, pod: core.Pod, ranking: Ranking, more: Check | None) -> Search:
         def nominated(node: NodeInfo) -> Sequence[PodInfo]:
-            return self._meant_for(pod, node)
+            return self._nominated_for(pod, node)
 
         return Search(pod, ranking, self._cluster, nominated, budgets_of(self._budgets()), more)
 

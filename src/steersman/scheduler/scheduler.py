@@ -23,14 +23,14 @@ from steersman.client.transport import Unreachable
 from steersman.machinery.built_in.pod_state import is_terminal
 from steersman.machinery.codec.serializer import encode
 from steersman.machinery.errors.status import StatusError
-from steersman.scheduler.around import Demands
-from steersman.scheduler.cycle import Cycle, Placed, Unplaced
+from steersman.scheduler.cycle import Cycle, NoPlacement, Placement
 from steersman.scheduler.demand.weight import is_heavy
+from steersman.scheduler.demands import Demands
 from steersman.scheduler.devices.binding import ClaimBinder
 from steersman.scheduler.devices.pod_claims import ClaimPlan, PodClaims, missing_claim
 from steersman.scheduler.devices.readiness import DevicesNotReady
 from steersman.scheduler.devices.store import DeviceStore
-from steersman.scheduler.fit.rankings import Unsteady
+from steersman.scheduler.fit.rankings import TooManyChanges
 from steersman.scheduler.fit.status import DEFAULT_PREEMPTION, DYNAMIC_RESOURCES
 from steersman.scheduler.pod_status import patch_status
 from steersman.scheduler.preemption.executor import Executor
@@ -39,7 +39,7 @@ from steersman.scheduler.queue.cluster_events import Action, ClusterEvent, node_
 from steersman.scheduler.queue.scheduling_queue import QueuedPod, SchedulingQueue
 from steersman.scheduler.state.cluster import ClusterState
 from steersman.scheduler.volumes.binding import BindingFailed, VolumeBinder
-from steersman.scheduler.volumes.pod_volumes import Plan, PodVolumes, concern
+from steersman.scheduler.volumes.pod_volumes import Plan, PodVolumes, has_relevant_volumes
 from steersman.scheduler.volumes.store import VolumeStore
 from steersman.work.yielding import TimeSlice
 
@@ -47,7 +47,7 @@ logger = logging.getLogger(__name__)
 
 NAME: Final = "default-scheduler"
 """The `schedulerName` of pods that this scheduler decides."""
-_MOST_TOLD: Final = 512
+_MOST_REQUESTS: Final = 512
 """Requests in progress from which on no further pod is decided."""
 
 
@@ -162,7 +162,7 @@ class Scheduler:
         if assumed is not None:
             self.queue.move_all(ClusterEvent("pods", Action.DELETE, assumed.pod))
         elif was_nominated:
-            self._tell_of_lost_nomination(pod)
+            self._requeue_after_lost_nomination(pod)
 
     def _assigned(self, old: core.Pod | None, new: core.Pod) -> None:
         had_node = old is not None and bool(old.spec.node_name)
@@ -189,9 +189,9 @@ class Scheduler:
         self.queue.update(old, new)
         before = old.status.nominated_node_name
         if before and before != new.status.nominated_node_name:
-            self._tell_of_lost_nomination(old)
+            self._requeue_after_lost_nomination(old)
 
-    def _tell_of_lost_nomination(self, pod: core.Pod) -> None:
+    def _requeue_after_lost_nomination(self, pod: core.Pod) -> None:
         """Queue pods of the same or a lower priority, which treated the nominated pod as if it were on its node."""
         priority = pod.spec.priority or 0
         event = ClusterEvent("pods", Action.DELETE, pod)
@@ -224,7 +224,7 @@ class Scheduler:
                 self._heavy.put_nowait(queued)
                 continue
             await self._try(queued)
-            while len(self._requests) >= _MOST_TOLD:
+            while len(self._requests) >= _MOST_REQUESTS:
                 self._fewer.clear()
                 await self._fewer.wait()
             await time_slice.pause_if_over()
@@ -241,17 +241,17 @@ class Scheduler:
                 continue
             began = loop.time()
             await self._try(queued)
-            await self._cycle.let_go()
+            await self._cycle.free_heavy()
             await asyncio.sleep(loop.time() - began)
 
     async def _try(self, queued: QueuedPod) -> None:
         try:
             await self._schedule(queued)
-        except Unsteady:
-            self._fail(queued, Unplaced("the cluster changes faster than the pod is decided"), "SchedulerError")
+        except TooManyChanges:
+            self._fail(queued, NoPlacement("the cluster changes faster than the pod is decided"), "SchedulerError")
         except Exception as error:
             logger.exception("scheduling of %s", queued.pod.metadata.name)
-            self._fail(queued, Unplaced(str(error)), "SchedulerError")
+            self._fail(queued, NoPlacement(str(error)), "SchedulerError")
 
     async def _schedule(self, queued: QueuedPod) -> None:
         pod = queued.pod
@@ -265,13 +265,13 @@ class Scheduler:
             self.queue.done(queued.uid)
             return
         decided = await self._cycle.decide(pod)
-        if isinstance(decided, Unplaced):
+        if isinstance(decided, NoPlacement):
             self._fail(queued, decided, "Unschedulable")
             return
         self._place(queued, decided)
 
     def _volumes_of(self, pod: core.Pod) -> PodVolumes | None:
-        return PodVolumes(pod, self._volumes, self.cluster.users_of) if concern(pod) else None
+        return PodVolumes(pod, self._volumes, self.cluster.users_of) if has_relevant_volumes(pod) else None
 
     def _gate_of(self, pod: core.Pod) -> str:
         """Return the plugin that keeps a pod from being tried, or "": its claims are missing, or preemption for it is
@@ -284,7 +284,7 @@ class Scheduler:
     def _claims_of(self, pod: core.Pod) -> PodClaims | None:
         return PodClaims(pod, self._devices) if pod.spec.resource_claims else None
 
-    def _place(self, queued: QueuedPod, placed: Placed) -> None:
+    def _place(self, queued: QueuedPod, placed: Placement) -> None:
         pod = queued.pod
         name = placed.node.name
         spec = msgspec.structs.replace(pod.spec, node_name=name)
@@ -294,7 +294,7 @@ class Scheduler:
         volumes = self._binder.assume(placed.volumes, name) if placed.volumes else None
         if placed.claims is not None:
             self._claim_binder.assume(placed.claims)
-        self._send(self._bind(queued, pod, name, volumes, placed.claims))
+        self._start_request(self._bind(queued, pod, name, volumes, placed.claims))
 
     async def _bind(
         self, queued: QueuedPod, pod: core.Pod, node_name: str, volumes: Plan | None, claims: ClaimPlan | None
@@ -317,7 +317,7 @@ class Scheduler:
                 plugin = "DynamicResources"
                 await self._claim_binder.bind(claims, pod)
                 if self._claim_binder.must_wait(claims):
-                    self._stand_aside()
+                    self._stop_counting_request()
                     note = f"waiting for binding conditions for device on node {node_name}"
                     self._recorder.event(reference(PODS, pod), "Normal", "BindingConditionsPending", "Scheduling", note)
                     await self._claim_binder.wait(claims)
@@ -332,21 +332,21 @@ class Scheduler:
             if forgotten is not None:
                 self.queue.move_all(ClusterEvent("pods", Action.DELETE, forgotten.pod))
             message = f'running {step} plugin "{plugin}": {error}'
-            self._fail(queued, Unplaced(message, nominated=""), "SchedulerError")
+            self._fail(queued, NoPlacement(message, nominated=""), "SchedulerError")
             return
         note = f"Successfully assigned {metadata.namespace}/{metadata.name} to {node_name}"
         self._recorder.event(reference(PODS, pod), "Normal", "Scheduled", "Binding", note)
 
-    def _fail(self, queued: QueuedPod, unplaced: Unplaced, reason: str) -> None:
+    def _fail(self, queued: QueuedPod, unplaced: NoPlacement, reason: str) -> None:
         """Put a pod back into the queue, record the reason as an event, and write it into the pod's status."""
         pod = queued.pod
         queued.plugins, queued.pending_plugins = unplaced.plugins, unplaced.pending_plugins
-        queued.likeness = unplaced.likeness
+        queued.similarity_key = unplaced.similarity_key
         now = self._pods.get(pod.metadata.namespace, pod.metadata.name)
         if now is None or now.spec.node_name or now.metadata.uid != queued.uid:
             self.queue.done(queued.uid)
             return
-        room = unplaced.making_room
+        room = unplaced.preemption
         if room is not None:
             self._executor.begin(now)
         if unplaced.nominated:
@@ -362,16 +362,16 @@ class Scheduler:
             message=unplaced.message,
             observed_generation=now.metadata.generation,
         )
-        self._send(self._tell(now, condition, unplaced))
+        self._start_request(self._report_failure(now, condition, unplaced))
 
-    async def _tell(self, pod: core.Pod, condition: core.PodCondition, unplaced: Unplaced) -> None:
-        room = unplaced.making_room
+    async def _report_failure(self, pod: core.Pod, condition: core.PodCondition, unplaced: NoPlacement) -> None:
+        room = unplaced.preemption
         try:
             await patch_status(self._client, pod, condition, nominated=unplaced.nominated)
         except (StatusError, Unreachable) as error:
             logger.warning("the condition of %s: %s", pod.metadata.name, error)
-        if unplaced.useless is not None:
-            await self._release(unplaced.useless)
+        if unplaced.claim_to_release is not None:
+            await self._release(unplaced.claim_to_release)
         if room is not None:
             priority = pod.spec.priority or 0
             losing = [info.pod for info in self._nominator.on(room.node.name) if info.priority < priority]
@@ -384,7 +384,7 @@ class Scheduler:
         except (StatusError, Unreachable) as error:
             logger.warning("claim %s/%s: %s", claim.metadata.namespace, claim.metadata.name, error)
 
-    def _stand_aside(self) -> None:
+    def _stop_counting_request(self) -> None:
         """Stop counting the current task as a request in progress, as it may wait for minutes."""
         task = asyncio.current_task()
         assert task is not None
@@ -392,13 +392,13 @@ class Scheduler:
         self._waiting.add(task)
         self._fewer.set()
 
-    def _send(self, request: Coroutine[Any, Any, None]) -> None:
+    def _start_request(self, request: Coroutine[Any, Any, None]) -> None:
         """Run a request to the server while the next pod is decided."""
         task = asyncio.create_task(request)
         self._requests.add(task)
-        task.add_done_callback(self._sent)
+        task.add_done_callback(self._request_ended)
 
-    def _sent(self, task: asyncio.Task[None]) -> None:
+    def _request_ended(self, task: asyncio.Task[None]) -> None:
         self._requests.discard(task)
         self._waiting.discard(task)
         self._fewer.set()

@@ -22,7 +22,7 @@ from steersman.work.threads import WorkerThreads
 
 if TYPE_CHECKING:  # spares the import: a server behind no proxy does not need it
     from steersman.audit.trail import Auditor
-    from steersman.authentication.request_header import Clearing
+    from steersman.authentication.request_header import HeaderRemover
     from steersman.endpoints.filters.priority_and_fairness import StoredObjects
     from steersman.flowcontrol.fairness import Fairness
 
@@ -45,7 +45,7 @@ class Config:
 
     authenticator: Authenticator
     authorizer: Authorizer
-    proxy_headers: Clearing | None = None
+    proxy_headers: HeaderRemover | None = None
     auditor: Auditor | None = None
     admission: Chain = field(default_factory=lambda: Chain(()))
     bind_address: str = "0.0.0.0"
@@ -92,7 +92,7 @@ class CompletedConfig(Struct, frozen=True, kw_only=True):
 
     authenticator: Authenticator
     authorizer: Authorizer
-    proxy_headers: Clearing | None
+    proxy_headers: HeaderRemover | None
     auditor: Auditor | None
     admission: Chain
     bind_address: str

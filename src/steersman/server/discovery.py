@@ -139,7 +139,7 @@ class Discovery:
                 return Response(304, headers)
             data = documents.aggregated
             if request.audit is not None:
-                request.audit.response_object((data,))
+                request.audit.set_response_object((data,))
             return Response(200, headers, await self._encoded(request, form, data))
         return _document(documents.plain, request)
 

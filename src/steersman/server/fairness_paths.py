@@ -9,7 +9,15 @@ from typing import Final
 
 from steersman.endpoints.request import Request
 from steersman.endpoints.responses import TEXT_TYPE
-from steersman.flowcontrol.dumps import Described, Row, level_rows, queue_rows, request_rows, table, taken
+from steersman.flowcontrol.dumps import (
+    RequestDescription,
+    Row,
+    collect_rows,
+    level_rows,
+    queue_rows,
+    request_rows,
+    table,
+)
 from steersman.flowcontrol.fairness import Fairness
 from steersman.machinery.values.times import monotonic
 from steersman.net.message import Response
@@ -23,7 +31,7 @@ _NEVER: Final = "0001-01-01T00:00:00Z"
 
 
 def install_fairness_paths(server: Server, fairness: Fairness) -> None:
-    """Add the three paths, which the index does not list. Raises ValueError if a path is taken."""
+    """Add the three paths, which the index does not list. Raises ValueError if a path is collect_rows."""
 
     async def levels(request: Request) -> Response:
         return await _dump(level_rows(fairness))
@@ -41,17 +49,17 @@ def install_fairness_paths(server: Server, fairness: Fairness) -> None:
 
 
 async def _dump(rows: Iterable[Row]) -> Response:
-    found = await taken(rows)
+    found = await collect_rows(rows)
     text = table(found) if len(found) <= _FEW else await offload_if(True, table, found)
     return Response(200, [TEXT_TYPE], text.encode("utf-8", "surrogateescape"))
 
 
-def _described(request: Request) -> Described:
+def _described(request: Request) -> RequestDescription:
     info, flow = request.info, request.flow
     assert flow is not None
     action = info.judged
     version = f"{action.group}/{action.version}" if action.group else action.version
-    return Described(
+    return RequestDescription(
         flow,
         (
             request.user.name,

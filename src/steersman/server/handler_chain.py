@@ -6,10 +6,10 @@ missing.
 
 from __future__ import annotations
 
-from steersman.endpoints.filters.arrival import Arrival, with_arrival
 from steersman.endpoints.filters.audit import with_audit
 from steersman.endpoints.filters.authentication import with_authentication
 from steersman.endpoints.filters.authorization import with_authorization
+from steersman.endpoints.filters.consistency import ConsistencyWait, with_consistency_wait
 from steersman.endpoints.filters.cors import with_cors
 from steersman.endpoints.filters.goaway import with_probabilistic_goaway
 from steersman.endpoints.filters.hsts import with_hsts
@@ -27,7 +27,7 @@ from steersman.server.lifecycle import Lifecycle
 
 
 def filters(
-    config: CompletedConfig, lifecycle: Lifecycle, requests: WaitGroup, arrival: Arrival | None = None
+    config: CompletedConfig, lifecycle: Lifecycle, requests: WaitGroup, arrival: ConsistencyWait | None = None
 ) -> tuple[Filter, ...]:
     """Return the filters for a configuration, without those that would have no effect."""
     metrics = config.metrics
@@ -40,7 +40,7 @@ def filters(
         with_probabilistic_goaway(config.goaway_chance) if config.goaway_chance else None,
         with_lifetime(lifecycle, requests, config.request_timeout, metrics, config.auditor),
         with_cors(config.cors_allowed_origins) if config.cors_allowed_origins else None,
-        with_arrival(arrival) if arrival is not None else None,
+        with_consistency_wait(arrival) if arrival is not None else None,
         with_authentication(config.authenticator, metrics, config.proxy_headers, config.auditor),
         with_audit(config.auditor) if config.auditor is not None else None,
         with_impersonation(config.authorizer, metrics),

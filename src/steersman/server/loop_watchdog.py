@@ -47,7 +47,7 @@ elsewhere.
 _BUCKETS: Final = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
 
 
-class _Look(NamedTuple):
+class _Sample(NamedTuple):
     """A sample of a thread: the innermost function of this package, the innermost frames, and the request."""
 
     where: str
@@ -91,8 +91,8 @@ class LoopWatchdog:
         self._stopped = threading.Event()
         self._loop_thread = 0
         self._due = 0.0
-        self._looks: list[_Look] = []
-        self._others: list[_Look] = []
+        self._samples: list[_Sample] = []
+        self._others: list[_Sample] = []
         self._thread_cpu = self._process_cpu = 0.0
         self._collecting = self._collection_began = 0.0
 
@@ -125,24 +125,24 @@ class LoopWatchdog:
         self._thread_cpu, self._process_cpu = time.thread_time(), time.process_time()
         # In this order: the thread reads the lists first, and so adds no sample of a finished block to the new ones.
         self._due = time.monotonic() + self._interval
-        self._looks, self._others = [], []
+        self._samples, self._others = [], []
         self._timer = self._loop.call_later(self._interval, self._beat)
 
     def _beat(self) -> None:
         late = time.monotonic() - self._due
         if late >= self.threshold:
             thread_cpu, process_cpu = time.thread_time() - self._thread_cpu, time.process_time() - self._process_cpu
-            if self._looks or process_cpu >= late * _WORKED:
-                self._tell(late, thread_cpu, process_cpu)
+            if self._samples or process_cpu >= late * _WORKED:
+                self._report(late, thread_cpu, process_cpu)
         self._next_beat()
 
-    def _tell(self, seconds: float, thread_cpu: float, process_cpu: float) -> None:
-        looks = self._looks
+    def _report(self, seconds: float, thread_cpu: float, process_cpu: float) -> None:
+        samples = self._samples
         # Another thread held the GIL and is the one to report.
         if self._others and thread_cpu < process_cpu / 2 and process_cpu > seconds / 2:
-            looks = self._others
-        where, count = Counter(each.where for each in looks).most_common(1)[0] if looks else ("unknown", 0)
-        there = [each for each in looks if each.where == where]
+            samples = self._others
+        where, count = Counter(each.where for each in samples).most_common(1)[0] if samples else ("unknown", 0)
+        there = [each for each in samples if each.where == where]
         stack = Counter(each.stack for each in there).most_common(1)[0][0] if there else ""
         if where in self._holds or len(self._holds) < _MOST_HOLDS:
             before = self._holds.get(where)
@@ -153,22 +153,22 @@ class LoopWatchdog:
         self._held.observe(seconds, (where,))
         if seconds > self._longest.value():
             self._longest.set(seconds)
-        request = next((each.request for each in (*there, *looks) if each.request), "no request")
+        request = next((each.request for each in (*there, *samples) if each.request), "no request")
         logger.warning(
             "the loop was held for %.3f s (its thread ran %.3f s, the process %.3f s, collecting garbage %.3f s) "
-            "by %s: %d of %d looks in %s: %s",
+            "by %s: %d of %d samples in %s: %s",
             seconds,
             thread_cpu,
             process_cpu,
             self._collecting,
             request,
             count,
-            len(looks),
+            len(samples),
             where,
             stack,
         )
 
-    def _tell_still(self, seconds: float, look: _Look) -> None:
+    def _tell_still(self, seconds: float, look: _Sample) -> None:
         """Log a block in progress; called on the thread, as the event loop may never continue."""
         logger.warning(
             "the loop is held for %.3f s by now by %s: in %s: %s",
@@ -188,26 +188,26 @@ class LoopWatchdog:
 
     def _watch(self) -> None:
         own = threading.get_ident()
-        told: list[_Look] | None = None
+        told: list[_Sample] | None = None
         while not self._stopped.wait(self._interval):
-            looks, others = self._looks, self._others
-            if time.monotonic() < self._due + self.threshold / 2 or len(looks) >= _MOST_LOOKS:
+            samples, others = self._samples, self._others
+            if time.monotonic() < self._due + self.threshold / 2 or len(samples) >= _MOST_LOOKS:
                 continue
             frames = sys._current_frames()
             found = frames.pop(self._loop_thread, None)
             frames.pop(own, None)
             if found is not None and found.f_globals.get("__name__") not in _IDLE:
-                looks.append(_look(found))
+                samples.append(_sample(found))
                 held = time.monotonic() - self._due
-                if held > STILL and told is not looks:
-                    told = looks
-                    self._tell_still(held, looks[-1])
+                if held > STILL and told is not samples:
+                    told = samples
+                    self._tell_still(held, samples[-1])
             for each in frames.values():
                 if each.f_globals.get("__name__") not in _WAITING:
-                    others.append(_look(each))
+                    others.append(_sample(each))
 
 
-def _look(frame: FrameType) -> _Look:
+def _sample(frame: FrameType) -> _Sample:
     """Return a sample of the thread with this innermost frame."""
     names: list[str] = []
     where = request = ""
@@ -226,7 +226,7 @@ def _look(frame: FrameType) -> _Look:
             request = _request(each)
         last = each.f_code
         each = each.f_back
-    return _Look(where or _name(frame), " < ".join(names), request)
+    return _Sample(where or _name(frame), " < ".join(names), request)
 
 
 def _name(frame: FrameType) -> str:

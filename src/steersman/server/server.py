@@ -12,7 +12,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from steersman.catalogue.catalogue import Catalogue
-from steersman.endpoints.filters.arrival import Arrival
+from steersman.endpoints.filters.consistency import ConsistencyWait
 from steersman.endpoints.filters.lifetime import WaitGroup
 from steersman.endpoints.instrument import instrumented
 from steersman.endpoints.request import Handler, Request, chain
@@ -99,7 +99,7 @@ class Server:
 
         The plural is "" for a request about a whole group.
         """
-        self.arrival: Arrival | None = None
+        self.consistency_wait: ConsistencyWait | None = None
         """Consistency with other processes that write to the storage; must be set before `prepare_run`."""
         self.parting = 0.0
         """Seconds at shutdown in which kept connections are still answered, if other servers take over."""
@@ -169,8 +169,8 @@ class Server:
         if self.delegated and (delegate := self._delegate(info.path)) is not None:
             return await delegate(request)
         route = self.catalogue.routes.get(info.template)
-        if route is None and self.arrival is not None and not request.newest and self.behind is not None:
-            await self.arrival.wait(request)  # the requested resource may have been defined by another process
+        if route is None and self.consistency_wait is not None and not request.newest and self.behind is not None:
+            await self.consistency_wait.wait(request)  # the requested resource may have been defined by another process
         if (route is None or route.by_definition) and (waiting := self._is_behind(request)) is not None:
             await waiting
             route = self.catalogue.routes.get(info.template)
@@ -179,7 +179,7 @@ class Server:
         if info.root in self.catalogue.roots:
             action = info.action
             defined = self.catalogue.defined.get((action.group, action.version, action.resource))
-            if defined is not None and defined.has(action):
+            if defined is not None and defined.serves(action):
                 return await instrumented(self.config, defined, request)
             return self._unknown_resource(request)
         handler = self._path_handler(info.path)
@@ -246,7 +246,7 @@ class Server:
 
     def prepare_run(self) -> None:
         """Wrap all handlers in the filters."""
-        handle = chain(filters(self.config, self.lifecycle, self.requests, self.arrival), self.handle)
+        handle = chain(filters(self.config, self.lifecycle, self.requests, self.consistency_wait), self.handle)
         self._handler = _front(handle, self.config.threads)
         self.readyz.add(HealthCheck("shutdown", lambda: "shutting down" if self.lifecycle.shutting_down else None))
 

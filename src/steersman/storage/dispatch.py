@@ -49,7 +49,7 @@ class Registration:
             logger.exception("the subscription to %s failed and is cancelled", self.prefix)
             self.cancel()
 
-    def lose(self, error: Exception) -> None:
+    def fail(self, error: Exception) -> None:
         """Cancel the subscription because events are missing, and call its `lost` callback."""
         if self.active:
             self.cancel()
@@ -94,10 +94,10 @@ class Dispatcher:
         for registration in tuple(self._registrations):
             registration.cancel()
 
-    def lose(self, error: Exception) -> None:
+    def fail(self, error: Exception) -> None:
         """Cancel every subscription because events are missing."""
         for registration in tuple(self._registrations):
-            registration.lose(error)
+            registration.fail(error)
 
     def dispatch(self, events: Sequence[Event]) -> None:
         """Deliver events, in order of their revisions, with one call for each subscription."""

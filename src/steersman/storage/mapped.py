@@ -28,7 +28,7 @@ from steersman.storage.interface import (
     Undecodable,
     Unreadable,
 )
-from steersman.storage.late import Late
+from steersman.storage.lagging import LaggingFeeds
 from steersman.storage.wrapping import WrappingStorage
 from steersman.work.offloading import begin_task
 from steersman.work.yielding import TimeSlice, time_sliced
@@ -82,15 +82,15 @@ class ValueMap(Protocol):
 class MappedStorage(WrappingStorage):
     """The values of one resource, mapped by `values`."""
 
-    def __init__(self, inner: Storage, values: ValueMap, late: Late | None = None) -> None:
-        """Take the storage below and the mapping. `late` has the lagging subscribers of all resources."""
+    def __init__(self, inner: Storage, values: ValueMap, lagging: LaggingFeeds | None = None) -> None:
+        """Take the storage below and the mapping. `lagging` has the lagging subscribers of all resources."""
         super().__init__(inner)
         self._values = values
         self._under_way: dict[bytes, bytes] = {}
         """Stored bytes of running writes and the values they were made from, for the subscribers that get their events.
         """
-        self._late: Final = Late()
-        self._late_of_all = Late() if late is None else late
+        self._lagging: Final = LaggingFeeds()
+        self._lagging_of_all = LaggingFeeds() if lagging is None else lagging
 
     @property
     def seals(self) -> bool:
@@ -98,13 +98,13 @@ class MappedStorage(WrappingStorage):
 
     @property
     def revision(self) -> int:
-        if not self._late.feeds:
+        if not self._lagging.feeds:
             return self._inner.revision
-        return min(self._inner.revision, *(feed.told for feed in self._late.feeds))
+        return min(self._inner.revision, *(feed.delivered for feed in self._lagging.feeds))
 
     async def wait_until(self, revision: int) -> None:
         await self._inner.wait_until(revision)
-        await self._late.wait_until(revision)
+        await self._lagging.wait_until(revision)
 
     # Reading
 
@@ -150,7 +150,7 @@ class MappedStorage(WrappingStorage):
 
     def mapped_later(self, item: KeyValue | None) -> KeyValue | None:
         """Return the item, whose value is mapped when it is first read."""
-        return item if item is None or self._values.is_value(item.value) else _Later(item, self._values)
+        return item if item is None or self._values.is_value(item.value) else _LazyItem(item, self._values)
 
     # Writing
 
@@ -216,7 +216,7 @@ class MappedStorage(WrappingStorage):
     async def subscribe(
         self, prefix: str, *, after_revision: int, deliver: Deliver, lost: Lost | None = None
     ) -> Subscription:
-        feed = _Feed(self, self._values, deliver, (self._late, self._late_of_all))
+        feed = _MappingSubscriber(self, self._values, deliver, (self._lagging, self._lagging_of_all))
 
         def end(error: Exception) -> None:
             feed.drop()
@@ -234,24 +234,26 @@ class MappedStorage(WrappingStorage):
         return feed
 
 
-class _Feed:
+class _MappingSubscriber:
     """The events of one subscriber in order: first past events, which `subscribe` awaits, then present ones."""
 
     subscription: Subscription
     """The subscription to the storage below."""
 
-    def __init__(self, storage: MappedStorage, values: ValueMap, deliver: Deliver, late: Sequence[Late]) -> None:
+    def __init__(
+        self, storage: MappedStorage, values: ValueMap, deliver: Deliver, lagging: Sequence[LaggingFeeds]
+    ) -> None:
         self._storage = storage
         self._is_value = values.is_value
         self._deliver = deliver
-        self._late = late
+        self._lagging = lagging
         self._is_past = True
         self._waiting: deque[Event] = deque()
         self._most_waiting = 0
         """The limit of waiting events, 0 for none: past events are also in the storage below."""
         self._is_owed_too_much = False
         self._work: asyncio.Task[None] | None = None
-        self.told = 0
+        self.delivered = 0
         """The revision up to which no event waits."""
         self.caught_up = asyncio.Event()
 
@@ -301,14 +303,14 @@ class _Feed:
         if not events or self._is_owed_too_much:
             return
         if not self._waiting:
-            self.told = events[0].revision - 1
+            self.delivered = events[0].revision - 1
             self.caught_up.clear()
         self._waiting += events
         self._is_owed_too_much = 0 < self._most_waiting < len(self._waiting)
         if self._is_past:
             return
-        for late in self._late:
-            late.feeds.add(self)
+        for lagging in self._lagging:
+            lagging.feeds.add(self)
         if self._is_owed_too_much:
             self._give_up()
         elif self._work is None:
@@ -340,7 +342,7 @@ class _Feed:
                 raise StorageUnavailable("too many events wait for those of the past")
             if self._waiting:  # the subscription may have been cancelled
                 self._waiting.popleft()
-                self.told = event.revision
+                self.delivered = event.revision
                 self._deliver([event])
             await time_slice.pause_if_over()
 
@@ -365,8 +367,8 @@ class _Feed:
         self._deliver(waiting)
 
     def _rest(self) -> None:
-        for late in self._late:
-            late.feeds.discard(self)
+        for lagging in self._lagging:
+            lagging.feeds.discard(self)
         self.caught_up.set()
 
     def cancel(self) -> None:
@@ -383,7 +385,7 @@ class _Feed:
         self._rest()
 
 
-class _Later(KeyValue):
+class _LazyItem(KeyValue):
     """A key's value that is mapped when it is first read.
 
     Reading it raises Undecodable and Unreadable. If something would have to be fetched first, it gives the stored

@@ -19,7 +19,7 @@ class StoredObjects:
 
     @property
     def writes_as_given(self) -> bool:
-        return self._form.writes_own
+        return self._form.writes_unchanged
 
     def is_value(self, stored: bytes) -> bool:
         return stored.startswith(self._left)
@@ -43,7 +43,7 @@ class StoredObjects:
     async def is_stale(self, item: KeyValue) -> bool:
         """Return True if the value would now be stored differently; like upstream, stored forms are compared."""
         stored = item.value
-        if self._form.writes_own and self._form.is_own(stored):
+        if self._form.writes_unchanged and self._form.is_unchanged(stored):
             return False
         value = stored if self.is_value(stored) else await self.value(item)
         return await self.stored(item.key, value) != stored

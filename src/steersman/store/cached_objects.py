@@ -45,7 +45,7 @@ class CachedObjects(Generic[T]):
     """The read side of a resource's store: keys, the watch cache, and fallbacks to storage."""
 
     converts = False
-    """True if requests may see entries in another version than the stored one (`seen`)."""
+    """True if requests may see entries in another version than the stored one (`in_request_version`)."""
 
     def __init__(self, bound: BoundResource[T], storage: Storage) -> None:
         self.resource = resource = bound.resource
@@ -61,7 +61,7 @@ class CachedObjects(Generic[T]):
             unavailable=self._unavailable,
             value_of=self.select.value_of,
         )
-        self.is_apart = False
+        self.has_own_storage = False
         """True if the objects are in a separate storage, whose revisions cannot be compared with those of requests
         (Context.newest).
         """
@@ -177,7 +177,7 @@ class CachedObjects(Generic[T]):
         does.
         """
         cacher = self.cacher
-        if cacher.undecryptable is not None or not (cacher.is_current or await self.catches_up()):
+        if cacher.undecryptable is not None or not (cacher.is_current or await self.becomes_current()):
             return await self.stored(key)
         return cacher.get(key)
 
@@ -203,28 +203,28 @@ class CachedObjects(Generic[T]):
         """
         return self.select.accept(options, keeps=keeps)
 
-    def accept_of_many(self, ctx: Context, options: ListOptions) -> Accept | None:
+    def accept_for_scan(self, ctx: Context, options: ListOptions) -> Accept | None:
         """Return the predicate for a scan of all entries, which does not keep what it reads if there are too many."""
         return self.accept(ctx, options, keeps=self.cacher.count(self.prefix) <= _READ_KEPT)
 
-    async def seen(self, ctx: Context, entries: Sequence[Entry]) -> Sequence[Entry]:
+    async def in_request_version(self, ctx: Context, entries: Sequence[Entry]) -> Sequence[Entry]:
         """Return the entries in the version of the request. Raises StatusError."""
         return entries
 
-    async def wait_current(self) -> None:
+    async def wait_until_current(self) -> None:
         """Wait until the cache has all committed writes of all servers. Raises StatusError 429, 504."""
         if not self.cacher.is_current:
-            await available(self.cacher.wait_current())
+            await available(self.cacher.wait_until_current())
 
     def is_optimistic(self, ctx: Context) -> bool:
         """Return True if a write may start from the cache, although another server may have written since.
 
         Storage refuses to replace anything but the newest revision. If a request ends without a write, its result is
-        verified by `is_overtaken`. Upstream does the same (`GuaranteedUpdate`), because most writes have no competitor.
+        verified by `is_outdated`. Upstream does the same (`GuaranteedUpdate`), because most writes have no competitor.
         """
         return not (self.cacher.is_current or ctx.dry_run)
 
-    async def is_overtaken(self, key: str, entry: Entry, error: StatusError | None = None) -> bool:
+    async def is_outdated(self, key: str, entry: Entry, error: StatusError | None = None) -> bool:
         """Return True if another write came before a request that used this entry and ended without a write of its own.
 
         `error` is the error with which the request ended, if any. Raises StatusError as `newest` does.
@@ -238,14 +238,14 @@ class CachedObjects(Generic[T]):
         """Return True if the cache is known to have everything that was committed before the request arrived."""
         if self.cacher.is_current:
             return True
-        if not ctx.newest or self.is_apart or self.cacher.revision < ctx.newest:
+        if not ctx.newest or self.has_own_storage or self.cacher.revision < ctx.newest:
             return False
         self.cacher.counts.consistent += 1
         return True
 
-    async def catches_up(self) -> bool:
+    async def becomes_current(self) -> bool:
         """Return True once the cache has all committed writes, False if that takes too long. Raises StatusError 429."""
-        return self.cacher.is_current or await available(self.cacher.catches_up())
+        return self.cacher.is_current or await available(self.cacher.becomes_current())
 
     async def wait_fresh(self, revision: int) -> None:
         """Wait until the cache has reached `revision`. Raises StatusError 429, and 504 if that takes too long."""

@@ -89,8 +89,8 @@ class ConvertingStore(Store[OpenObject]):
         return self._selections[self._kind_of(ctx).version].accept(options, keeps=keeps)
 
     async def read(self, ctx: Context, entry: Entry, *, anew: bool = False) -> OpenObject:
-        (seen,) = await self.converted(self._kind_of(ctx), (entry,), anew=anew)
-        return await offload(self._stored.decode, seen.body)
+        (in_request_version,) = await self.converted(self._kind_of(ctx), (entry,), anew=anew)
+        return await offload(self._stored.decode, in_request_version.body)
 
     async def encoded(self, ctx: Context, obj: OpenObject) -> bytes:
         kind = self._kind_of(ctx)
@@ -105,7 +105,7 @@ class ConvertingStore(Store[OpenObject]):
         value = await offload(kind.value, obj)
         return await offload(kind.present, value, revision)
 
-    async def seen(self, ctx: Context, entries: Sequence[Entry]) -> Sequence[Entry]:
+    async def in_request_version(self, ctx: Context, entries: Sequence[Entry]) -> Sequence[Entry]:
         return await self.converted(self._kind_of(ctx), entries)
 
     # The verbs
@@ -155,8 +155,8 @@ class ConvertingStore(Store[OpenObject]):
         return Deleted(item if is_gone else await self._answered(ctx, item), is_gone)
 
     async def _answered(self, ctx: Context, item: Item, *, anew: bool = False) -> Item:
-        (seen,) = await self.converted(self._kind_of(ctx), (item,), anew=anew)
-        return seen
+        (in_request_version,) = await self.converted(self._kind_of(ctx), (item,), anew=anew)
+        return in_request_version
 
     async def watch(self, ctx: Context, options: ListOptions, sink: Sink) -> WatchStart:
         if self.is_cold:

@@ -72,10 +72,10 @@ async def _delete_named(
         try:
             done = await _delete_once(store, ctx, key, entry, options, check)
         except StatusError as error:
-            if not optimistic or not await store.is_overtaken(key, entry, error):
+            if not optimistic or not await store.is_outdated(key, entry, error):
                 raise
             done = None
-        if done is not None and done.item is entry and optimistic and await store.is_overtaken(key, entry):
+        if done is not None and done.item is entry and optimistic and await store.is_outdated(key, entry):
             done = None
         if done is not None:
             return done
@@ -128,7 +128,7 @@ async def _remove(store: StoredObjects[Any], ctx: Context, key: str, revision: i
         return None if entry is None else Deleted(Encoded(entry.body, entry.revision), True)
     allocator = store.allocator
     if allocator is None:
-        return await _take_away(store, ctx, key, revision)
+        return await _delete_stored(store, ctx, key, revision)
     return await uninterrupted(_remove_with_all(store, allocator, ctx, key, revision))
 
 
@@ -136,14 +136,14 @@ async def _remove_with_all(
     store: StoredObjects[Any], allocator: Allocator[Any], ctx: Context, key: str, revision: int
 ) -> Deleted | None:
     """Remove an object as `_remove` does, and release what the allocator reserved for it."""
-    removed = await _take_away(store, ctx, key, revision)
+    removed = await _delete_stored(store, ctx, key, revision)
     if removed is not None:
         await allocator.release(ctx, await offload(store.decode, removed.item))
     return removed
 
 
-async def _take_away(store: StoredObjects[Any], ctx: Context, key: str, revision: int) -> Deleted | None:
-    event = await timed(ctx.audit, STORAGE, store.take_away(key, revision))
+async def _delete_stored(store: StoredObjects[Any], ctx: Context, key: str, revision: int) -> Deleted | None:
+    event = await timed(ctx.audit, STORAGE, store.delete_stored(key, revision))
     if event is None:
         return None
     assert event.previous is not None

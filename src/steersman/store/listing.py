@@ -58,7 +58,7 @@ async def list_items(store: CachedObjects[Any], ctx: Context, options: ListOptio
     if options.continue_token:
         return await _continue(store, ctx, prefix, options, limit=0 if version else options.limit)
     if not version:
-        if store.is_newest_for(ctx) or await store.catches_up():
+        if store.is_newest_for(ctx) or await store.becomes_current():
             return await _list_now(store, ctx, prefix, options, limit=options.limit)
         newest = await available(store.storage.current_revision())
         return await _list_at(store, ctx, prefix, options, newest, "", limit=options.limit, token="")
@@ -74,7 +74,7 @@ async def list_items(store: CachedObjects[Any], ctx: Context, options: ListOptio
 async def _list_now(
     store: CachedObjects[Any], ctx: Context, prefix: str, options: ListOptions, *, limit: int
 ) -> Listing:
-    accept = store.accept_of_many(ctx, options)
+    accept = store.accept_for_scan(ctx, options)
     name = options.field_selector.requires_exact_match("metadata.name")
     cacher = store.cacher
     value = None if accept is None else store.select.value(options)
@@ -83,7 +83,7 @@ async def _list_now(
     if name is not None and (prefix != store.prefix or not store.resource.namespaced):
         entry = cacher.get(prefix + name)
         if entry is not None and store.converts:
-            (entry,) = await store.seen(ctx, (entry,))
+            (entry,) = await store.in_request_version(ctx, (entry,))
         items = [entry] if entry is not None and (accept is None or accept(entry)) else []
         _count(cacher, len(items), len(items))
         return Listing(items, revision, any_large=any_large)
@@ -96,7 +96,7 @@ async def _list_now(
         return Listing(found, revision, token, cacher.count(prefix) - len(found), any_large)
     found = cacher.candidates(prefix, value)
     if store.converts:
-        found = await store.seen(ctx, found)
+        found = await store.in_request_version(ctx, found)
     items, last = await _select(found, accept, limit, any_large=any_large)
     _count(cacher, len(found), len(items))
     token = continue_token.encode(last, prefix, revision) if last else ""
@@ -157,7 +157,7 @@ async def _continue(
     if options.resource_version not in ("", "0"):
         raise errors.bad_request("specifying resource version is not allowed when using continue")
     if revision < 0:
-        await store.wait_current()
+        await store.wait_until_current()
         revision = store.cacher.revision
     await store.wait_fresh(revision)
     token = continue_token.encode(start.rstrip("\0"), prefix, -1)
@@ -179,7 +179,7 @@ async def _list_at(
 
     Raises 410 with `token`, which continues inconsistently, if the revision is compacted.
     """
-    accept = store.accept_of_many(ctx, options)
+    accept = store.accept_for_scan(ctx, options)
     try:
         if accept is None:
             page = await _page_at(store, prefix, revision, start, limit, counts=True)
@@ -190,7 +190,7 @@ async def _list_at(
     found = page.entries
     if accept is not None:
         if store.converts:
-            found = await store.seen(ctx, found)
+            found = await store.in_request_version(ctx, found)
         items, last = await _select(found, accept, limit, any_large=True)
         return Listing(items, revision, continue_token.encode(last, prefix, revision) if last else "")
     if not page.more:

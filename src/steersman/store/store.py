@@ -79,7 +79,7 @@ class Store(StoredObjects[T], WriteRules[T]):
         if resource_version and resource_version != "0":
             await self.wait_fresh(listing.parse_version(resource_version, plain=True))
         elif not resource_version and not self.is_newest_for(ctx):
-            from_storage = not await self.catches_up() or from_storage
+            from_storage = not await self.becomes_current() or from_storage
         key = self.key(ctx.action.namespace, name)
         entry = await self.stored(key) if from_storage else self.cacher.get(key)
         if entry is None:
@@ -184,7 +184,7 @@ class Store(StoredObjects[T], WriteRules[T]):
             raise
         finally:
             if settle is not None:
-                await _settled(settle(stored))
+                await _await_hook(settle(stored))
 
     async def _commit_create(self, ctx: Context, obj: T, key: str | None) -> Item:
         meta: Any = obj.metadata  # type: ignore[attr-defined]
@@ -261,10 +261,10 @@ class Store(StoredObjects[T], WriteRules[T]):
             try:
                 item = await (work if rules.allocator is None else uninterrupted(work))
             except StatusError as error:
-                if not optimistic or not await self.is_overtaken(key, entry, error):
+                if not optimistic or not await self.is_outdated(key, entry, error):
                     raise
                 item = None
-            if item is not None and not (optimistic and item is entry and await self.is_overtaken(key, entry)):
+            if item is not None and not (optimistic and item is entry and await self.is_outdated(key, entry)):
                 return Updated(item, False)
             optimistic = False
         raise errors.server_timeout(self.resource.group_resource, "update", 1)
@@ -337,7 +337,7 @@ class Store(StoredObjects[T], WriteRules[T]):
             raise
         finally:
             if settle is not None:
-                await _settled(settle(stored))
+                await _await_hook(settle(stored))
 
     async def _is_stale(self, key: str, entry: Entry, value: bytes) -> bool:
         """Return True if an unchanged object must be written nevertheless.
@@ -405,7 +405,7 @@ def _too_large() -> StatusError:
     return errors.plain_internal("etcdserver: request is too large")
 
 
-async def _settled(result: Any) -> None:
+async def _await_hook(result: Any) -> None:
     """Await the result of a release hook if it is a coroutine."""
     if asyncio.iscoroutine(result):
         await result

@@ -54,6 +54,6 @@ class StoredObjects(CachedObjects[T]):
         """Replace the value of this revision."""
         return committed(self.storage.update(key, value + b"\n", expected_revision=revision, ttl=self.ttl))
 
-    def take_away(self, key: str, revision: int) -> Awaitable[Event | None]:
+    def delete_stored(self, key: str, revision: int) -> Awaitable[Event | None]:
         """Delete the value of this revision."""
         return committed(self.storage.delete(key, expected_revision=revision))

@@ -18,7 +18,7 @@ from steersman.store.storage_errors import StorageNotReady, end_of_watch, not_re
 logger = logging.getLogger(__name__)
 
 
-async def _come_up(store: CachedObjects[Any], ctx: Context) -> None:
+async def _wait_until_current(store: CachedObjects[Any], ctx: Context) -> None:
     """Wait until the cache is current, up to FRESH_TIMEOUT seconds.
 
     After that the watch starts with the cache as it is, and missing changes follow as events.
@@ -27,7 +27,7 @@ async def _come_up(store: CachedObjects[Any], ctx: Context) -> None:
         return
     try:
         async with asyncio.timeout(FRESH_TIMEOUT):
-            await store.catches_up()
+            await store.becomes_current()
     except (TimeoutError, StorageNotReady) as error:
         logger.info("a watch on %s starts before the cache is current: %s", store.prefix, error)
 
@@ -58,9 +58,9 @@ async def watch(
             await store.wait_fresh(revision)
     elif not version and options.send_initial_events:
         if not store.is_newest_for(ctx):
-            await store.wait_current()
+            await store.wait_until_current()
     elif not version:
-        await _come_up(store, ctx)
+        await _wait_until_current(store, ctx)
     if options.send_initial_events or (options.send_initial_events is None and not revision):
         await cacher.indexed(value)
         now = cacher.revision
@@ -80,14 +80,14 @@ async def watch(
             # Events that arrive meanwhile wait in the sink until the initial objects are sent.
             try:
                 found = await listing.accepted(
-                    found, store.accept_of_many(ctx, options) or accept, any_large=cacher.large > 0
+                    found, store.accept_for_scan(ctx, options) or accept, any_large=cacher.large > 0
                 )
             except BaseException:
                 handle.cancel()
                 raise
             if failures:
                 raise end_of_watch(failures[0], revision, now) or not_ready(failures[0])
-        return WatchStart(found, now, handle, lambda: cacher.told, lambda: cacher.changed)
+        return WatchStart(found, now, handle, lambda: cacher.delivered, lambda: cacher.changed)
     after = revision or cacher.revision
     try:
         handle = cacher.watch(
@@ -102,5 +102,5 @@ async def watch(
     except Compacted as error:
         raise too_old(after, error.revision) from None
     return WatchStart(
-        None, after, handle, lambda: cacher.told if handle.replay is None else None, lambda: cacher.changed
+        None, after, handle, lambda: cacher.delivered if handle.replay is None else None, lambda: cacher.changed
     )

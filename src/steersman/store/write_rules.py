@@ -43,7 +43,7 @@ class WriteRules(Generic[T]):
         metadata.match_namespace(meta, ctx.action.namespace if self.resource.namespaced else "")
         strategy.prepare_for_create(ctx, obj)
         does = strategy.does
-        is_last = "judges_metadata_last" in does and strategy.judges_metadata_last(ctx)
+        is_last = "validates_metadata_last" in does and strategy.validates_metadata_last(ctx)
         found = [] if is_last else list(self._validate_new_metadata(obj, meta))
         found += field.first_errors(strategy.validate(ctx, obj))
         if is_last and not found:

@@ -124,7 +124,7 @@ class Clock:
             self._calm_since = self._loop.time()
         await self.settle()
         while (due := _first(self._due)) is not None and due.when <= target + _SLACK:
-            if self._leave_out(target):
+            if self._skip_repeats(target):
                 await self.settle()
                 continue
             self._move(due.when - self._loop.time())
@@ -135,7 +135,7 @@ class Clock:
         await self.settle()
         self._begun_at_rest = self._begun
 
-    def _leave_out(self, target: float) -> bool:
+    def _skip_repeats(self, target: float) -> bool:
         """Skip rounds of upkeep, up to shortly before another timer is due.
 
         Return False if too little would be skipped.

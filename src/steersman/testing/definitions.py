@@ -63,7 +63,7 @@ def establish(client: BlockingClient, definitions: Iterable[dict[str, Any]], tim
     names = [_apply(client, each) for each in definitions]
     until = time.monotonic() + timeout
     for name in names:
-        while (why := _what_is_missing(client, name)) and time.monotonic() < until:
+        while (why := _missing_condition(client, name)) and time.monotonic() < until:
             time.sleep(_BETWEEN_LOOKS)
         if why:
             raise NotEstablished(f"{name}: not established after {timeout:g} s: {why}")
@@ -79,7 +79,7 @@ def _apply(client: BlockingClient, definition: dict[str, Any]) -> str:
     return name
 
 
-def _what_is_missing(client: BlockingClient, name: str) -> str:
+def _missing_condition(client: BlockingClient, name: str) -> str:
     """Return the reason why a definition is not Established yet; "" once it is."""
     status, found = client.json("GET", f"{DEFINITIONS}/{name}")
     if status != 200:

@@ -75,19 +75,19 @@ class ThreadedEnvironment:
         if self._thread is not None:
             raise RuntimeError("the environment runs already")
         started: list[BaseException | None] = []
-        told = threading.Event()
+        ready = threading.Event()
 
-        def tell(error: BaseException | None) -> None:
+        def report_start(error: BaseException | None) -> None:
             started.append(error)
-            told.set()
+            ready.set()
 
         before = threading.stack_size(_STACK)
         try:
-            self._thread = threading.Thread(target=self._run, args=(tell,), name="steersman", daemon=True)
+            self._thread = threading.Thread(target=self._run, args=(report_start,), name="steersman", daemon=True)
             self._thread.start()
         finally:
             threading.stack_size(before)
-        told.wait()
+        ready.wait()
         if (error := started[0]) is not None:
             self._thread.join()
             self._thread = None
@@ -266,19 +266,19 @@ class ThreadedEnvironment:
         with self.client() as client:
             definitions.establish(client, found, timeout)
 
-    def _run(self, tell: Any) -> None:
+    def _run(self, report_start: Any) -> None:
         with asyncio.Runner(loop_factory=self._new_loop) as runner:
-            runner.run(self._serve(tell))
+            runner.run(self._serve(report_start))
 
-    async def _serve(self, tell: Any) -> None:
+    async def _serve(self, report_start: Any) -> None:
         try:
             await self.environment.start()
         except BaseException as error:
-            tell(error)
+            report_start(error)
             return
         end = asyncio.Event()
         self._ending = asyncio.get_running_loop(), end
-        tell(None)
+        report_start(None)
         await end.wait()
         await self.environment.stop()
 

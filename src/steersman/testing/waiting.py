@@ -75,7 +75,7 @@ class Wait:
         self._until = until
         self._served = served = find_resource(client.plane, resource)
         self._namespace = namespace if served.resource.namespaced else ""
-        self._reached = _judge(until)
+        self._reached = _condition_from(until)
         root = f"/apis/{served.group}/{served.version}" if served.group else f"/api/{served.version}"
         of = f"/namespaces/{quote(self._namespace, safe='')}" if self._namespace else ""
         self._target = f"{root}{of}/{served.resource.plural}" + (f"/{quote(name, safe='')}" if name else "")
@@ -92,12 +92,12 @@ class Wait:
         try:
             while True:
                 changed.clear()
-                self._state = await self._look()
+                self._state = await self._read_state()
                 if self._reached(self._state):
                     return self._state
                 left = deadline - time.monotonic()
                 if left <= 0:
-                    raise NotReached(await self._told(timeout))
+                    raise NotReached(await self._failure_message(timeout))
                 try:
                     await asyncio.wait_for(changed.wait(), left if following is not None else _LOOK_ANYWAY)
                 except TimeoutError:
@@ -122,7 +122,7 @@ class Wait:
 
         return await storage.subscribe(store.prefix, after_revision=storage.revision, deliver=deliver)
 
-    async def _look(self) -> Any:
+    async def _read_state(self) -> Any:
         answer = await self._client.get(self._target)
         if answer.status == 404:
             return None if self._name else []
@@ -131,7 +131,7 @@ class Wait:
             raise NotReached(f"GET {self._target}: {answer.status} {found.get('message', '')}")
         return found if self._name else found["items"]
 
-    async def _told(self, timeout: float) -> str:
+    async def _failure_message(self, timeout: float) -> str:
         named = f"{self._served.resource.plural}{'/' + self._name if self._name else ''}"
         where = f" in namespace {self._namespace}" if self._namespace else ""
         until = self._until if isinstance(self._until, str) else _named(self._until)
@@ -174,7 +174,7 @@ def blocking_until_true(what: Callable[[], T], timeout: float) -> T:
     return found
 
 
-def _judge(until: Until) -> Callable[[Any], bool]:
+def _condition_from(until: Until) -> Callable[[Any], bool]:
     if not isinstance(until, str):
         return lambda state: state is not None and until(state)
     match until.partition("=")[::2]:

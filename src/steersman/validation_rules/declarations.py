@@ -57,7 +57,7 @@ class Declarations:
     """
 
     def __init__(self) -> None:
-        self._types: dict[tuple[int, bool, str], Sized | None] = {}
+        self._type_cache: dict[tuple[int, bool, str], Sized | None] = {}
         self.objects: dict[str, DeclaredType] = {}
         """Types with members by name."""
 
@@ -67,9 +67,9 @@ class Declarations:
         `is_resource` is True for the root of a resource, which has metadata whatever the schema says.
         """
         key = (id(node), is_resource, name)
-        if key not in self._types:
-            self._types[key] = self._make(node, name, is_resource=is_resource)
-        return self._types[key]
+        if key not in self._type_cache:
+            self._type_cache[key] = self._make(node, name, is_resource=is_resource)
+        return self._type_cache[key]
 
     def _make(self, node: Node, name: str, *, is_resource: bool) -> Sized | None:
         give_way()

@@ -191,7 +191,7 @@ _STEPS: Final[dict[str, Callable[[_NodeFacts, str], tuple[Node, str]]]] = {
 
 
 def _below(above: _NodeFacts) -> int | None:
-    """Return the most values of a child node, given those of its parent."""
+    """Return the maximum number of values of a child node, given those of its parent."""
     most = _most_elements(above.node)
     return None if above.cardinality is None or most is None else _product(above.cardinality, most)
 

@@ -85,7 +85,7 @@ class Rules:
         self._root: Final = root
         self._is_resource: Final = is_resource
         self._declarations = Declarations()
-        self._visible: Final[dict[tuple[int, str], bool]] = {}
+        self._visibility_cache: Final[dict[tuple[int, str], bool]] = {}
         self._compiled: Final[dict[tuple[int, str], list[CompiledRule]]] = {}
 
     def __del__(self) -> None:
@@ -152,10 +152,10 @@ class Rules:
     def is_visible(self, node: Node, name: str) -> bool:
         """Return True if expressions can see values of a node."""
         key = (id(node), name)
-        found = self._visible.get(key)
+        found = self._visibility_cache.get(key)
         if found is None:
             sized = self._declarations.type_of(node, name, is_resource=bool(node.traits & EMBEDDED))
-            found = self._visible[key] = sized is not None
+            found = self._visibility_cache[key] = sized is not None
         return found
 
 
@@ -185,7 +185,7 @@ class _Evaluator:
             return
         give_way()
         if node.rules:
-            self._own(node, new, old, path, ratchet, name, is_resource=is_resource)
+            self._evaluate_node(node, new, old, path, ratchet, name, is_resource=is_resource)
         if not node.traits & RULES_BELOW:
             return
         if isinstance(new, list):
@@ -231,7 +231,7 @@ class _Evaluator:
                 is_resource=is_resource,
             )
 
-    def _own(
+    def _evaluate_node(
         self, node: Node, new: Any, old: Any, path: Path, ratchet: _Ratchet, name: str, *, is_resource: bool
     ) -> None:
         """Evaluate the rules of a node itself."""
@@ -346,7 +346,7 @@ def _cel_value(raw: Any, node: Node, *, is_resource: bool) -> Any:
 
 
 def _rule_text(rule: Rule) -> str:
-    """Return the text that stands for a rule in messages."""
+    """Return the description of a rule in messages."""
     return trim_space(rule.get("message") or rule["rule"])
 
 

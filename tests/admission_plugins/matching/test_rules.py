@@ -1,4 +1,4 @@
-"""Which rules a request meets, and as what it is seen."""
+"""Tests of rules: matched requests, and the matched resource."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a kubelet may write in its Node."""
+"""Tests of the limits of a kubelet's writes to its Node."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whose writes are looked at, and what is told of a pod that is not there."""
+"""Tests of NodeRestriction: the affected users, and errors about missing pods."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.admission_plugins.writes import refusal, write_of
 
 
 class NothingThere:
-    """Objects of which there are none."""
+    """A resource without objects."""
 
     def read_cached(self, namespace: str, name: str, reading: Any) -> None:
         return None

@@ -1,4 +1,4 @@
-"""Which pods a kubelet may make, and what it may say of others."""
+"""Tests of the limits of a kubelet's writes to pods."""
 
 from __future__ import annotations
 

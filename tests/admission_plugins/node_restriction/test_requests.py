@@ -1,4 +1,4 @@
-"""Which certificates a kubelet may ask for."""
+"""Tests of the limits of a kubelet's certificate signing requests."""
 
 from __future__ import annotations
 

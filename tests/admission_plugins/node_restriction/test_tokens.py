@@ -1,4 +1,4 @@
-"""For whom tokens may be meant that kubelets ask for."""
+"""Tests of the audiences of tokens that kubelets request."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Stored:
 
 
 class Rights:
-    """Allows one audience, and keeps what is asked."""
+    """An authorizer that allows one audience, and records its requests."""
 
     def __init__(self, audience: str = "", error: str = "") -> None:
         self.audience = audience

@@ -1,4 +1,4 @@
-"""The checks of the Pod Security Standards: each with a pod that passes and one that does not, and its versions."""
+"""Tests of the Pod Security Standards' checks: a passing and a failing pod for each, and its versions."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def found(level: str, spec: dict[str, Any], minor: int = LATEST, **annotations: 
 
 
 def secured(**context: Any) -> dict[str, Any]:
-    """A spec of two containers with this security context, one of them an init container."""
+    """Return a spec with a container and an init container that have this security context."""
     inner = {"securityContext": context}
     return {"initContainers": [CONTAINER | {"name": "i"} | inner], "containers": [CONTAINER | inner]}
 

@@ -1,4 +1,4 @@
-"""PodSecurity: what the labels of a namespace ask of its pods."""
+"""Tests of PodSecurity: the policies in a namespace's labels, and their effect on pods."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ HOST_TEXT = "host namespaces (hostNetwork=true)"
 
 
 def labels(**modes: str) -> dict[str, str]:
-    """`enforce_version="v1.20"` is the label enforce-version."""
+    """Return labels of a namespace; `enforce_version="v1.20"` is the label enforce-version."""
     return {PREFIX + mode.replace("_", "-"): value for mode, value in modes.items()}
 
 
 def known(**modes: str) -> NamespaceState:
-    """A namespace with these labels."""
+    """Return the state of a namespace with these labels."""
     return NamespaceState("Active", labels(**modes))
 
 
 async def each_of(pods: Iterable[Pod]) -> AsyncIterator[tuple[Pod, None]]:
-    """Pods as the server gives them, small ones."""
+    """Yield pods as the server passes them to the plugin, marked as small."""
     for pod in pods:
         yield pod, None
 
@@ -137,7 +137,7 @@ def a_namespace(name: str = "ns", **modes: str) -> Namespace:
 
 
 async def change(security: PodSecurity, old: Namespace, new: Namespace) -> list[str]:
-    """The warnings of an update of the namespace."""
+    """Return the warnings of an update of the namespace."""
     return (await admitted(security, an_update(new, old, resource="namespaces", namespace="ns"))).warnings
 
 
@@ -219,7 +219,7 @@ async def test_over_the_wire_warnings_and_refusals(api: Client, namespace: str) 
     assert answer.json()["message"].endswith(f'violates PodSecurity "baseline:latest": {HOST_TEXT}')
 
 
-# With a configuration
+# Configured plugin
 
 BASELINE = Policy(*(LevelVersion("baseline", 30) for _ in "123"))  # type: ignore[arg-type]
 CONFIGURED = Configuration(

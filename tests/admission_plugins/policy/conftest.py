@@ -1,4 +1,4 @@
-"""A server in this process, and one whose policies can be written in a line."""
+"""Fixtures: a server in this process, and a server with helpers for short policies."""
 
 from __future__ import annotations
 

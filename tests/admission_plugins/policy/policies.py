@@ -1,4 +1,4 @@
-"""Policies, bindings and what they are about, as tests write them."""
+"""Short forms of policies, bindings and objects for tests."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ON_CREATE = {"operations": ["CREATE"], "apiGroups": [""], "apiVersions": ["v1"],
 
 
 def config_map(name: str, data: dict[str, str] | None = None, **metadata: Any) -> dict[str, Any]:
-    """A ConfigMap."""
+    """Return a ConfigMap."""
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, **metadata}, "data": data or {}}
 
 
@@ -24,25 +24,25 @@ def _rules(rules: Sequence[Any] | None) -> dict[str, Any]:
 
 
 def validating(*validations: Any, rules: Sequence[Any] | None = None, **spec: Any) -> dict[str, Any]:
-    """The spec of a ValidatingAdmissionPolicy; a validation is an expression, or all of one."""
+    """Return the spec of a ValidatingAdmissionPolicy; a validation is an expression or a whole validation."""
     whole = [{"expression": each} if isinstance(each, str) else each for each in validations]
     return {"kind": "validating", "spec": {"validations": whole, **_rules(rules), **spec}}
 
 
 def applying(*expressions: str, rules: Sequence[Any] | None = None, **spec: Any) -> dict[str, Any]:
-    """The spec of a MutatingAdmissionPolicy with apply configurations."""
+    """Return the spec of a MutatingAdmissionPolicy with apply configurations."""
     made = [{"patchType": "ApplyConfiguration", "applyConfiguration": {"expression": each}} for each in expressions]
     return {"kind": "mutating", "spec": {"mutations": made, "reinvocationPolicy": "Never", **_rules(rules), **spec}}
 
 
 def patching(*expressions: str, rules: Sequence[Any] | None = None, **spec: Any) -> dict[str, Any]:
-    """The same with JSON patches."""
+    """Return the spec of a MutatingAdmissionPolicy with JSON patches."""
     made = [{"patchType": "JSONPatch", "jsonPatch": {"expression": each}} for each in expressions]
     return {"kind": "mutating", "spec": {"mutations": made, "reinvocationPolicy": "Never", **_rules(rules), **spec}}
 
 
 async def enforce(client: Client, name: str, policy: dict[str, Any], *bindings: dict[str, Any]) -> None:
-    """Makes a policy, and bindings of these specs, or one that binds it everywhere."""
+    """Create a policy, and bindings with these specs, or one binding without limits."""
     kind = policy["kind"]
     made = await client.post(f"{GROUP}/{kind}admissionpolicies", {"metadata": {"name": name}, "spec": policy["spec"]})
     assert made.status == 201, made.body
@@ -54,7 +54,7 @@ async def enforce(client: Client, name: str, policy: dict[str, Any], *bindings: 
 
 
 async def define(client: Client, plural: str, kind: str, **properties: Any) -> str:
-    """Defines a kind of example.com/v1 in namespaces; the path of its objects in `default`, once it is discovered."""
+    """Define a namespaced kind of example.com/v1. Return the path of its objects in `default` once it is served."""
     cluster = Cluster(client)
     await cluster.define(
         definition(version("v1", {"type": "object", "properties": properties}), plural=plural, kind=kind)
@@ -64,5 +64,5 @@ async def define(client: Client, plural: str, kind: str, **properties: Any) -> s
 
 
 async def create(client: Client, name: str, data: dict[str, str] | None = None, **metadata: Any) -> Answer:
-    """Makes a ConfigMap."""
+    """Create a ConfigMap and return the response."""
     return await client.post(CONFIG_MAPS, config_map(name, data, **metadata))

@@ -1,4 +1,4 @@
-"""Policies that change what is written: configurations, patches, what they refuse, and who is asked again."""
+"""Tests of mutating policies: apply configurations, patches, refusals, and reinvocation."""
 
 from __future__ import annotations
 
@@ -219,7 +219,7 @@ async def test_a_patch_may_name_another_kind_which_the_object_is_not(
 
 
 def to_cel(value: Any) -> str:
-    """A literal of a value."""
+    """Return a CEL literal of a value."""
     return f"'{value}'" if isinstance(value, str) else json.dumps(value)
 
 

@@ -1,4 +1,4 @@
-"""Parameters of policies: found by name and by labels, in namespaces and in the cluster, of any kind."""
+"""Tests of policies' parameters: by name and by selector, namespaced and cluster-scoped, of any kind."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ async def test_large_parameters_are_read_beside_the_loop(client: Client) -> None
 
 @pytest.fixture
 def made(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
-    """How many parameters are made of their JSON where a server keeps so many bytes."""
+    """Limit the cache to a number of bytes, and return the expected number of decoded parameters."""
     bytes_kept, made = request.param
     monkeypatch.setattr(params, "MAX_CACHED_BYTES", bytes_kept)
     return int(made)
@@ -127,7 +127,7 @@ def made(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int
 async def test_parameters_are_kept_as_far_as_their_bytes_go(
     made: int, client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each of the two is some 250 bytes of JSON, of which the last one is always kept."""
+    """The two parameters have some 250 bytes of JSON each. The last one is always cached."""
     decoded: list[bytes] = []
     make = params._decode
 

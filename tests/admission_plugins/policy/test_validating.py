@@ -1,4 +1,4 @@
-"""Policies that judge what is written: what they see, what they refuse and in which words."""
+"""Tests of validating policies: variables, refusals, and messages."""
 
 from __future__ import annotations
 

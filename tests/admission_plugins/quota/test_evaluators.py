@@ -1,4 +1,4 @@
-"""What objects use of a quota."""
+"""Tests of quota evaluators."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Plain = dict[str, Any]
 
 
 class Stored:
-    """Objects that are there, as the server gives them to plugins."""
+    """Stored objects, as the server passes them to plugins."""
 
     def __init__(self, *objects: Any) -> None:
         self.objects = objects

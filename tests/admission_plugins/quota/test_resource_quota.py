@@ -1,4 +1,4 @@
-"""ResourceQuota: what it charges and refuses, and that no two writes get the same last place."""
+"""Tests of ResourceQuota: charges, refusals, and concurrent writes."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ EVALUATORS: dict[GroupResource, Evaluator] = {
 
 
 class Quotas:
-    """The quotas of the namespace "ns", with resource versions. `before_write` runs in front of each write."""
+    """The quotas of the namespace "ns", with resource versions. `before_write` is called before each write."""
 
     def __init__(self, *quotas: core.ResourceQuota) -> None:
         self.stored = {each.metadata.name: each for each in quotas}
@@ -74,7 +74,7 @@ class Quotas:
         self.stored[quota.metadata.name] = quota
 
     def charge_elsewhere(self, name: str, **used: str) -> None:
-        """Somebody else writes a status."""
+        """Write a quota's usage as another server would."""
         quota = deep_copy(self.stored[name])
         quota.status.used.update(used)
         self.put(quota)
@@ -132,7 +132,7 @@ def service(type: str) -> core.Service:
 
 
 async def refusal(work: Any) -> str:
-    """What a 403 says behind the name; empty if there is none."""
+    """Return the text of a 403 after the object's name; "" if there is none."""
     try:
         await work
     except StatusError as error:
@@ -227,7 +227,7 @@ async def test_a_scope_that_cannot_be_read_is_an_error() -> None:
     )
 
 
-# Many at a time
+# Concurrent writes
 
 
 async def test_writes_that_wait_together_are_charged_in_one_update() -> None:
@@ -296,7 +296,7 @@ async def test_what_cannot_be_measured_is_told_to_who_waits() -> None:
     assert await refusal(work.validate(about(service("ClusterIP")))) == ""
 
 
-# Over the wire
+# By requests to a server
 
 
 PLACES = 7
@@ -363,7 +363,7 @@ def test_pods_get_the_defaults_of_a_limit_range_and_are_charged_for_them(server:
     )
 
 
-# What may not be used without a quota
+# Resources that require a quota
 
 CPU_IS_LIMITED = LimitedResource(resource="pods", match_contains=["requests."])
 

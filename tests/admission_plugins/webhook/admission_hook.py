@@ -1,4 +1,4 @@
-"""An admission webhook, as a real HTTPS server, and configurations that name it."""
+"""An admission webhook as a real HTTPS server, and configurations that refer to it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ VALIDATING, MUTATING = "validating", "mutating"
 Request = dict[str, Any]
 Response = dict[str, Any]
 Answer = Callable[[Request], Response | bytes]
-"""From what is asked to what is said of it, beside the uid; bytes are a whole HTTP response."""
+"""Function from a request to a response (without its uid), or to the bytes of a whole HTTP response."""
 
 
 def allow(request: Request) -> Response:
@@ -29,7 +29,7 @@ def deny(request: Request) -> Response:
 
 
 def patch(*operations: dict[str, Any]) -> Answer:
-    """Allows with a patch."""
+    """Return an answer that allows the request with a patch."""
     data = base64.b64encode(json.dumps(operations).encode()).decode()
     return lambda request: {"allowed": True, "patch": data, "patchType": "JSONPatch"}
 
@@ -39,12 +39,12 @@ def add(path: str, value: Any) -> dict[str, Any]:
 
 
 class AdmissionHook(HttpsHook):
-    """Answers by path."""
+    """A webhook with an answer for each path."""
 
     def __init__(self, files: CertificateFiles) -> None:
         super().__init__(files)
         self.asked_of: list[tuple[str, Request]] = []
-        """Path and request, in the order in which they came."""
+        """Paths and requests in the order of their arrival."""
         self.answers: dict[str, Answer] = {}
 
     def answered(self, target: str, body: Any) -> bytes:
@@ -60,15 +60,15 @@ class AdmissionHook(HttpsHook):
 
     @property
     def paths(self) -> list[str]:
-        """The paths that were asked."""
+        """Return the called paths."""
         return [path for path, _ in self.asked_of]
 
     def of(self, path: str) -> list[Request]:
-        """What a path was asked."""
+        """Return the requests to a path."""
         return [request for asked, request in self.asked_of if asked == path]
 
     def webhook(self, path: str, *resources: str, **more: Any) -> dict[str, Any]:
-        """A webhook for every operation on resources of any group ("*" is one of these), in any version."""
+        """Return a webhook for every operation on resources ("*" for all) of any group and version."""
         rule = {"operations": ["*"], "apiGroups": ["*"], "apiVersions": ["*"], "resources": list(resources)}
         name = f"{path.strip('/').replace('/', '-')}.example.com"
         return {
@@ -82,7 +82,7 @@ class AdmissionHook(HttpsHook):
 
 
 async def configure(client: Client, which: str, *webhooks: dict[str, Any], name: str = "hooks") -> None:
-    """Makes a configuration."""
+    """Create a webhook configuration."""
     kind = f"{which.capitalize()}WebhookConfiguration"
     body = {
         "apiVersion": "admissionregistration.k8s.io/v1",

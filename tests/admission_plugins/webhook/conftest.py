@@ -1,4 +1,4 @@
-"""A server in this process, and a webhook that it can ask."""
+"""Fixtures: a server in this process, and a webhook that it can call."""
 
 from __future__ import annotations
 

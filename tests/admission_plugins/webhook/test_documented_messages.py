@@ -1,4 +1,4 @@
-"""What docs/webhooks.md says of messages: each is told where the table says that it is."""
+"""Tests that the messages in the table of docs/webhooks.md occur as the table says."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.https_hook import http_response
 
 ROWS = [cell for cell, _ in Document(ROOT / "docs" / "webhooks.md").table("What is wrong")]
 UNTRIED = "certificate has expired"
-"""That wants a certificate of the past."""
+"""Message that is not tested: it needs an expired certificate."""
 SERVICES = (
     {"metadata": {"name": "hook"}, "spec": {"ports": [{"port": 80}]}},
     {"metadata": {"name": "other"}, "spec": {"type": "ExternalName", "externalName": "localhost"}},
@@ -49,7 +49,7 @@ ANSWERS: dict[str, Callable[[Request], Any]] = {
     "but not response.patchType": lambda request: {"allowed": True, "patch": "W10="},
     "illegal base64 data": lambda request: {"allowed": True, "patchType": "JSONPatch", "patch": "[]"},
 }
-"""What the webhook answers, by part of the message."""
+"""Answers of the webhook, by a part of the message."""
 PLACES: dict[str, Callable[[AdmissionHook], dict[str, Any]]] = {
     "connection refused": lambda hook: {"url": "https://127.0.0.1:1/w"},
     "unknown authority": lambda hook: {"url": f"{hook.root}/w", "caBundle": None},
@@ -57,12 +57,12 @@ PLACES: dict[str, Callable[[AdmissionHook], dict[str, Any]]] = {
     'service "hook" not found': lambda hook: {"service": {"namespace": "kube-system", "name": "hook"}},
     "no service port 443": lambda hook: {"service": {"namespace": "default", "name": "hook"}},
 }
-"""Where the webhook is said to be, by part of the message."""
+"""Client configurations of the webhook, by a part of the message."""
 
 
 @pytest.fixture
 async def http() -> AsyncIterator[int]:
-    """The port of a server that speaks HTTP."""
+    """Yield the port of a server that speaks plain HTTP."""
 
     def refuse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(http_response(400, b"", "text/plain"))
@@ -73,7 +73,7 @@ async def http() -> AsyncIterator[int]:
 
 
 async def _message(client: Client, hook: AdmissionHook, which: str, **config: Any) -> str:
-    """What the client is told whose request is shown to a webhook that is configured so."""
+    """Return the error message for a request that a webhook with this configuration gets."""
     webhook = hook.webhook("/w", "configmaps", timeoutSeconds=1)
     client_config = {"caBundle": hook.ca_bundle, **(config or {"url": f"{hook.root}/w"})}
     webhook["clientConfig"] = {name: value for name, value in client_config.items() if value}
@@ -84,7 +84,7 @@ async def _message(client: Client, hook: AdmissionHook, which: str, **config: An
 
 
 def _is_told(row: str, message: str) -> bool:
-    """Whether one of the texts of a row is in the message; `...` stands for anything."""
+    """Return True if one of the texts of a row is in the message; `...` stands for any text."""
     texts = re.findall(r"`([^`]+)`", row)
     return any(re.search(".*".join(map(re.escape, text.split("..."))), message) for text in texts)
 

@@ -1,4 +1,4 @@
-"""Webhooks that change what is written: their order, what each sees, and who is asked again."""
+"""Tests of mutating webhooks: order, objects in requests, and reinvocation."""
 
 from __future__ import annotations
 
@@ -63,8 +63,9 @@ async def test_one_that_wants_to_be_is_asked_again_when_the_object_was_changed_a
 async def test_nobody_is_asked_again_when_nothing_was_changed(
     client: Client, hook: AdmissionHook, sent: dict[str, Any], asked: list[str]
 ) -> None:
-    """A patch that changes nothing counts nevertheless where the request gives fields a new owner: upstream takes the
-    time of that, which comes back without nanoseconds, for a change."""
+    """A patch without effect counts as a change if the request changes the ownership of fields: upstream compares the
+    times of managedFields, which lose their nanoseconds.
+    """
     await created(client, CONFIG_MAPS, config_map("x", own="0"))
     again = {"reinvocationPolicy": "IfNeeded"}
     hook.answers["/b"] = patch(add("/data/own", "0"))
@@ -76,7 +77,7 @@ async def test_nobody_is_asked_again_when_nothing_was_changed(
 
 
 async def test_built_in_plugins_see_what_webhooks_made(client: Client, hook: AdmissionHook) -> None:
-    """A toleration that a webhook takes out is put in again, as all plugins are asked twice."""
+    """A toleration that a webhook removes is added again, because all plugins run in the second round."""
     hook.answers["/out"] = patch({"op": "remove", "path": "/spec/tolerations/0"})
     await configure(client, MUTATING, hook.webhook("/out", "pods"))
     pod = {
@@ -159,7 +160,7 @@ async def test_a_patch_that_does_not_fit_ends_the_request(client: Client, hook: 
 async def test_an_object_of_another_version_is_not_converted_between_two_webhooks(
     client: Client, hook: AdmissionHook
 ) -> None:
-    """The target of an autoscaler of v1 is added by conversion alone."""
+    """The target of an autoscaler of v1 is added only by a conversion."""
     target = {"kind": "Foo", "name": "d", "apiVersion": "a/v1"}
     spec = {"maxReplicas": 3, "scaleTargetRef": target}
     hook.answers["/a"] = patch({"op": "replace", "path": "/spec", "value": spec})
@@ -212,7 +213,7 @@ async def test_an_object_that_becomes_one_of_its_kind_again_is_stored(client: Cl
 async def test_what_an_apply_makes_is_found_by_the_name_that_was_applied_even_if_a_webhook_renames_it(
     client: Client, hook: AdmissionHook
 ) -> None:
-    """As kube-apiserver has it; such an object can only be deleted."""
+    """As in kube-apiserver; such an object can only be deleted."""
     hook.answers["/r"] = patch({"op": "replace", "path": "/metadata/name", "value": "renamed"})
     await configure(client, MUTATING, hook.webhook("/r", "configmaps"))
     for name in ("a", "b"):
@@ -244,7 +245,7 @@ async def test_what_is_deleted_cannot_be_patched(client: Client, hook: Admission
 
 
 async def test_a_connection_is_made_as_webhooks_want_it(client: Client, hook: AdmissionHook) -> None:
-    """The command is another one, and is the one that validating webhooks are asked about."""
+    """The webhook changes the command, and validating webhooks get the changed one."""
     hook.answers |= {
         "/other": patch(add("/command", ["ls"])),
         "/judge": lambda request: {"allowed": False, "status": {"message": json.dumps(request["object"]["command"])}},
@@ -260,8 +261,9 @@ async def test_a_connection_is_made_as_webhooks_want_it(client: Client, hook: Ad
 async def test_who_owns_replicas_is_what_the_request_made_of_a_scale(
     client: Client, hook: AdmissionHook, wanted: int, made: int, owner: str | None
 ) -> None:
-    """Zero replicas are none in a Scale, so nobody owns them, and what is as it was stays whose it was; it does not
-    matter what a webhook makes of either."""
+    """A Scale omits zero replicas, so that nobody owns them. An unchanged value keeps its owner. A webhook's patch
+    changes neither.
+    """
     path = "/apis/apps/v1/namespaces/default/deployments"
     template = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
     spec = {"replicas": 1, "selector": {"matchLabels": {"a": "b"}}, "template": template}
@@ -279,7 +281,7 @@ async def test_who_owns_replicas_is_what_the_request_made_of_a_scale(
 async def test_what_has_no_owners_does_not_change_by_a_patch_without_effect(
     client: Client, hook: AdmissionHook, wanted: int, asked: list[str]
 ) -> None:
-    """Nobody owns zero replicas in a Scale, so there is no time of an owner that comes back without nanoseconds."""
+    """Nobody owns zero replicas in a Scale, so that no time of an owner loses its nanoseconds."""
     path = "/apis/apps/v1/namespaces/default/deployments"
     template = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
     spec = {"selector": {"matchLabels": {"a": "b"}}, "template": template}

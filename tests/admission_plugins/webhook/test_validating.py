@@ -1,4 +1,4 @@
-"""Webhooks that judge what is written: who is asked, when, and what their failures do."""
+"""Tests of validating webhooks: called webhooks, conditions, and effects of failures."""
 
 from __future__ import annotations
 
@@ -223,7 +223,7 @@ async def test_match_conditions_may_have_regular_expressions(client: Client, hoo
 
 
 async def test_a_webhook_may_be_a_service(client: Client, hook: AdmissionHook) -> None:
-    """It is known by the name of the Service, wherever that is."""
+    """Its certificate has the name of the Service, whatever its address is."""
     service = {"metadata": {"name": "hook"}, "spec": {"type": "ExternalName", "externalName": "localhost"}}
     assert (await client.post("/api/v1/namespaces/default/services", service)).status == 201
     config = {"service": {"namespace": "default", "name": "hook", "path": "/w", "port": hook.port}}

@@ -1,4 +1,4 @@
-"""Batches: how many events, how long they are waited for, how often they are sent, and what is lost."""
+"""Batching of events: sizes, waits, rates, and lost events."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ async def test_what_is_more_than_the_buffer_holds_is_lost_and_counted() -> None:
 async def test_large_events_are_lost_before_they_fill_the_memory_also_those_under_way(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Those under way are there twice."""
+    """Events under way have two copies in memory."""
     kept, (errors, metrics) = Kept(), counted()
     kept.free.clear()
     large = record(0, requestURI="/" + "a" * 1000)

@@ -1,4 +1,4 @@
-"""The log: events are in the file when it is said so, in order, in the format that is asked for."""
+"""The audit log: reported events are in the file, in order and in the selected format."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ import pytest
 
 from steersman.audit.backends import buffered
 from steersman.audit.backends.backend import IgnoringErrors
-from steersman.audit.backends.buffered import Queued
+from steersman.audit.backends.buffered import QueuedLog
 from steersman.audit.backends.log import LogBackend, as_json, as_text
 from steersman.audit.backends.rotation import Limits, LogFile
 from tests.audit.recorded import counted, record
 
 
 class Broken:
-    """A disk that takes no line with an x in it."""
+    """A disk that accepts no line with an x."""
 
     def write(self, lines: Sequence[bytes]) -> Iterable[tuple[int, OSError]]:
         for number, line in enumerate(lines):
@@ -26,7 +26,7 @@ class Broken:
                 yield number, OSError(28, "No space left on device")
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing: no file is open."""
 
 
 def log_to(path: Path) -> LogBackend:
@@ -54,11 +54,11 @@ async def test_callbacks_come_once_it_is_written_and_at_once_after_that(tmp_path
     backend = log_to(path)
     found: list[bytes] = []
     written = backend.process([record(1)])
-    written.then(lambda: found.append(path.read_bytes()))
+    written.add_done_callback(lambda: found.append(path.read_bytes()))
     assert found == []
     await written
     assert found == [path.read_bytes()]
-    written.then(lambda: found.append(b"again"))
+    written.add_done_callback(lambda: found.append(b"again"))
     assert found[1:] == [b"again"]
     await backend.close()
 
@@ -90,12 +90,12 @@ async def test_in_mode_blocking_nobody_looks_at_errors() -> None:
     backend = IgnoringErrors(LogBackend(Broken(), as_json, counted()[0]), in_order=True)
     assert backend.deferred
     await backend.close()
-    assert not Queued(LogBackend(Broken(), as_json, counted()[0]), 1, counted()[0]).deferred
+    assert not QueuedLog(LogBackend(Broken(), as_json, counted()[0]), 1, counted()[0]).deferred
 
 
 async def test_in_mode_batch_what_is_more_than_the_buffer_holds_is_lost(tmp_path: Path) -> None:
     errors, metrics = counted()
-    backend = Queued(log_to(tmp_path / "audit.log"), 2, errors)
+    backend = QueuedLog(log_to(tmp_path / "audit.log"), 2, errors)
     for number in range(5):
         backend.process([record(number)])
     assert metrics.errors.value(("buffered",)) == 3
@@ -109,7 +109,7 @@ async def test_in_mode_batch_large_events_are_lost_before_they_fill_the_memory(
     errors, metrics = counted()
     monkeypatch.setattr(buffered, "MOST_BYTES", 2 * len(record(1)))
     log = log_to(tmp_path / "audit.log")
-    backend = Queued(log, 100, errors)
+    backend = QueuedLog(log, 100, errors)
     for number in range(5):
         backend.process([record(number)])
     assert metrics.errors.value(("buffered",)) == 3
@@ -141,7 +141,7 @@ async def test_a_fault_in_writing_ends_neither_the_thread_nor_the_waiting() -> N
             return ()
 
         def close(self) -> None:
-            """Nothing is open."""
+            """Do nothing: no file is open."""
 
     lines = Faulty()
     backend = LogBackend(lines, as_json, counted()[0])

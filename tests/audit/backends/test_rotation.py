@@ -1,4 +1,4 @@
-"""The file of a log: rotation by size, what becomes of old files, and a disk that is full."""
+"""Log rotation: by size, clean-up of old files, and full disks."""
 
 from __future__ import annotations
 

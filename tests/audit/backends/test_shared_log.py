@@ -1,4 +1,4 @@
-"""One log of several processes."""
+"""One log file of several processes."""
 
 from __future__ import annotations
 

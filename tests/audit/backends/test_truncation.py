@@ -1,4 +1,4 @@
-"""Events that are too large."""
+"""Truncation of events that are too large."""
 
 from __future__ import annotations
 

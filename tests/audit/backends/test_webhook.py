@@ -1,4 +1,4 @@
-"""Events that are posted: as a list, tried again whatever goes wrong, and counted when that is in vain."""
+"""Audit webhook: events are posted as a list, retried after any failure, and counted if all attempts fail."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.https_hook import HttpsHook
 
 
 class Sink(HttpsHook):
-    """Takes lists of events, once it has refused so many of them."""
+    """Accepts lists of events after a number of refusals."""
 
     def __init__(self, files: CertificateFiles) -> None:
         super().__init__(files)

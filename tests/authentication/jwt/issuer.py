@@ -1,4 +1,4 @@
-"""An issuer for tests: keys, tokens, and its documents."""
+"""A token issuer for tests: keys, tokens and documents."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def token(
     header: dict[str, Any] | None = None,
     **claims: Any,
 ) -> str:
-    """A signed token; `iss`, `aud`, `sub` and times are put in. None takes a claim away."""
+    """Return a signed token with defaults for `iss`, `aud`, `sub` and times; None removes a claim."""
     now = int(time.time())
     said = {"iss": URL, "aud": "steersman", "sub": "jane", "iat": now, "exp": now + 600, **claims}
     payload = msgspec.json.encode({name: value for name, value in said.items() if value is not None})
@@ -39,12 +39,12 @@ def _registry(algorithm: str) -> jws.JWSRegistry:
 
 
 def keys(*given: Any) -> bytes:
-    """A JSON Web Key Set of the public halves."""
+    """Return a JSON Web Key Set of the public keys."""
     return msgspec.json.encode(KeySet(list(given)).as_dict(private=False))
 
 
 class Issuer:
-    """What is fetched from it. `good_for` is in seconds; None in the place of a document: nobody answers."""
+    """The documents of an issuer. `good_for` is in seconds; None in place of a document means no answer."""
 
     def __init__(self, *given: Any, good_for: float = 0.0) -> None:
         self.documents: dict[str, bytes | None] = {
@@ -62,4 +62,4 @@ class Issuer:
         return Document(body, "application/json", self.good_for)
 
     def close(self) -> None:
-        """See Fetcher."""
+        """Do nothing, see Fetcher."""

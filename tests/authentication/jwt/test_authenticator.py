@@ -1,4 +1,4 @@
-"""Users by tokens of an issuer, from its discovery on."""
+"""Authentication by tokens of an issuer, including discovery."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Known:
     def __init__(self, issuer: Issuer, configuration: Any = USUAL, algorithms: tuple[str, ...] = ALGORITHMS) -> None:
         self.registry = Registry()
         given = msgspec.convert(configuration, JWTAuthenticator)
-        metrics = JWTMetrics(self.registry, "me").of(URL)
+        metrics = JWTMetrics(self.registry, "me").for_issuer(URL)
         self.judge = IssuerAuthenticator(given, algorithms, issuer, metrics)  # type: ignore[arg-type]
 
     async def __aenter__(self) -> Known:
@@ -255,7 +255,7 @@ def configured(*rules: str, username: str = "claims.sub") -> dict[str, Any]:
     ],
 )
 async def test_a_rule_with_a_pattern_is_evaluated_beside_the_loop(rule: str) -> None:
-    """What compiles a pattern is not done on the loop: it is begun there, and done again elsewhere."""
+    """A rule that compiles a pattern is started on the event loop and then repeated in a worker thread."""
     async with Known(Issuer(RSA), configured(rule)) as known:
         found = await known.of(token(sub="jane"))
         assert found is not None

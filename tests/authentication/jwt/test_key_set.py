@@ -1,4 +1,4 @@
-"""Keys of issuers, and the certificates that may come with them."""
+"""Keys of issuers, and their optional certificates."""
 
 from __future__ import annotations
 

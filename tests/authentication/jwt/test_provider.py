@@ -1,4 +1,4 @@
-"""What is told of an issuer whose discovery document is none of its own."""
+"""Errors for an issuer whose discovery document names another issuer."""
 
 from __future__ import annotations
 

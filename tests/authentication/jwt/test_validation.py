@@ -1,4 +1,4 @@
-"""What is wrong with an AuthenticationConfiguration, in upstream's words."""
+"""Validation of AuthenticationConfiguration, with upstream's messages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What nodes may do, by the verbs and resources there are. Whole servers are compared in tests/conformance."""
+"""Rights of nodes by verb and resource. Tests of whole servers are in tests/conformance."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def authorizer() -> NodeAuthorizer:
 
 
 def judged(authorizer: NodeAuthorizer, action: Action, user: UserInfo = KUBELET, fields: str = "") -> str | None:
-    """None if it is allowed, else the reason."""
+    """Return None if the action is allowed, else the reason."""
     verdict = authorizer.authorize(Attributes(user, action, limits=read_selectors(fields, "")))
     assert not verdict.denied
     return None if verdict.allowed else verdict.reason

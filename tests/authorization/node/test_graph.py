@@ -1,4 +1,4 @@
-"""The graph of the Node authorizer says what following references from object to object would."""
+"""The graph of the Node authorizer agrees with following references from object to object."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ NODES, NAMES, NAMESPACES = ("n1", "n2"), ("a", "b", "c"), ("x", "y")
 
 
 class Naive:
-    """What there is, looked through at every question."""
+    """The objects themselves, searched at every query."""
 
     def __init__(self) -> None:
         self.pods: dict[tuple[str, str], PodReferences] = {}

@@ -1,4 +1,4 @@
-"""What is read out of stored pods and volumes."""
+"""References of stored pods and volumes."""
 
 from __future__ import annotations
 

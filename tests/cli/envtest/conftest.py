@@ -1,4 +1,4 @@
-"""The programs of `steersman envtest` as tools start them."""
+"""Fixtures: the programs of `steersman envtest`, started as tools start them."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Etcd:
         )
 
     def ask(self, method: str, path: str) -> tuple[int, bytes]:
-        """Status and body."""
+        """Send a request; return status and body."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE)
         try:
             connection.request(method, path)
@@ -74,7 +74,9 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def make_etcd(programs: Path, tmp_path: Path) -> Iterator[Callable[..., Etcd]]:
-    """`make_etcd(*flags)` starts the etcd on tmp_path/"etcd", or on another `folder`; it is killed after the test."""
+    """Yield `make_etcd(*flags)`, which starts the etcd on tmp_path/"etcd" or another `folder`, killed after the
+    test.
+    """
     made: list[Etcd] = []
 
     def make(*flags: str, folder: Path | None = None) -> Etcd:
@@ -88,7 +90,7 @@ def make_etcd(programs: Path, tmp_path: Path) -> Iterator[Callable[..., Etcd]]:
 
 @pytest.fixture
 def etcd(make_etcd: Callable[..., Etcd]) -> Etcd:
-    """A healthy one."""
+    """A healthy etcd."""
     made = make_etcd("--unsafe-no-fsync")
     made.wait_healthy()
     return made

@@ -1,4 +1,4 @@
-"""The folder of `steersman envtest`: what is in it, when it is written, and what a shell is told of it."""
+"""The folder of `steersman envtest`: its content, its updates, and the output for shells."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ def test_the_folder_is_below_the_users_cache_and_named_by_the_version(cache: Pat
 def test_tools_in_java_find_the_programs_by_the_names_of_folders(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """As jenvtest 0.9.7 and kube-api-test 7.6.1 look for them: the highest version of the system's, or one by `1.36.*`.
+    """jenvtest 0.9.7 and kube-api-test 7.6.1 search for the system's highest version, or for `1.36.*`.
 
-    All three files must be there, kubectl too.
+    All three files must exist, including kubectl.
     """
     kubectl = tmp_path / "bin" / "kubectl"
     kubectl.parent.mkdir()

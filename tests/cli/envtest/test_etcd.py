@@ -1,4 +1,4 @@
-"""The `etcd` of `steersman envtest`: what it answers, whom it lends its folder, its command line, its end."""
+"""The `etcd` of `steersman envtest`: answers, claims on its folder, command line, and end."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def test_its_version_is_told(programs: Path) -> None:
 
 
 def test_it_needs_nothing_but_python() -> None:
-    """Tools wait for it: it imports nothing of this project or of another, and no module that takes long."""
+    """Tools wait for it: it imports nothing of this or another project, and no slow module."""
     done = subprocess.run(
         [sys.executable, "-I", "-S", "-X", "importtime", program.__file__, "--version"],
         capture_output=True,
@@ -142,7 +142,7 @@ def test_what_it_lends_is_json_whatever_the_folder_is_called(make_etcd: Callable
 
 
 def asked(port: int, word: str = "") -> tuple[int, dict[str, object]]:
-    """The answer to a claim with this word."""
+    """Return the answer to a claim with this secret."""
     field = f"authorization: Bearer {word}\r\n" if word else ""
     with socket.create_connection(("127.0.0.1", port), timeout=30) as connection:
         connection.sendall(program.CLAIM + f"HTTP/1.1\r\n{field}\r\n".encode())
@@ -160,7 +160,7 @@ def test_the_etcd_of_another_user_is_not_claimed(make_etcd: Callable[..., Any]) 
 
 
 def test_who_cannot_read_its_folder_cannot_claim_it(make_etcd: Callable[..., Any]) -> None:
-    """Every user of the machine can connect to it."""
+    """Every user of the machine can connect to the etcd."""
     made = make_etcd()
     made.wait_healthy()
     word = made.folder / program.CLAIM_FILE

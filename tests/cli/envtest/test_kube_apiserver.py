@@ -1,4 +1,4 @@
-"""The `kube-apiserver` of `steersman envtest`: its command line, where its data is, whom it serves, its end."""
+"""The `kube-apiserver` of `steersman envtest`: command line, data, clients, and end."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
 
 
 class Running:
-    """A kube-apiserver, asked with a token."""
+    """A kube-apiserver, with requests by a token."""
 
     def __init__(self, program: Path, folder: Path, *flags: str) -> None:
         folder.mkdir(exist_ok=True)
@@ -83,7 +83,7 @@ class Running:
                 return
 
     def refusal(self) -> str:
-        """The one line of a server that does not start."""
+        """Return the line that a server prints if it does not start."""
         _, told = self.process.communicate(timeout=60)
         assert self.process.returncode == 1
         assert told.startswith("kube-apiserver: ")
@@ -233,7 +233,7 @@ def test_flags_that_envtest_and_its_like_pass_are_taken(tmp_path: Path) -> None:
 
 
 def _self_signed(folder: Path, name: str, subject: list[tuple[Any, str]], hosts: list[x509.GeneralName]) -> None:
-    """An RSA key and a certificate that signs itself and says of no use, as tools in Java make them."""
+    """Create an RSA key and a self-signed certificate without usages, as tools in Java do."""
     key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
     named = x509.Name([x509.NameAttribute(kind, value) for kind, value in subject])
     now = datetime.now(UTC)
@@ -258,7 +258,7 @@ def _self_signed(folder: Path, name: str, subject: list[tuple[Any, str]], hosts:
 def test_the_command_line_and_certificates_of_tools_in_java_are_taken(
     programs: Path, make_etcd: Callable[..., Any], tmp_path: Path
 ) -> None:
-    """As jenvtest and fabric8's kube-api-test start the two: at once, and the server before etcd listens."""
+    """jenvtest and fabric8's kube-api-test start both programs at once, the server before etcd listens."""
     home = tmp_path / "home"
     home.mkdir()
     _self_signed(home, "apiserver", [(NameOID.COMMON_NAME, "example.org")], [x509.IPAddress(ip_address("127.0.0.1"))])

@@ -24,7 +24,7 @@ PATIENCE = 60.0
 
 
 def run(*arguments: str, code: int = 0) -> str:
-    """What the command says."""
+    """Run a command, check its exit code, and return its output."""
     done = subprocess.run(
         [sys.executable, "-m", "steersman.cli", *arguments], capture_output=True, text=True, timeout=120, check=False
     )
@@ -49,7 +49,7 @@ def test_a_folder_has_one_cluster_at_a_time(tmp_path: Path) -> None:
 
 
 def test_a_number_in_the_file_is_not_believed(tmp_path: Path) -> None:
-    """Only of the process that has the file locked the kernel says which it is."""
+    """Only for the process that has locked the file the kernel reports the pid."""
     with (tmp_path / "up.pid").open("w") as forged, subprocess.Popen(["sleep", "60"]) as victim:
         forged.write(f"{victim.pid}\n")
         forged.flush()
@@ -183,7 +183,7 @@ def test_on_a_terminal_it_shows_what_it_does_until_it_is_interrupted(tmp_path: P
 
 
 def read_until(terminal: int, text: str) -> str:
-    """What comes from a terminal until a text has come."""
+    """Read from a terminal until a text appears."""
     said = ""
     until = time.monotonic() + PATIENCE
     while text not in said:

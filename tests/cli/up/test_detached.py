@@ -1,4 +1,4 @@
-"""A cluster that is left running: until it is ready, it belongs to the command that waits for it."""
+"""Detached clusters: until ready, the process belongs to the command that waits for it."""
 
 from __future__ import annotations
 

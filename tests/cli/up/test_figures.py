@@ -1,4 +1,4 @@
-"""What a cluster is doing, in figures and words."""
+"""Statistics of a cluster, as numbers and words."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from steersman.api.core.v1 import Container, Pod, PodSpec, ServiceAccount
 from steersman.api.meta.v1 import DeleteOptions, ObjectMeta
 from steersman.authentication.user import UserInfo
 from steersman.cli.durations import in_words
-from steersman.cli.up.figures import Figures, Followed, asked, nodes_in_words, pods_in_words
+from steersman.cli.up.figures import Figures, LiveFigures, measure, nodes_in_words, pods_in_words
 from steersman.client.resources import PODS, SERVICE_ACCOUNTS
 from steersman.cluster.cluster import Cluster
 from steersman.cluster.configuration import Configuration, NodeGroup
@@ -31,7 +31,7 @@ async def test_figures_follow_a_cluster_and_are_what_it_says_when_asked(keys_fol
     await cluster.start()
     assert cluster.plane.server is not None
     client = cluster.client(UserInfo("admin", groups=("system:masters",)), "tests")
-    followed = Followed(client, cluster.plane.server.config.metrics.total.sum)
+    followed = LiveFigures(client, cluster.plane.server.config.metrics.total.sum)
     followed.start()
 
     async def account() -> list[ServiceAccount]:
@@ -52,7 +52,7 @@ async def test_figures_follow_a_cluster_and_are_what_it_says_when_asked(keys_fol
         for each in (pod("runs"), pod("waits", nothing="here"), pod("ends", annotations=ENDS, restart="Never")):
             await client.create(PODS, each)
         await eventually(told)
-        found = await asked(client, seconds=0.05)
+        found = await measure(client, seconds=0.05)
         assert (found.nodes, found.ready, found.pods) == (2, 2, followed.now().pods)
         await client.delete(PODS, "waits", "default", DeleteOptions(grace_period_seconds=0))
         await eventually(gone)

@@ -1,4 +1,4 @@
-"""Which process a cluster is, as its file tells."""
+"""Identification of a cluster's process by its file."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_a_folder_of_before_stays_and_so_does_one_that_another_has_claimed(tmp_p
 def test_a_claim_of_a_folder_that_was_taken_back_meanwhile_is_made_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The other process may take the folder away between opening its file and locking it."""
+    """The other process may remove the folder between the opening of its file and the lock."""
     folder, lock, gone = tmp_path / "new", fcntl.flock, []
 
     def late(file: object, how: int) -> None:

@@ -1,4 +1,4 @@
-"""`steersman reset`, and what `status` and `down` say of servers."""
+"""`steersman reset`, and `status` and `down` for servers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lines drawn again in place, as a terminal shows them."""
+"""Lines redrawn in place on a terminal."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import re
 
 import pytest
 
-from steersman.cli.up.screen import Above, Screen, can_redraw, size_of
+from steersman.cli.up.screen import Screen, StreamAbove, can_redraw, size_of
 
 
 class Terminal:
-    """What a terminal of some columns makes of what is written: it breaks lines that are too long."""
+    """A terminal with a number of columns that wraps longer lines."""
 
     def __init__(self, columns: int = 40, rows: int = 10) -> None:
         self.size = (columns, rows)
@@ -20,7 +20,7 @@ class Terminal:
 
     @property
     def lines(self) -> list[str]:
-        """What is on it now, with what was scrolled away."""
+        """Return the lines on the terminal, including those scrolled away."""
         shown: list[str] = [""]
         row = 0
         for up, clear, text in re.findall(r"\x1b\[(\d+)F|(\x1b\[J)|([^\x1b]+)", self.out.getvalue()):
@@ -53,7 +53,7 @@ def test_what_is_written_above_stays() -> None:
 def test_logs_are_written_above_in_whole_lines() -> None:
     terminal = Terminal()
     terminal.screen.show(["view"])
-    stream = Above(terminal.screen)
+    stream = StreamAbove(terminal.screen)
     stream.write("a war")
     assert terminal.lines == ["view"]
     stream.write("ning\n")

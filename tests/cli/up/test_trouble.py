@@ -1,4 +1,4 @@
-"""The view of a cluster names the pods in trouble, and why, and the last warnings, in colour."""
+"""Pods with problems, their reasons, and the last warnings in the view of a cluster, in colour."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 from steersman.api.core.v1 import Container, Event, ObjectReference, Pod, PodSpec
 from steersman.api.meta.v1 import ObjectMeta
 from steersman.authentication.user import UserInfo
-from steersman.cli.up.figures import Figures, Followed, asked
+from steersman.cli.up.figures import Figures, LiveFigures, measure
 from steersman.cli.up.screen import GREEN, RED, YELLOW, Line, Screen
 from steersman.cli.up.shown import view
 from steersman.cli.up.trouble import PodPart, Trouble, plain, trouble_of
@@ -76,7 +76,7 @@ async def test_pods_and_warnings_are_followed(keys_folder: Path) -> None:
     cluster = Cluster(options, Configuration((NodeGroup(count=1),)))
     await cluster.start()
     client = cluster.client(UserInfo("admin", groups=("system:masters",)), "tests")
-    followed = Followed(client, lambda: 0.0)
+    followed = LiveFigures(client, lambda: 0.0)
     trouble = followed.trouble
     followed.start()
 
@@ -111,7 +111,7 @@ async def test_pods_and_warnings_are_followed(keys_folder: Path) -> None:
         assert trouble.pending()[0].startswith("default/waits-0: Unschedulable: 0/1 nodes are available")
         assert trouble.pending()[-1] == "and 2 more"
         listed = Trouble()
-        await asked(client, 0.05, listed)
+        await measure(client, 0.05, listed)
         assert listed.failed() == trouble.failed()
         assert set(listed.pending()) == set(trouble.pending())
         assert listed.warnings() == trouble.warnings()

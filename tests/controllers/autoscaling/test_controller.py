@@ -1,4 +1,4 @@
-"""Autoscalers at work in a simulated cluster."""
+"""Tests of autoscalers in a simulated cluster."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from steersman.testing.clock import Clock
 
 
 class Running:
-    """A cluster with a Deployment `web` of two pods, and its time."""
+    """A cluster with a Deployment `web` of two pods, and its simulated time."""
 
     def __init__(self, client: Client, clock: Clock) -> None:
         self.client = client
@@ -47,7 +47,7 @@ class Running:
         await self.client.create(HORIZONTAL_POD_AUTOSCALERS, obj)
 
     async def use(self, cpu: str) -> None:
-        """Says what each pod uses."""
+        """Set the usage of each pod."""
         patch = {"metadata": {"annotations": {"simulation.steersman.dev/cpu": cpu}}}
         for pod in (await self.client.list(PODS, "default")).items:
             await self.client.patch(PODS, pod.metadata.name, "default", patch)

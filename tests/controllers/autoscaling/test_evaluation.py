@@ -1,4 +1,4 @@
-"""Names of metrics."""
+"""Tests of the names of metrics."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How fast an autoscaler may go."""
+"""Tests of autoscalers' rate limits."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def rules(
 
 def test_the_highest_recommendation_of_the_window_holds() -> None:
     history = History()
-    history.begin(5, 0)
+    history.record_initial(5, 0)
     assert history.stabilized(2, 300, 15) == 5
     assert history.stabilized(3, 300, 290) == 5
     assert history.stabilized(1, 300, 301) == 3
@@ -69,7 +69,7 @@ def test_what_was_done_in_a_period_counts() -> None:
 
 def test_windows_of_both_directions_hold() -> None:
     history, given = History(), rules(window=60, down=300)
-    history.begin(5, 0)
+    history.record_initial(5, 0)
     assert history.stabilized_by(given, 9, 5, 10)[:2] == (5, "ScaleUpStabilized")
     assert history.stabilized_by(given, 9, 5, 61).replicas == 9
     assert history.stabilized_by(given, 2, 9, 80)[:2] == (9, "ScaleDownStabilized")

@@ -1,4 +1,4 @@
-"""How many replicas measurements ask for."""
+"""Tests of the calculation of replicas."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from steersman.controllers.autoscaling.replicas import (
     Target,
     Tolerances,
     UtilizationTarget,
-    counted,
+    counted_metrics,
     group,
-    of_pods,
-    of_value,
-    of_value_per_pod,
+    propose_for_pods,
+    propose_for_value,
+    propose_for_value_per_pod,
     quotient,
     requests_of,
     total,
@@ -74,7 +74,7 @@ def metrics(**values: int) -> dict[str, PodMetric]:
 def utilization(current: int, pods: list[Pod], target: int, found: dict[str, PodMetric]) -> Proposal:
     grouped = group(pods, found, "cpu", READINESS)
     wanted = UtilizationTarget(target, requests_of(pods, "", "cpu"))
-    return of_pods(current, counted(found, grouped), wanted, USUAL, grouped)
+    return propose_for_pods(current, counted_metrics(found, grouped), wanted, USUAL, grouped)
 
 
 def test_usage_above_its_target_asks_for_more() -> None:
@@ -133,7 +133,7 @@ def test_pods_that_go_or_have_failed_are_left_out() -> None:
     grouped = group(pods, metrics(a=1, b=1), "cpu", READINESS)
     assert grouped.ignored == {"a", "b"}
     with pytest.raises(NoProposal, match="did not receive metrics"):
-        counted(metrics(a=1, b=1), grouped)
+        counted_metrics(metrics(a=1, b=1), grouped)
 
 
 def test_requests_must_be_known() -> None:
@@ -157,21 +157,21 @@ def test_amounts_are_held_against_an_average() -> None:
     pods = [pod("a"), pod("b"), pod("c")]
     found = metrics(a=20000, b=10000, c=30000)
     grouped = group(pods, found, "", READINESS)
-    assert of_pods(3, counted(found, grouped), Target(15000), USUAL, grouped) == (4, 20000, None)
+    assert propose_for_pods(3, counted_metrics(found, grouped), Target(15000), USUAL, grouped) == (4, 20000, None)
 
 
 def test_values_of_no_pod_are_held_against_their_target_by_ready_pods() -> None:
     pods = [pod("a"), pod("b"), pod("c", ready=False)]
-    assert of_value(3, 20000, 15000, USUAL, lambda: pods) == (3, 20000, None)
-    assert of_value(3, 15500, 15000, USUAL, list) == (3, 15500, None)
+    assert propose_for_value(3, 20000, 15000, USUAL, lambda: pods) == (3, 20000, None)
+    assert propose_for_value(3, 15500, 15000, USUAL, list) == (3, 15500, None)
     with pytest.raises(NoProposal, match="unable to calculate ready pods"):
-        of_value(3, 20000, 15000, USUAL, list)
+        propose_for_value(3, 20000, 15000, USUAL, list)
 
 
 def test_values_per_pod() -> None:
-    assert of_value_per_pod(3, 8600, 2150, USUAL) == (4, 2867, None)
-    assert of_value_per_pod(4, 8600, 2150, USUAL) == (4, 2150, None)
-    assert of_value_per_pod(3, 2**62, 1, USUAL).replicas == 2**31 - 1
+    assert propose_for_value_per_pod(3, 8600, 2150, USUAL) == (4, 2867, None)
+    assert propose_for_value_per_pod(4, 8600, 2150, USUAL) == (4, 2150, None)
+    assert propose_for_value_per_pod(3, 2**62, 1, USUAL).replicas == 2**31 - 1
 
 
 def test_numbers_are_those_of_go() -> None:

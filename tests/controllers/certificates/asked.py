@@ -1,4 +1,4 @@
-"""Requests for certificates, and an authority."""
+"""Certificate requests and authorities for tests."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NODE = (("O", "system:nodes"), ("CN", "system:node:n"))
 
 
 def pem(*subject: tuple[str, str], names: Sequence[x509.GeneralName] = ()) -> bytes:
-    """A PKCS #10 request."""
+    """Return a PKCS #10 request in PEM."""
     name = x509.Name([x509.NameAttribute(_OIDS[part], value) for part, value in subject])
     builder = x509.CertificateSigningRequestBuilder().subject_name(name)
     if names:
@@ -33,7 +33,7 @@ def pem(*subject: tuple[str, str], names: Sequence[x509.GeneralName] = ()) -> by
 def request(
     name: str, data: bytes, signer: str, usages: Sequence[str], seconds: int | None = None
 ) -> CertificateSigningRequest:
-    """An object that asks for it."""
+    """Return a CertificateSigningRequest."""
     spec = CertificateSigningRequestSpec(
         request=data, signer_name=signer, usages=list(usages), expiration_seconds=seconds
     )
@@ -41,7 +41,7 @@ def request(
 
 
 def authority(folder: Path, *, days: float = 3650, begins: datetime | None = None) -> Authority:
-    """An authority that is good for so many days."""
+    """Return an authority whose certificate is valid for so many days."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "ca")])
     begins = begins or datetime.now(UTC) - timedelta(days=1)

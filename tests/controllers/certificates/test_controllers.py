@@ -1,4 +1,4 @@
-"""Requests for certificates as they are approved, signed and deleted."""
+"""Tests of approval, signing and clean-up of certificate signing requests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Certificates as an authority signs them, and what signers refuse."""
+"""Tests of signed certificates, and of refusals by signers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""DaemonSets and the nodes that come and change."""
+"""Tests of the DaemonSet controller."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from steersman.client.client import STRATEGIC_MERGE_PATCH, Client
 from steersman.client.events import EVENTS
 from steersman.client.resources import CONTROLLER_REVISIONS, DAEMON_SETS, NODES, PODS
 from steersman.controllers.daemon_set.controller import DaemonSetController
-from steersman.controllers.daemon_set.nodes import target_of
+from steersman.controllers.daemon_set.nodes import target_node
 from tests.controllers.kubelet import LABELS, end_pods, live, pods_of, run_pods, template
 from tests.controllers.waiting import Run, eventually
 
@@ -34,8 +34,8 @@ async def make(client: Client, **spec: Any) -> DaemonSet:
 
 
 async def where(client: Client) -> dict[str | None, str]:
-    """The images of the pods by their nodes."""
-    return {target_of(pod): (pod.spec.containers or [])[0].image for pod in await pods_of(client)}
+    """Return the images of the pods, by node."""
+    return {target_node(pod): (pod.spec.containers or [])[0].image for pod in await pods_of(client)}
 
 
 async def is_on(client: Client, **wanted: str) -> bool:
@@ -113,7 +113,7 @@ async def test_with_surge_no_node_is_without_a_pod(run: Run) -> None:
 
     async def watched() -> bool:
         pods = await pods_of(client)
-        ready = {target_of(pod) for pod in pods if any(each.status == "True" for each in pod.status.conditions)}
+        ready = {target_node(pod) for pod in pods if any(each.status == "True" for each in pod.status.conditions)}
         assert ready == {"a", "b"}
         return await is_on(client, a="j", b="j") and len(pods) == 2
 

@@ -1,4 +1,4 @@
-"""Nodes that suit, and pods that get there."""
+"""Tests of the matching of DaemonSets and nodes, and of pods for a node."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from steersman.api.apps.v1 import DaemonSet, DaemonSetSpec
 from steersman.api.core.v1 import Node, NodeSpec, Pod, Taint, Toleration
 from steersman.api.meta.v1 import ObjectMeta
 from steersman.controllers.daemon_set.nodes import (
-    Suits,
+    NodeMatcher,
     bound_to,
     generation_of,
     is_updated,
-    target_of,
+    target_node,
     template_for,
     with_tolerations,
 )
@@ -44,13 +44,13 @@ def node(*taints: tuple[str, str], name: str = "n", **labels: str) -> Node:
     ],
 )
 def test_taints_keep_pods_away_or_drive_them_out(given: Node, verdict: tuple[bool, bool]) -> None:
-    assert Suits(daemon_set())(given) == verdict
+    assert NodeMatcher(daemon_set())(given) == verdict
 
 
 def test_selector_and_name_must_be_the_nodes() -> None:
-    assert Suits(daemon_set(node_selector={"a": "b"}))(node(a="b")) == (True, True)
-    assert Suits(daemon_set(node_selector={"a": "b"}))(node()) == (False, False)
-    assert Suits(daemon_set(node_name="other"))(node()) == (False, False)
+    assert NodeMatcher(daemon_set(node_selector={"a": "b"}))(node(a="b")) == (True, True)
+    assert NodeMatcher(daemon_set(node_selector={"a": "b"}))(node()) == (False, False)
+    assert NodeMatcher(daemon_set(node_name="other"))(node()) == (False, False)
 
 
 def test_pods_tolerate_what_may_be_wrong_with_their_node() -> None:
@@ -77,9 +77,9 @@ def test_a_pod_is_for_one_node_and_of_one_revision() -> None:
     own = daemon_set()
     made = bound_to(template_for(own, "hash"), "n7")
     pod = Pod(metadata=made.metadata, spec=made.spec)
-    assert target_of(pod) == "n7"
-    assert target_of(Pod(spec=template(node_name="here").spec)) == "here"
-    assert target_of(Pod(spec=template().spec)) is None
+    assert target_node(pod) == "n7"
+    assert target_node(Pod(spec=template(node_name="here").spec)) == "here"
+    assert target_node(Pod(spec=template().spec)) is None
     assert made.metadata.labels == {
         "app": "a",
         "controller-revision-hash": "hash",

@@ -1,4 +1,4 @@
-"""Which pods a rolling update replaces next."""
+"""Tests of the next step of a rolling update."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How many pods there may be too many or too few."""
+"""Tests of the limits of a rollout."""
 
 from __future__ import annotations
 

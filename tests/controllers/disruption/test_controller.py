@@ -1,4 +1,4 @@
-"""Budgets of pods, and conditions of pods that stay."""
+"""Tests of the disruption controller: budgets, and stale conditions of pods."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ async def make_pod(client: Client, name: str, **metadata: Any) -> None:
 
 
 async def says(client: Client, *expected: int) -> None:
-    """Waits for the numbers of the status: expected, healthy, desired, allowed."""
+    """Wait for the numbers in the status: expected, healthy, desired, allowed."""
 
     async def as_expected() -> bool:
         status = (await client.get(POD_DISRUPTION_BUDGETS, "b", "default")).status

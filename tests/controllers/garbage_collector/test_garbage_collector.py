@@ -1,4 +1,4 @@
-"""Objects go with their owners."""
+"""Tests of the garbage collector."""
 
 from __future__ import annotations
 
@@ -184,14 +184,14 @@ async def test_owners_that_never_were_are_asked_for_once(run: Run, monkeypatch: 
         return len((await client.get(CONFIG_MAPS, "c", "default")).metadata.owner_references) == 1
 
     await eventually(is_left_with_one)
-    # Each may be under way twice: as somebody's owner, and for the first object that is judged.
+    # Each request may be made twice at the same time: for the unobserved owner, and for the first dependent.
     assert all(asked[each.name] <= 2 for each in absent)
     assert sum(asked[each.name] for each in absent) <= 80
     assert asked["d"] == 0
 
 
 async def test_the_name_of_an_owner_is_no_path(run: Run) -> None:
-    """Collectors may read everything: whoever writes an owner's name must not choose a path."""
+    """The collector may read everything: a user who writes an owner's name must not choose a request path."""
     client = await run(GarbageCollector)
     there = await make(client, "d")
     for number, name in enumerate(("default/configmaps/d", "..", "d%2Fx")):

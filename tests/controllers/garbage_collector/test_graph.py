@@ -1,4 +1,4 @@
-"""Who owns whom, as objects change."""
+"""Tests of the graph of owners."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How long Jobs wait after failures."""
+"""Tests of a Job's back-off."""
 
 from __future__ import annotations
 

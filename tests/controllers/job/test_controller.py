@@ -1,4 +1,4 @@
-"""Jobs from their beginning to their end."""
+"""Tests of the Job controller."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ async def status(client: Client) -> JobStatus:
 
 
 async def reach(client: Client, **wanted: Any) -> JobStatus:
-    """The status, once its members are these."""
+    """Return the status once it has these members."""
 
     async def look() -> JobStatus | None:
         found = await status(client)
@@ -44,7 +44,7 @@ async def reach(client: Client, **wanted: Any) -> JobStatus:
 
 
 async def conditions(client: Client, *types: str) -> list[tuple[str, str, str]]:
-    """Type, reason and message of the conditions, once these types are there."""
+    """Return type, reason and message of the conditions once these types are present."""
 
     async def look() -> list[tuple[str, str, str]]:
         found = (await status(client)).conditions

@@ -1,4 +1,4 @@
-"""What policies say of pods and indexes."""
+"""Tests of pod failure policies and success policies."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from steersman.api.batch.v1 import PodFailurePolicy, SuccessPolicy
 from steersman.api.core.v1 import Pod
 from steersman.controllers.job import intervals
-from steersman.controllers.job.policies import Verdict, judge, met
+from steersman.controllers.job.policies import Verdict, evaluate_failure, met_success_rule
 from steersman.machinery.codec.serializer import from_plain
 
 
@@ -38,23 +38,23 @@ DISRUPTED = {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget"
 
 def test_the_first_rule_that_matches_counts() -> None:
     found = policy(DISRUPTED, exits("FailIndex", "In", 3), exits("FailJob", "NotIn", 1, 2))
-    assert judge(found, pod(9, disrupted=True)) == Verdict(
+    assert evaluate_failure(found, pod(9, disrupted=True)) == Verdict(
         "Ignore", "Pod n/p has condition DisruptionTarget matching Ignore rule at index 0"
     )
-    assert not judge(found, pod(9, disrupted=True)).counts
-    assert judge(found, pod(3)).action == "FailIndex"
-    assert judge(found, pod(42)) == Verdict(
+    assert not evaluate_failure(found, pod(9, disrupted=True)).counts
+    assert evaluate_failure(found, pod(3)).action == "FailIndex"
+    assert evaluate_failure(found, pod(42)) == Verdict(
         "FailJob", "Container c for pod n/p failed with exit code 42 matching FailJob rule at index 2"
     )
-    assert judge(found, pod(1)) == Verdict()
-    assert judge(None, pod(1)).counts
+    assert evaluate_failure(found, pod(1)) == Verdict()
+    assert evaluate_failure(None, pod(1)).counts
 
 
 def test_a_rule_may_name_a_container_and_is_never_about_success() -> None:
     found = policy(exits("FailJob", "NotIn", 5, containerName="main"))
-    assert judge(found, pod(1)) == Verdict()
-    assert judge(found, pod(1, container="main")).action == "FailJob"
-    assert judge(found, pod(0, container="main")) == Verdict()
+    assert evaluate_failure(found, pod(1)) == Verdict()
+    assert evaluate_failure(found, pod(1, container="main")).action == "FailJob"
+    assert evaluate_failure(found, pod(0, container="main")) == Verdict()
 
 
 @pytest.mark.parametrize(
@@ -68,7 +68,7 @@ def test_a_rule_may_name_a_container_and_is_never_about_success() -> None:
     ],
 )
 async def test_success_is_declared_by_indexes_or_their_number(rule: dict[str, Any], *, is_met: bool) -> None:
-    found = await met(from_plain(SuccessPolicy, {"rules": [rule]}), 10, intervals.of([0, 2, 5]))
+    found = await met_success_rule(from_plain(SuccessPolicy, {"rules": [rule]}), 10, intervals.from_indexes([0, 2, 5]))
     assert found == ("Matched rules at index 0" if is_met else None)
 
 
@@ -88,14 +88,14 @@ async def test_lists_that_cannot_be_met_yet_are_not_read_and_long_ones_give_way(
         {"succeededIndexes": "0,3", "succeededCount": 9},
     ]
     policy = from_plain(SuccessPolicy, {"rules": rules})
-    assert await met(policy, 10, intervals.of([0])) is None
+    assert await met_success_rule(policy, 10, intervals.from_indexes([0])) is None
     assert not read
-    assert await met(policy, 10, intervals.of([0, 2])) is None
+    assert await met_success_rule(policy, 10, intervals.from_indexes([0, 2])) is None
     assert read == ["0,3"]
     monkeypatch.undo()
     long = ",".join(str(2 * each) for each in range(9_000))
     policy = from_plain(SuccessPolicy, {"rules": [{"succeededIndexes": f"{long},19999"}] * 20})
-    looking = asyncio.create_task(met(policy, 20_000, intervals.of(range(19_999))))
+    looking = asyncio.create_task(met_success_rule(policy, 20_000, intervals.from_indexes(range(19_999))))
     turns = 0
     while not looking.done():
         turns += 1

@@ -1,4 +1,4 @@
-"""Namespaces that are being deleted."""
+"""Tests of the namespace controller."""
 
 from __future__ import annotations
 

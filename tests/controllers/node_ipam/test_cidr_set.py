@@ -1,4 +1,4 @@
-"""Blocks of a range."""
+"""Tests of the allocator of address blocks."""
 
 from __future__ import annotations
 

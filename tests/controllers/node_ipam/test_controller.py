@@ -1,4 +1,4 @@
-"""Addresses that nodes are given for their pods."""
+"""Tests of the assignment of address blocks to nodes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Claims of devices that are made for pods."""
+"""Tests of the resource claim controller."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ async def test_a_claim_is_made_of_the_template_and_given_back_when_the_pod_has_e
 
 
 async def allocate(client: Client, name: str, pod: Pod) -> None:
-    """What the scheduler does."""
+    """Allocate and reserve a claim, as the scheduler does."""
     await client.patch(RESOURCE_CLAIMS, name, "default", {"metadata": {"finalizers": [FINALIZER]}})
     found = await client.get(RESOURCE_CLAIMS, name, "default")
     found.status.allocation = AllocationResult()

@@ -1,4 +1,4 @@
-"""Pods whose devices get taints."""
+"""Tests of eviction by device taints."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from tests.controllers.waiting import Run, eventually
 
 
 async def use(client: Client, name: str, device: str, *tolerations: DeviceToleration) -> None:
-    """A pod on a node that uses a device by a claim of its own."""
+    """Create a pod on a node that uses a device by its own claim."""
     request = DeviceRequest(name="r", exactly=ExactDeviceRequest(device_class_name="c"))
     spec = ResourceClaimSpec(devices=DeviceClaim(requests=[request]))
     await client.create(RESOURCE_CLAIMS, ResourceClaim(metadata=ObjectMeta(name=name, namespace="default"), spec=spec))
@@ -45,7 +45,7 @@ async def use(client: Client, name: str, device: str, *tolerations: DeviceTolera
 
 
 async def taint(client: Client, *devices: str) -> None:
-    """A driver says that its devices are broken."""
+    """Taint devices, as their driver does."""
     broken = DeviceTaint(key="broken", effect="NoExecute")
     pool = ResourcePool(name="p", generation=1, resource_slice_count=1)
     listed = [Device(name=each, taints=[broken]) for each in devices]

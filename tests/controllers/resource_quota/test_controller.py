@@ -1,4 +1,4 @@
-"""What quotas are told of what is used."""
+"""Tests of the quota controller."""
 
 from __future__ import annotations
 
@@ -197,7 +197,7 @@ async def test_what_is_limited_may_change_and_nothing_is_written_without_need(ru
 async def test_what_was_summed_up_while_something_was_made_is_put_right(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Admission has counted the object, but there was none yet when somebody wrote what was used."""
+    """Admission has charged the object, but it did not exist yet when the usage was summed up."""
     monkeypatch.setattr(controller_module, "QUIET", 0.3)
     client = await run(ResourceQuotaController)
     await limit(client, "q", {"configmaps": "10"})

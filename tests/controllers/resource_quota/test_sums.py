@@ -1,4 +1,4 @@
-"""What objects use, kept as they change."""
+"""Tests of incremental sums of usage."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ UNREADABLE = ScopedResourceSelectorRequirement(scope_name="PriorityClass", opera
 
 
 class CountingMeasure(PodMeasure):
-    """Counts how often it measures."""
+    """A measure that counts its calls."""
 
     def __init__(self) -> None:
         super().__init__()

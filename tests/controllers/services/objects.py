@@ -1,4 +1,4 @@
-"""Services, pods with addresses, and what controllers make of them."""
+"""Services and pods with addresses for tests, and access to slices."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ LABELS = {"app": "a"}
 
 
 def pod(name: str, *ips: str, ready: bool = True, node: str = "node-a", **spec: Any) -> Pod:
-    """A pod that runs, as informers have it."""
+    """Return a running pod as informers have it."""
     ports = [ContainerPort(name="web", container_port=8080, protocol="TCP")]
     condition = PodCondition(
         type="Ready", status="True" if ready else "False", last_transition_time="2026-01-01T00:00:00Z"
@@ -47,24 +47,24 @@ def pod(name: str, *ips: str, ready: bool = True, node: str = "node-a", **spec: 
 
 
 def service(name: str = "s", **spec: Any) -> Service:
-    """A Service of these pods."""
+    """Return a Service that selects these pods."""
     given = {"ports": [ServicePort(port=80, protocol="TCP", target_port=8080)], "selector": dict(LABELS), **spec}
     return Service(metadata=ObjectMeta(name=name, namespace="default"), spec=ServiceSpec(**given))
 
 
 async def make_node(client: Client, name: str = "node-a", zone: str = "") -> None:
-    """A node, in a zone."""
+    """Create a node in a zone."""
     labels = {"topology.kubernetes.io/zone": zone} if zone else {}
     await client.create(NODES, Node(metadata=ObjectMeta(name=name, labels=labels)))
 
 
 async def make_service(client: Client, name: str = "s", **spec: Any) -> Service:
-    """A Service on the server."""
+    """Create a Service."""
     return await client.create(SERVICES, service(name, **spec))
 
 
 async def run_pod(client: Client, name: str, *ips: str, ready: bool = True, node: str = "node-a") -> None:
-    """A pod on the server, which has these addresses and says whether it is ready."""
+    """Create a pod with these addresses and this readiness."""
     made = pod(name, *ips, ready=ready, node=node)
     try:
         await client.create(PODS, made)
@@ -81,13 +81,13 @@ async def run_pod(client: Client, name: str, *ips: str, ready: bool = True, node
 
 
 async def slices_of(client: Client, service: str = "s") -> list[EndpointSlice]:
-    """The slices of a Service."""
+    """Return the slices of a Service."""
     found = await client.list(ENDPOINT_SLICES, "default", label_selector=f"kubernetes.io/service-name={service}")
     return found.items
 
 
 async def ready_in_slices(client: Client, service: str = "s") -> dict[str, bool]:
-    """By pods in the slices of a Service whether they are ready."""
+    """Return the readiness of each pod in the slices of a Service."""
     return {
         each.target_ref.name: bool(each.conditions.ready)
         for slice_ in await slices_of(client, service)

@@ -1,4 +1,4 @@
-"""EndpointSlices of Services that select pods."""
+"""Tests of the EndpointSlice controller."""
 
 from __future__ import annotations
 

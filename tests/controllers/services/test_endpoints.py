@@ -1,4 +1,4 @@
-"""Endpoints of Services that select pods."""
+"""Tests of the Endpoints controller."""
 
 from __future__ import annotations
 

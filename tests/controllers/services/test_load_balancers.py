@@ -1,4 +1,4 @@
-"""Addresses of Services from outside."""
+"""Tests of simulated load balancers."""
 
 from __future__ import annotations
 

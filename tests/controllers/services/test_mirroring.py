@@ -1,4 +1,4 @@
-"""Endpoints mirrored as EndpointSlices."""
+"""Tests of mirrored EndpointSlices."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ async def make(client: Client, *subsets: EndpointSubset, **metadata: Any) -> Non
 
 
 async def mirrored(client: Client, *expected: tuple[str, int, list[str]]) -> None:
-    """Waits for slices: family, port, addresses."""
+    """Wait for slices with these families, ports and addresses."""
 
     async def as_expected() -> bool:
         found = sorted(

@@ -1,4 +1,4 @@
-"""Endpoints packed into slices."""
+"""Tests of the packing of endpoints into slices."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def want(packing: Packing, of: Service, *numbers: int, ready: bool = True) -> No
 
 
 def write(packing: Packing, of: Service) -> tuple[int, int, int]:
-    """Plays the server: how many slices were made, changed and deleted."""
+    """Apply a plan as the server would. Return the numbers of created, updated and deleted slices."""
     changes = packing.plan(of)
     recycle(changes, of)
     for each in changes.create:

@@ -1,4 +1,4 @@
-"""Ports of pods, and their order."""
+"""Tests of ports of pods, and of their order."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_ports_that_a_pod_does_not_have_are_left_out() -> None:
 
 
 def test_the_order_is_that_of_kube_controller_manager() -> None:
-    """As recorded of it, by `tools/controllers`."""
+    """The expected order was recorded from kube-controller-manager by `tools/controllers`."""
     http, metrics, dns = (
         Port("http", "TCP", 8080, None),
         Port("metrics", "TCP", 9090, None),

@@ -1,4 +1,4 @@
-"""Which Services a change of a pod concerns."""
+"""Tests of the Services that a change of a pod concerns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ranges of Service addresses."""
+"""Tests of the ServiceCIDR controller."""
 
 from __future__ import annotations
 

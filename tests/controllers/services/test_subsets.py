@@ -1,4 +1,4 @@
-"""Subsets of Endpoints."""
+"""Tests of subsets of Endpoints."""
 
 from __future__ import annotations
 

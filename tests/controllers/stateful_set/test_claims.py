@@ -1,4 +1,4 @@
-"""Who owns claims, by the policy."""
+"""Tests of the owners of claims by the retention policy."""
 
 from __future__ import annotations
 

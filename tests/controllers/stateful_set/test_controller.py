@@ -1,4 +1,4 @@
-"""StatefulSets: one pod after the other."""
+"""Tests of the StatefulSet controller."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ async def images(client: Client) -> dict[str, str]:
 
 
 async def is_at(client: Client, **wanted: str) -> bool:
-    """Whether these pods are there, with these images, and the status tells of them."""
+    """Return True if exactly these pods exist with these images, and the status counts them."""
     status = (await client.get(STATEFUL_SETS, "web", "default")).status
     counted = status.replicas == status.ready_replicas == len(wanted)
     named = {name.replace("_", "-"): image for name, image in wanted.items()}

@@ -1,4 +1,4 @@
-"""Numbers, names and storage of pods."""
+"""Tests of ordinals, names and storage of pods."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tokens in secrets of service accounts."""
+"""Tests of service account tokens in secrets."""
 
 from __future__ import annotations
 

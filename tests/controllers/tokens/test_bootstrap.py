@@ -1,4 +1,4 @@
-"""Bootstrap tokens: until when they are good, what is signed by them."""
+"""Tests of bootstrap tokens: expiry, and signatures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tokens that nobody asked for and nobody uses."""
+"""Tests of the removal of unused, automatically created tokens."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ async def make(client: Client, name: str, **labels: str) -> None:
 
 
 async def labels(client: Client) -> dict[str, str | None]:
-    """Since when each secret is invalid."""
+    """Return the date since which each secret is invalid."""
     found = (await client.list(SECRETS, "default", field_selector=f"type={SECRET_TYPE}")).items
     return {each.metadata.name: each.metadata.labels.get(INVALID_SINCE) for each in found}
 

@@ -22,7 +22,7 @@ from steersman.api.storage.v1 import StorageClass
 
 
 def claim(name: str = "a", size: str = "1Gi", storage_class: str | None = "", **spec: Any) -> PersistentVolumeClaim:
-    """A claim of the namespace `default`."""
+    """Return a claim in the namespace `default`."""
     resources = VolumeResourceRequirements(requests={"storage": size})
     spec.setdefault("access_modes", ["ReadWriteOnce"])
     return PersistentVolumeClaim(
@@ -32,7 +32,7 @@ def claim(name: str = "a", size: str = "1Gi", storage_class: str | None = "", **
 
 
 def volume(name: str, size: str = "1Gi", **spec: Any) -> PersistentVolume:
-    """A volume, of a path if the spec says no other source."""
+    """Return a volume, with a hostPath source unless the spec has another one."""
     spec.setdefault("access_modes", ["ReadWriteOnce"])
     if spec.get("csi") is None:
         spec.setdefault("host_path", HostPathVolumeSource(path="/data"))
@@ -42,12 +42,12 @@ def volume(name: str, size: str = "1Gi", **spec: Any) -> PersistentVolume:
 
 
 def storage_class(name: str, provisioner: str = "example.com/p", **more: Any) -> StorageClass:
-    """A storage class."""
+    """Return a storage class."""
     return StorageClass(metadata=ObjectMeta(name=name), provisioner=provisioner, **more)
 
 
 def pod(name: str, claim_name: str, node: str = "") -> Pod:
-    """A pod that uses a claim."""
+    """Return a pod that uses a claim."""
     source = Volume(name="v", persistent_volume_claim=PersistentVolumeClaimVolumeSource(claim_name=claim_name))
     spec = PodSpec(node_name=node, containers=[Container(name="c", image="i")], volumes=[source])
     return Pod(metadata=ObjectMeta(name=name, namespace="default"), spec=spec)

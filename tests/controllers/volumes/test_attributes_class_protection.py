@@ -1,4 +1,4 @@
-"""VolumeAttributesClasses that are named stay."""
+"""Tests of the protection of VolumeAttributesClasses in use."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Claims that are used stay."""
+"""Tests of the protection of claims in use."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Claims of ephemeral volumes."""
+"""Tests of claims of ephemeral volumes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is told of claims that are to be larger."""
+"""Tests of events about expansions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Volumes that are bound stay."""
+"""Tests of the protection of bound volumes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Copies of owners of pods share their templates."""
+"""Tests of copies of workload objects that share their templates."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is waited for."""
+"""Tests of expectations."""
 
 from __future__ import annotations
 

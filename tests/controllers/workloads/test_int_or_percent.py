@@ -1,4 +1,4 @@
-"""Numbers that may be shares."""
+"""Tests of numbers that may be percentages."""
 
 from __future__ import annotations
 

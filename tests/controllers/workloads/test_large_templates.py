@@ -1,4 +1,4 @@
-"""Large pod templates are worked on beside the loop."""
+"""Tests that work on large pod templates is offloaded."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from steersman.client.resources import CONTROLLER_REVISIONS, DAEMON_SETS, DEPLOY
 from steersman.controllers.controller import Controller
 from steersman.controllers.daemon_set import history as daemon_sets
 from steersman.controllers.daemon_set.controller import DaemonSetController
-from steersman.controllers.deployment import newest as deployments
+from steersman.controllers.deployment import replica_sets as deployments
 from steersman.controllers.deployment.controller import DeploymentController
 from steersman.controllers.stateful_set import history as stateful_sets
 from steersman.controllers.stateful_set.controller import StatefulSetController

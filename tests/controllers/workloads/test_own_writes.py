@@ -1,4 +1,4 @@
-"""What an informer has not seen yet."""
+"""Tests of the record of own writes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pods of templates, and starting slowly."""
+"""Tests of pods from templates, and of the slow start."""
 
 from __future__ import annotations
 

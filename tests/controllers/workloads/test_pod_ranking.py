@@ -1,4 +1,4 @@
-"""Which pods go first."""
+"""Tests of the ranking of pods for deletion."""
 
 from __future__ import annotations
 

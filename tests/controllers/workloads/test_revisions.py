@@ -1,4 +1,4 @@
-"""ControllerRevisions; the expected data and hash are kube-controller-manager's."""
+"""Tests of ControllerRevisions; the expected data and hash are kube-controller-manager's."""
 
 from __future__ import annotations
 

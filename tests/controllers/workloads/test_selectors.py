@@ -1,4 +1,4 @@
-"""Selectors of objects, small and large."""
+"""Tests of selectors of objects, small and large."""
 
 from __future__ import annotations
 

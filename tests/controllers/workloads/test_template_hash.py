@@ -1,4 +1,4 @@
-"""Hashes of pod templates; the expected ones were made by kube-controller-manager 1.36."""
+"""Tests of pod template hashes; the expected ones are from kube-controller-manager 1.36."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the endpoints `kubernetes` say, and the slice of them."""
+"""The endpoints `kubernetes` and their EndpointSlice."""
 
 from __future__ import annotations
 

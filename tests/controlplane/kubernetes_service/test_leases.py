@@ -1,4 +1,4 @@
-"""The leases by which servers on one store know of each other."""
+"""Leases by which servers on one store know each other."""
 
 from __future__ import annotations
 

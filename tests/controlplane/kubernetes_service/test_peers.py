@@ -1,4 +1,4 @@
-"""The keys by which servers on one store find each other."""
+"""Keys by which servers on one store find each other."""
 
 from __future__ import annotations
 

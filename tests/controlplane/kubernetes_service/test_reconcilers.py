@@ -1,4 +1,4 @@
-"""The reconcilers of the endpoints of the Service `kubernetes`."""
+"""Reconcilers of the endpoints of the Service `kubernetes`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from steersman.storage.memory import MemoryStorage
 
 
 class FullStorage(MemoryStorage):
-    """A storage that reads and refuses every write."""
+    """A storage that answers reads and refuses every write."""
 
     async def create(self, key: str, value: bytes, *, ttl: int = 0) -> NoReturn:
         raise StorageUnavailable("nothing was written: the disk or its quota is full")

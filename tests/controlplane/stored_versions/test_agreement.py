@@ -1,4 +1,4 @@
-"""Servers come and go in any order, and none stores what another one that runs cannot read."""
+"""Servers start and stop in any order, and none stores a version that another running server cannot read."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ OLD, BOTH, NEW = ("v1",), ("v2", "v1"), ("v3", "v2")
 
 
 class Form:
-    """What is asked of a StoredForm."""
+    """The members of a StoredForm that the agreement uses."""
 
     def __init__(self, names: tuple[str, ...]) -> None:
         self.names = names
@@ -36,7 +36,7 @@ class Form:
 
 
 class Shuffled(MemoryStorage):
-    """Others come in between, before and after each call."""
+    """A storage that runs other tasks before and after each call."""
 
     def __init__(self, dice: random.Random) -> None:
         super().__init__(compaction_interval=0, lease_interval=0)
@@ -76,7 +76,7 @@ class Shuffled(MemoryStorage):
 
 
 class Cluster:
-    """Servers on one store. `objects` are the versions in which things are stored, by key."""
+    """Servers on one store. `objects` are the stored versions by key."""
 
     def __init__(self, storage: MemoryStorage) -> None:
         self.storage = storage
@@ -85,7 +85,7 @@ class Cluster:
         self._numbers = count()
 
     async def start(self, names: tuple[str, ...]) -> str:
-        """A server, by its name. Raises StorageFormatError."""
+        """Start a server and return its name. Raises StorageFormatError."""
         form, name = Form(names), f"{next(self._numbers):03}-{'+'.join(names)}"
 
         async def rewrite(_: GroupResource) -> bool:
@@ -101,7 +101,7 @@ class Cluster:
         return name
 
     async def store(self, form: Form, key: int) -> None:
-        """A write of a server."""
+        """Store an object as a server does."""
         for other, _ in self.running.values():
             assert other.reads(form.written), f"a server that reads {other.names} is given {form.written}"
         self.objects[key] = form.written
@@ -117,7 +117,7 @@ class Cluster:
         await self.running.pop(name)[1].leave()
 
     async def versions(self) -> list[str]:
-        """In which the store says that things may lie there."""
+        """Return the versions that may be stored, according to the store."""
         store, _ = await Records(self.storage, "").store()
         return store.versions.get(NAME, [])
 
@@ -218,8 +218,9 @@ async def test_servers_without_the_resource_do_not_matter(cluster: Cluster) -> N
 
 
 async def test_nothing_is_forgotten_that_somebody_turns_to_meanwhile(cluster: Cluster) -> None:
-    """The first server looks through what is stored, for a version that may be there and is not; while it does, the
-    second one turns to that."""
+    """The first server searches the storage for a version that it could forget; meanwhile the second starts using
+    it.
+    """
     old = Records(cluster.storage, "the old one")
     await old.announce(Server(version="1", reads={NAME: list(OLD)}, writes={NAME: "v1"}))
     first, second = await cluster.start(BOTH), await cluster.start(BOTH)
@@ -270,7 +271,7 @@ async def test_of_two_that_have_nothing_in_common_one_at_most_starts(seed: int) 
 
 
 class Crowd:
-    """Everything happens at once: servers start, end, write, and have their rounds, one round at a time each."""
+    """Concurrent events: servers start, stop, write, and have their rounds, one round at a time each."""
 
     def __init__(self, dice: random.Random) -> None:
         self.dice = dice
@@ -307,7 +308,7 @@ class Crowd:
         await self.cluster.stop(name)
 
     def check(self) -> None:
-        """What is stored, and what is written, is told in the store."""
+        """Check that the store names every version that is stored or written."""
         stored = self.cluster.storage._values.get(STORE)
         said = set(msgspec.json.decode(stored.value, type=Store).versions[NAME]) if stored is not None else set()
         assert set(self.cluster.written()) | set(self.cluster.objects.values()) <= said

@@ -1,7 +1,7 @@
 """An upgrade from one minor version of this server to the next, server by server, on a real etcd.
 
-The next version here is the one that there is: it stores HorizontalPodAutoscalers as autoscaling/v2 and reads v1. The
-one before pretends to know v1 alone of what is stored; it serves both, as it converts what it reads.
+The next version is the present one: it stores HorizontalPodAutoscalers as autoscaling/v2 and reads v1. The previous
+version is simulated: it knows only v1 in storage, and serves both by conversion.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ PROTOBUF = "application/vnd.kubernetes.protobuf"
 
 
 class FormBefore(StoredForm):
-    """That of the version before, which stores v1 and can read nothing else."""
+    """Stored form of the previous version, which stores and reads only v1."""
 
     def is_own(self, stored: bytes) -> bool:
         return False
@@ -69,7 +69,7 @@ def form_before(resource: Resource[Any, Any], media_type: str) -> StoredForm | N
 
 
 def scaler(name: str) -> dict[str, Any]:
-    """One that v1 has no fields for: it keeps them in annotations."""
+    """Return a HorizontalPodAutoscaler with fields that v1 keeps in annotations."""
     memory = {"name": "memory", "target": {"type": "Utilization", "averageUtilization": 70}}
     return {
         "metadata": {"name": name},
@@ -90,7 +90,7 @@ class Upgrade:
         self.running: list[ControlPlane] = []
 
     async def start(self, *, before: bool = False) -> tuple[ControlPlane, Client]:
-        """A server, of the version before or of the next."""
+        """Start a server of the previous or the next version."""
         self._monkeypatch.setattr(stores, "stored_form", form_before if before else stored_form)
         options = Options(
             data_dir=self._folder,
@@ -109,7 +109,7 @@ class Upgrade:
         await plane.stop()
 
     async def stored(self) -> dict[str, str]:
-        """In which version each HorizontalPodAutoscaler lies in etcd, by name."""
+        """Return the stored version of each HorizontalPodAutoscaler in etcd, by name."""
         cluster = Cluster([self._etcd.url], None, "/registry")
         try:
             revision, _, _ = await cluster.state()
@@ -157,7 +157,9 @@ async def eventually(upgrade: Upgrade, wanted: dict[str, str]) -> None:
 
 
 async def start_again_and_again(upgrade: Upgrade) -> None:
-    """Starts servers of the version before, until the store says that there may be something that they cannot read."""
+    """Restart servers of the previous version until the store says that there may be a version that they cannot
+    read.
+    """
     while True:
         plane, _ = await upgrade.start(before=True)
         await upgrade.stop(plane)

@@ -1,4 +1,4 @@
-"""What an owner does about workers that cannot be started, or end while others are started in their place."""
+"""Workers that cannot be started, or end while others are started as replacements."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from steersman.storage.shared.server import StorageServer
 
 @pytest.fixture
 async def owner(tmp_path: Path) -> AsyncIterator[Owner]:
-    """One that runs, and has no workers yet."""
+    """A running owner without workers."""
     owner = Owner(Options(data_dir=tmp_path, workers=2))
-    owner._words = SharedWords.made()
+    owner._words = SharedWords.create()
     owner._storage = await MemoryStorage.open(compaction_interval=0, lease_interval=0)
     owner._server = StorageServer(owner._storage, owner._words)
     await owner._server.start()
@@ -41,7 +41,7 @@ async def owner(tmp_path: Path) -> AsyncIterator[Owner]:
 
 
 def sleeper(self: WorkerProcess, descriptors: list[int]) -> subprocess.Popen[bytes]:
-    """In the place of a worker: a process that has its sockets, and does nothing."""
+    """Start a process that has a worker's sockets and does nothing."""
     return subprocess.Popen([sys.executable, "-S", "-c", "import time; time.sleep(60)"], pass_fds=descriptors)
 
 
@@ -90,6 +90,6 @@ async def test_a_worker_that_waits_to_be_started_again_is_not_replaced_as_well(
     await asyncio.sleep(0)
     owner.replace_workers()
     await again
-    assert [each.given.number for each in owner._processes] == [0]
+    assert [each.settings.number for each in owner._processes] == [0]
     assert owner._replacing is not None
     owner._replacing.cancel()

@@ -1,4 +1,4 @@
-"""What several processes say of themselves, as one server says it."""
+"""Metrics of several processes, merged as the metrics of one server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A server of several processes, as users run it: what it answers, and whoever of it dies."""
+"""A server of several processes, as users run it: answers, and deaths of processes."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def server(tmp_path: Path) -> Iterator[ServerProcess]:
 
 
 def workers(server: ServerProcess) -> list[int]:
-    """The processes of the workers."""
+    """Return the worker processes."""
     found = []
     for each in Path(f"/proc/{server.pid}/task").glob("*/children"):
         with contextlib.suppress(OSError):  # a thread that has ended
@@ -46,7 +46,7 @@ def until(what: Callable[[], bool], seconds: float = 20.0) -> None:
 
 
 def create(server: ServerProcess, name: str) -> int:
-    """On a connection of its own; the status."""
+    """Send a request on a separate connection, and return the status."""
     body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"a": "b"}}
     with server.client() as client:
         return client.json("POST", CONFIG_MAPS, body)[0]

@@ -1,4 +1,4 @@
-"""What requests leave in the audit log, held against what kube-apiserver's has of the same requests."""
+"""Audit events of requests, compared with kube-apiserver's events of the same requests."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ DONE = "omitStages: [RequestReceived]\n"
 
 
 class Log:
-    """A control plane whose requests are recorded, and its log."""
+    """A control plane with auditing, and its log."""
 
     def __init__(self, plane: ControlPlane, client: Client, path: Path) -> None:
         self.plane = plane
@@ -36,14 +36,14 @@ class Log:
         self._read = 0
 
     def events(self) -> list[Event]:
-        """Those that have come since."""
+        """Return the new events."""
         lines = self.path.read_bytes().splitlines()
         found = [json.loads(line) for line in lines[self._read :]]
         self._read = len(lines)
         return found
 
     async def coming(self, count: int = 1) -> list[Event]:
-        """The next ones, once there are so many."""
+        """Wait for `count` new events and return them."""
         found: list[Event] = []
         async with asyncio.timeout(10):
             while len(found) < count:
@@ -52,7 +52,7 @@ class Log:
         return found
 
     def event(self) -> Event:
-        """The only one that has come since."""
+        """Return the single new event."""
         [event] = self.events()
         return event
 

@@ -1,4 +1,4 @@
-"""The filters around the handlers of a small server, one duty after the other."""
+"""Filters around the handlers of a small server."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ NOTES = "/api/v1/namespaces/ns/configmaps"
 
 
 class Hanging:
-    """A handler that answers when it is told to, and knows how it ended."""
+    """A handler that answers when the test says so, and records how it ended."""
 
     def __init__(self) -> None:
         self.running = 0
@@ -48,7 +48,7 @@ class Hanging:
         return Response(200, [], b"done")
 
     async def reached(self, count: int) -> None:
-        """Returns once so many requests hang."""
+        """Wait until `count` requests are in the handler."""
         while self.running < count:
             self._one_more.clear()
             await self._one_more.wait()
@@ -83,7 +83,7 @@ async def test_metrics_do_not_grow_with_the_names_of_users(username: str, label:
     metrics = RequestMetrics(Registry())
     filtered = with_authentication(Known(), metrics)
     for _ in range(2):  # the second time the token is remembered
-        headers = Headers.of([("authorization", "Bearer t")])
+        headers = Headers.from_pairs([("authorization", "Bearer t")])
         request = Request(HttpRequest("GET", NOTES, "", headers, EMPTY_BODY, Peer()))
         request.info = request_info("GET", NOTES, "")
         await filtered(request, done)
@@ -244,7 +244,7 @@ async def test_a_cache_that_is_not_there_yet_is_asked_again_later(small: SmallSe
     assert (await small.get(NOTES)).status == 200
 
 
-# Who, and what they may do
+# Authentication and authorization
 
 
 async def test_who_sends_a_request_is_found_out(small: SmallServer) -> None:
@@ -356,7 +356,7 @@ async def test_warnings_of_handlers_are_sent(start_server: Callable[..., Awaitab
     assert (await small.get("/warn")).headers.get_all("warning") == ['299 - "one"', '299 - "two"']
 
 
-# The beginning and the end
+# Start and shutdown
 
 
 async def test_before_everything_is_installed_nothing_is_said_to_be_missing(small: SmallServer) -> None:
@@ -393,11 +393,11 @@ async def test_a_watch_is_refused_while_the_server_is_going_down(small: SmallSer
     assert (await small.get(NOTES)).status == 200
 
 
-# Acting as another
+# Impersonation
 
 
 async def who(request: Request) -> Response:
-    """Tells who asks, and what headers about it are left."""
+    """Answer with the request user and the identity headers that are left."""
     user = request.user
     left = [name for name, _ in request.headers.pairs if name.startswith("impersonate-")]
     return Response(200, [], json.dumps([user.name, user.uid, user.groups, dict(user.extra), left]).encode())

@@ -1,4 +1,4 @@
-"""Who is told of requests."""
+"""Observers of requests."""
 
 from __future__ import annotations
 

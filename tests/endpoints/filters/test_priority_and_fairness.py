@@ -1,4 +1,4 @@
-"""Requests wait for their turn, around the handlers of a small server."""
+"""Requests wait for seats, around the handlers of a small server."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ACCOUNTS = "/api/v1/namespaces/ns/serviceaccounts"
 
 
 class Hanging:
-    """A handler that answers when it is told to."""
+    """A handler that answers when the test says so."""
 
     def __init__(self) -> None:
         self.go_on = asyncio.Event()
@@ -38,12 +38,12 @@ class Hanging:
         return Response(200, [], b"done")
 
     async def reached(self) -> None:
-        """Returns once a request hangs."""
+        """Wait until a request is in the handler."""
         await self._begun.wait()
 
 
 async def queued(fairness: Fairness) -> None:
-    """Returns once a request waits for a seat."""
+    """Wait until a request waits for a seat."""
     for _ in range(1_000):
         if fairness.levels["own"].seats.waiting:
             return
@@ -55,9 +55,9 @@ Start = Callable[..., Awaitable[SmallServer]]
 
 
 async def unread(small: SmallServer, target: str, user: str) -> tuple[int, Request]:
-    """The status of an answer that the client does not take, and the request."""
+    """Return the status of an answer that the client does not read, and the request."""
     path, _, query = target.partition("?")
-    headers = Headers.of([("authorization", f"Bearer {user}")])
+    headers = Headers.from_pairs([("authorization", f"Bearer {user}")])
     request = Request("GET", path, query, headers, EMPTY_BODY, Peer("127.0.0.1", 1))
     response = await small.server.handler(request)
     return response.status, request
@@ -65,7 +65,7 @@ async def unread(small: SmallServer, target: str, user: str) -> tuple[int, Reque
 
 @pytest.fixture
 async def fairness() -> Fairness:
-    """A server of one seat."""
+    """A server with one seat."""
     loop = asyncio.get_running_loop()
     return Fairness(1, clock=times.monotonic, wall_clock=times.unix_now, later=loop.call_later)
 
@@ -246,7 +246,7 @@ async def test_a_handler_that_fails_gives_its_seat_back(start_server: Start, fai
 
 
 def waits(fairness: Fairness) -> dict[tuple[str, ...], float]:
-    """How many waits were counted, by level, schema, and whether a queue had room."""
+    """Return the number of counted waits by level, schema, and whether a queue had space."""
     registry = Registry()
     register_metrics(registry, fairness)
     found = {}

@@ -1,4 +1,4 @@
-"""Warning headers: each text once, quoted, and within bounds (k8s.io/apiserver `filters/warning.go`)."""
+"""Warning headers: each text once, quoted, and limited (k8s.io/apiserver `filters/warning.go`)."""
 
 from __future__ import annotations
 

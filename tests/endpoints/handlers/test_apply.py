@@ -1,4 +1,4 @@
-"""Server-side apply over the wire: what is refused, what is made, who owns it, what is not written."""
+"""Server-side apply over the wire: refusals, created objects, ownership, and applies without effect."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ def deployment(name: str = "web", container: dict[str, Any] | None = None, **spe
 
 
 def owned(obj: dict[str, Any]) -> dict[tuple[str, str], Any]:
-    """The sets of fields by manager and operation."""
+    """Return the sets of fields by manager and operation."""
     entries = obj["metadata"].get("managedFields", [])
     return {(entry["manager"], entry["operation"]): entry["fieldsV1"] for entry in entries}
 
 
 class Applies:
-    """Applies things in the test's namespace."""
+    """Applies objects in the test's namespace."""
 
     def __init__(self, api: Any, namespace: str) -> None:
         self.api = api
@@ -57,20 +57,20 @@ class Applies:
         subresource: str = "",
         **query: str,
     ) -> Any:
-        """The answer to an apply; a body that is text is sent as it is."""
+        """Send an apply and return the answer; a body that is text is sent unchanged."""
         more = "".join(f"&{key}={value}" for key, value in query.items())
         target = f"{self.path(plural, name, subresource)}?fieldManager={manager}{more}"
         data = body.encode() if isinstance(body, str) else body
         return await self.api.request("PATCH", target, data, content_type=APPLY)
 
     async def made(self, body: Any, manager: str = "one", **more: Any) -> Any:
-        """The object that an apply, which must work, answers with."""
+        """Send an apply that must succeed, and return the object."""
         answer = await self(body, manager, **more)
         assert answer.status in (200, 201), answer.body
         return answer.json()
 
     async def refused(self, code: int, message: str, body: Any, manager: str = "one", **more: Any) -> Any:
-        """The Status with which it is refused."""
+        """Send an apply that must fail, and return the Status."""
         answer = await self(body, manager, **more)
         status = answer.json()
         assert (answer.status, status["message"]) == (code, message)
@@ -91,7 +91,7 @@ def applies(api: Any, namespace: str) -> Applies:
     return Applies(api, namespace)
 
 
-# What is refused
+# Refusals
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""PATCH over the wire: what each type of patch is refused for, what it warns of, who owns what it changed."""
+"""PATCH over the wire: refusals by type of patch, warnings, and ownership of changes."""
 
 from __future__ import annotations
 
@@ -35,19 +35,19 @@ class Patches:
         self.target = target
 
     async def __call__(self, body: Any, media: str = STRATEGIC, *, subresource: str = "", **query: str) -> Any:
-        """The answer; a body that is text is sent as it is."""
+        """Send a patch and return the answer; a body that is text is sent unchanged."""
         data = body.encode() if isinstance(body, str) else json.dumps(body).encode()
         target = f"{self.target}{subresource}?{'&'.join(f'{key}={value}' for key, value in query.items())}"
         return await self.api.request("PATCH", target, data, content_type=media)
 
     async def made(self, body: Any, media: str = STRATEGIC, **more: Any) -> Any:
-        """The object that a patch, which must work, answers with."""
+        """Send a patch that must succeed, and return the object."""
         answer = await self(body, media, **more)
         assert answer.status == 200, answer.body
         return answer.json()
 
     async def refused(self, code: int, message: str, body: Any, media: str = STRATEGIC, **more: Any) -> Any:
-        """The Status with which it is refused."""
+        """Send a patch that must fail, and return the Status."""
         answer = await self(body, media, **more)
         status = answer.json()
         assert (answer.status, status["message"]) == (code, message)
@@ -78,7 +78,7 @@ async def deployment(api: Client, namespace: str) -> Patches:
 
 
 def warnings(answer: Any) -> list[str]:
-    """The texts of the Warning headers."""
+    """Return the texts of the Warning headers."""
     values = answer.headers.get_all("warning")
     return [value.removeprefix('299 - "').removesuffix('"').replace('\\"', '"') for value in values]
 
@@ -110,8 +110,8 @@ def test_open_kinds_take_no_strategic_merge_patches() -> None:
 
 
 def a_request(media: str) -> Request:
-    """A request with a body of this type."""
-    return Request(HttpRequest("PATCH", "/", "", Headers.of([("content-type", media)]), EMPTY_BODY, Peer()))
+    """Return a request with a body of this type."""
+    return Request(HttpRequest("PATCH", "/", "", Headers.from_pairs([("content-type", media)]), EMPTY_BODY, Peer()))
 
 
 # Bodies

@@ -1,4 +1,4 @@
-"""Watches as clients see them: events, Tables, bookmarks, errors, and watchers that do not keep up."""
+"""Watches as clients see them: events, Tables, bookmarks, errors, and slow watchers."""
 
 from __future__ import annotations
 
@@ -253,7 +253,7 @@ async def test_a_watcher_that_stops_reading_is_given_up_and_others_go_on(
 async def test_a_watcher_that_has_much_unread_and_takes_nothing_for_long_is_given_up(
     small: SmallServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One that takes something now and then goes on."""
+    """A watcher that reads something now and then continues."""
     monkeypatch.setattr(watch_module, "MUCH_UNREAD", 300_000)
     clock = Clock()
     await small.note("a", text="x" * 40_000)
@@ -300,7 +300,7 @@ async def test_watches_of_clients_that_go_away_leave_nothing_behind(small: Small
 
 
 async def test_a_watch_that_is_over_leaves_no_circle(small: SmallServer) -> None:
-    """What is left in circles stays until all garbage is collected, which may be never."""
+    """Reference cycles stay in memory until a full garbage collection, which may never happen."""
     await small.note("a")
 
     def left() -> int:

@@ -1,4 +1,4 @@
-"""What is passed on from backends, and how a server that stops ends it."""
+"""Proxying of answers from backends, and its end when the server stops."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ async def test_a_client_that_goes_ends_what_is_asked_for_it() -> None:
 
 
 class Page:
-    """A backend's answer that notes whether it was read."""
+    """A backend's answer that records whether it was read."""
 
     def __init__(self) -> None:
         self.was_read = asyncio.Event()

@@ -1,4 +1,4 @@
-"""Links of proxied pages and redirects, as upstream rewrites them."""
+"""Rewriting of links in proxied pages and redirects, as upstream does it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ REWRITER = Rewriter("/api/v1/nodes/n/proxy", "10.0.0.1:80", "api.example.org")
 
 
 def pieces_of(page: str) -> rewriting._Pieces:
-    """A page with its links rewritten."""
+    """Return a page with its links rewritten."""
     pieces = rewriting._Pieces()
     for _ in REWRITER.tags(page, pieces):
         pass
@@ -172,7 +172,7 @@ def test_pages_are_rewritten_a_part_at_a_time(page: str, monkeypatch: pytest.Mon
     monkeypatch.setattr(rewriting, "lower", lambda text: asked.append(len(text)) or lower(text))
 
     class Noting:
-        """A pattern that notes how much each call of it may look at."""
+        """A pattern that records the size of the input of each call."""
 
         def __init__(self, pattern: re.Pattern[str]) -> None:
             self._pattern = pattern

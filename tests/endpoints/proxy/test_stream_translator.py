@@ -1,4 +1,4 @@
-"""What a kubelet or a client writes into a command's streams: nothing of it makes the translation fail by itself."""
+"""Any data of kubelets and clients in a command's streams: the translation itself never fails."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A cluster in this process, which listens, and servers that are behind it."""
+"""A listening cluster in this process, and servers behind it."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from steersman.testing import Environment, User
 from tests.aggregator.extension_server import own_address
 
 USERS = (User("admin", ("system:masters",)), User("alice", ("dev",)), User("server"))
-"""The administrator, one without rights, and the servers behind, which are given theirs."""
+"""The administrator, a user without permissions, and the users of the servers behind the cluster."""
 
 StartBehind = Callable[..., Awaitable[Server]]
 
 
 @pytest.fixture(scope="session")
 def proxies(tmp_path_factory: pytest.TempPathFactory) -> CertificateFiles:
-    """The authority of the cluster's own certificate, which it shows to servers behind it (`admin`)."""
+    """The authority of the certificate that the cluster presents to servers behind it (`admin`)."""
     return ensure_certificates(tmp_path_factory.mktemp("proxies"))
 
 
 @pytest_asyncio.fixture
 async def cluster(keys_folder: Path, proxies: CertificateFiles) -> AsyncIterator[Environment]:
-    """A cluster with aggregation, as kube-apiserver has it with these flags."""
+    """A cluster with aggregation, configured like kube-apiserver with these flags."""
     environment = Environment(
         users=USERS,
         folder=keys_folder,
@@ -66,8 +66,10 @@ async def cluster(keys_folder: Path, proxies: CertificateFiles) -> AsyncIterator
 
 @pytest_asyncio.fixture
 async def start_behind(cluster: Environment, tmp_path: Path) -> AsyncIterator[StartBehind]:
-    """`await start_behind(Flunder)` starts a server behind the cluster, on a free port; it stops after the test. One
-    that registers itself has the administrator's rights."""
+    """`await start_behind(Flunder)` starts a server behind the cluster, on a free port; it stops after the test.
+
+    A server that registers itself has the administrator's permissions.
+    """
     started: list[Server] = []
 
     async def start(*resources: type[Any], **options: Any) -> Server:

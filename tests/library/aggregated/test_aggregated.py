@@ -55,7 +55,7 @@ class OldShip(msgspec.Struct):
 
 @resource("who.x/v1")
 class Visit(msgspec.Struct):
-    """Says who made it."""
+    """A resource that records the user who created it."""
 
     user: str = ""
     groups: list[str] = []
@@ -76,8 +76,8 @@ def visit(name: str) -> dict[str, Any]:
     return {"apiVersion": "who.x/v1", "kind": "Visit", "metadata": {"name": name}}
 
 
-async def ask(server: Server, method: str, target: str, body: Any = None, **headers: str) -> Answer:
-    """Past the cluster, without a certificate."""
+async def send(server: Server, method: str, target: str, body: Any = None, **headers: str) -> Answer:
+    """Send a request directly to the server, without a certificate."""
     fields = [("accept", "application/json"), *((name.replace("_", "-"), each) for name, each in headers.items())]
     data = b"" if body is None else json.dumps(body).encode()
     if data:
@@ -137,15 +137,15 @@ async def test_users_are_those_that_the_cluster_names_and_have_their_rights_ther
 async def test_a_token_is_reviewed_by_the_cluster(cluster: Environment, start_behind: StartBehind) -> None:
     server = await start_behind(Visit)
     await allow(cluster.client(), "alice", "who.x", ["create"])
-    made = await ask(server, "POST", VISITS, visit("a"), authorization=f"Bearer {cluster.token('alice')}")
+    made = await send(server, "POST", VISITS, visit("a"), authorization=f"Bearer {cluster.token('alice')}")
     assert (made.status, made.json()["user"]) == (201, "alice")
-    wrong = await ask(server, "GET", VISITS, authorization="Bearer nobody's")
+    wrong = await send(server, "GET", VISITS, authorization="Bearer nobody's")
     assert wrong.status == 401
 
 
 async def test_headers_count_for_nothing_without_the_certificate_of_a_proxy(start_behind: StartBehind) -> None:
     server = await start_behind(Visit)
-    answer = await ask(server, "GET", VISITS, x_remote_user="admin", x_remote_group="system:masters")
+    answer = await send(server, "GET", VISITS, x_remote_user="admin", x_remote_group="system:masters")
     assert answer.status == 403
     assert 'User "system:anonymous" cannot list' in answer.json()["message"]
 
@@ -169,20 +169,20 @@ async def test_certificates_count_by_whom_the_cluster_trusts(
     server = await start_behind(Visit)
     own, clients = CertificateFiles(tmp_path), CertificateFiles(keys_folder)
 
-    async def asked(files: CertificateFiles, **headers: str) -> tuple[int, Any]:
+    async def send_over_tls(files: CertificateFiles, **headers: str) -> tuple[int, Any]:
         return await asyncio.to_thread(over_tls, server, own.ca, files.admin, files.admin_key, **headers)
 
-    status, made = await asked(clients)
+    status, made = await send_over_tls(clients)
     assert (status, made["user"]) == (201, "kubernetes-admin")
-    status, made = await asked(proxies, X_Remote_User="jane", X_Remote_Group="system:masters")
+    status, made = await send_over_tls(proxies, X_Remote_User="jane", X_Remote_Group="system:masters")
     assert (status, made["user"]) == (201, "jane")
-    assert (await asked(clients, X_Remote_User="jane"))[1]["user"] == "kubernetes-admin"
-    assert [(await asked(each))[0] for each in (own, proxies)] == [401, 401]
+    assert (await send_over_tls(clients, X_Remote_User="jane"))[1]["user"] == "kubernetes-admin"
+    assert [(await send_over_tls(each))[0] for each in (own, proxies)] == [401, 401]
 
 
 async def test_health_is_told_to_everybody(start_behind: StartBehind) -> None:
     server = await start_behind(Visit)
-    assert [(await ask(server, "GET", path)).status for path in ("/healthz", "/livez", "/readyz", "/metrics")] == [
+    assert [(await send(server, "GET", path)).status for path in ("/healthz", "/livez", "/readyz", "/metrics")] == [
         200,
         200,
         200,
@@ -193,23 +193,23 @@ async def test_health_is_told_to_everybody(start_behind: StartBehind) -> None:
 async def test_it_serves_nothing_but_its_own(start_behind: StartBehind, cluster: Environment) -> None:
     server = await start_behind(Visit)
     admin = f"Bearer {cluster.token('admin')}"
-    groups = (await ask(server, "GET", "/apis", authorization=admin)).json()["groups"]
+    groups = (await send(server, "GET", "/apis", authorization=admin)).json()["groups"]
     assert [each["name"] for each in groups] == ["who.x"]
-    assert (await ask(server, "GET", "/api/v1/namespaces", authorization=admin)).status == 404
+    assert (await send(server, "GET", "/api/v1/namespaces", authorization=admin)).status == 404
 
 
 async def test_namespaces_are_those_of_the_cluster(cluster: Environment, start_behind: StartBehind) -> None:
     server, client = await start_behind(Visit), cluster.client()
     admin = f"Bearer {cluster.token('admin')}"
-    missing = await ask(server, "POST", "/apis/who.x/v1/namespaces/pond/visits", visit("a"), authorization=admin)
+    missing = await send(server, "POST", "/apis/who.x/v1/namespaces/pond/visits", visit("a"), authorization=admin)
     assert (missing.status, missing.json()["message"]) == (404, 'namespaces "pond" not found')
     assert (await client.post("/api/v1/namespaces", {"metadata": {"name": "pond"}})).status == 201
-    made = await ask(server, "POST", "/apis/who.x/v1/namespaces/pond/visits", visit("a"), authorization=admin)
+    made = await send(server, "POST", "/apis/who.x/v1/namespaces/pond/visits", visit("a"), authorization=admin)
     assert made.status == 201, made.body
     await client.delete("/api/v1/namespaces/pond")
 
     async def is_refused() -> bool:
-        answer = await ask(
+        answer = await send(
             server, "POST", "/apis/who.x/v1/namespaces/pond/visits?dryRun=All", visit("b"), authorization=admin
         )
         return answer.status == 403 and "because it is being terminated" in answer.json()["message"]
@@ -234,10 +234,10 @@ async def test_who_is_trusted_follows_the_cluster(cluster: Environment, start_be
 async def test_without_the_cluster_nobody_is_let_in(cluster: Environment, start_behind: StartBehind) -> None:
     server = await start_behind(Visit)
     await cluster.stop()
-    token = await ask(server, "GET", VISITS, authorization=f"Bearer {cluster.token('admin')}")
-    anonymous = await ask(server, "GET", VISITS)
+    token = await send(server, "GET", VISITS, authorization=f"Bearer {cluster.token('admin')}")
+    anonymous = await send(server, "GET", VISITS)
     assert (token.status, anonymous.status) == (401, 500)
-    assert (await ask(server, "GET", "/readyz")).status == 200
+    assert (await send(server, "GET", "/readyz")).status == 200
 
 
 async def test_it_does_not_start_without_the_cluster(cluster: Environment, tmp_path: Path) -> None:

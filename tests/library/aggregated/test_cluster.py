@@ -1,4 +1,4 @@
-"""Requests to a cluster's API server, which answers in many ways."""
+"""Requests to a cluster's API server, with many kinds of answers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ REVIEWS = "/apis/authentication.k8s.io/v1/tokenreviews"
 THING = "/api/v1/namespaces/a"
 
 
-async def name_of_thing(cluster: Cluster) -> str:
+async def read_name(cluster: Cluster) -> str:
     return (await cluster.request(partial(cluster.client.get, NAMESPACES, "a"))).metadata.name
 
 
@@ -74,7 +74,7 @@ async def test_it_is_asked_below_its_url_with_the_credentials_of_the_kubeconfig(
     server: ExtensionServer, cluster: Cluster
 ) -> None:
     server.paths[f"/below{THING}"] = thing("a")
-    assert await name_of_thing(cluster) == "a"
+    assert await read_name(cluster) == "a"
     asked = server.received[0]
     assert (asked.target, asked.first("authorization")) == (f"/below{THING}", "Bearer secret")
 
@@ -109,14 +109,14 @@ async def test_what_fails_in_passing_is_asked_again(server: ExtensionServer, clu
         return answers.pop(0)
 
     server.paths[f"/below{THING}"] = answer
-    assert (await name_of_thing(cluster)) == "a"
+    assert (await read_name(cluster)) == "a"
 
 
 async def test_a_status_is_told_as_it_is(server: ExtensionServer, cluster: Cluster) -> None:
     status = {"kind": "Status", "status": "Failure", "code": 403, "reason": "Forbidden", "message": "not you"}
     server.paths[f"/below{THING}"] = response(status, "403 Forbidden")
     with pytest.raises(StatusError, match="not you") as refused:
-        await name_of_thing(cluster)
+        await read_name(cluster)
     assert (refused.value.code, refused.value.reason) == (403, "Forbidden")
     assert len(server.received) == 1
 
@@ -125,7 +125,7 @@ async def test_a_status_is_told_as_it_is(server: ExtensionServer, cluster: Clust
 async def test_what_is_no_answer_is_unavailable(server: ExtensionServer, cluster: Cluster, answer: bytes) -> None:
     server.paths[f"/below{THING}"] = answer
     with pytest.raises(StatusError) as refused:
-        await name_of_thing(cluster)
+        await read_name(cluster)
     assert refused.value.code == 503
 
 
@@ -135,7 +135,7 @@ async def test_another_authority_is_not_believed(
     others = ensure_certificates(tmp_path_factory.mktemp("others"))
     found = find_cluster(kubeconfig(tmp_path, f"https://127.0.0.1:{server.port}", others))
     with pytest.raises(StatusError, match="certificate signed by unknown authority"):
-        await name_of_thing(found)
+        await read_name(found)
     assert server.received == []
 
 
@@ -150,9 +150,9 @@ async def test_a_pod_knows_where_its_cluster_is(
     token.write_text("first\n")
     server.paths[THING] = thing("a")
     found = find_cluster("", account=tmp_path)
-    await name_of_thing(found)
+    await read_name(found)
     token.write_text("second\n")
-    await name_of_thing(found)
+    await read_name(found)
     await found.aclose()
     assert [each.first("authorization") for each in server.received] == ["Bearer first", "Bearer second"]
 

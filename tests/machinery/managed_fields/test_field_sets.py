@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from steersman.machinery.managed_fields.field_set import (
     EMPTY,
     FieldSet,
+    contains,
     difference,
-    has,
     intersection,
     paths,
     recursive_difference,
@@ -34,7 +34,7 @@ def members(fields: FieldSet) -> Paths:
 def test_a_set_has_just_the_paths_it_was_made_of(given_paths: Paths) -> None:
     fields = set_of(given_paths)
     assert members(fields) == given_paths
-    assert all(has(fields, path) for path in given_paths)
+    assert all(contains(fields, path) for path in given_paths)
 
 
 @given(PATHS, PATHS)

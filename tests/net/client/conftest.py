@@ -1,4 +1,4 @@
-"""A server for requests."""
+"""Fixtures: a server for client requests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A proxy of tests that is spoken to by gRPC, as konnectivity-server: it leads to one server, whatever is asked for."""
+"""A gRPC proxy like konnectivity-server, which connects to one server for every requested address."""
 
 from __future__ import annotations
 
@@ -27,8 +27,7 @@ _ID = 7
 
 
 class KonnectivityProxy:
-    """See the module. `error` is what it says instead of connecting; `closes` says that it ends a dial at once, `ends`
-    that it ends the stream."""
+    """The proxy. `error` is its answer in place of connecting; `closes` ends each dial at once, `ends` the stream."""
 
     def __init__(self, port: int, *, error: str = "", closes: bool = False, ends: bool = False) -> None:
         self.port = port

@@ -1,4 +1,4 @@
-"""A server that requests are sent to, and a proxy in front of it."""
+"""A server for client requests, and a proxy in front of it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 
 
 class Origin:
-    """A server that gives the same answer to each request, and counts."""
+    """A server that gives the same answer to each request, and counts requests."""
 
     def __init__(self, certificate: Certificate) -> None:
         self.answer = OK
@@ -52,7 +52,7 @@ class Origin:
 
 
 class Gateway:
-    """A proxy that connects to the origin whatever it is asked for."""
+    """A proxy that connects to the origin for every requested address."""
 
     def __init__(self, origin: Origin) -> None:
         self._origin = origin
@@ -71,7 +71,7 @@ class Gateway:
 
     @asynccontextmanager
     async def serving_at(self, path: Path) -> AsyncIterator[None]:
-        """The same at a Unix socket."""
+        """Serve at a Unix socket."""
         async with await asyncio.start_unix_server(self._serve, path):
             yield
             await asyncio.gather(*self._tasks, return_exceptions=True)

@@ -1,4 +1,4 @@
-"""Connections to other servers over TLS."""
+"""TLS connections to other servers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SIZE = 3_000_000
 
 @asynccontextmanager
 async def serving(serve: Callable[[socket.socket], None]) -> AsyncIterator[int]:
-    """The port of a server that does this, in a thread, with the one connection that it takes."""
+    """Yield the port of a server that runs `serve` in a thread, with the single connection that it accepts."""
 
     def run() -> None:
         connection, _ = listener.accept()

@@ -1,4 +1,4 @@
-"""Requests to other servers: against servers that say exactly what a test wants."""
+"""HTTP/1.1 requests to servers that send exactly the bytes a test wants."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Ask = Callable[..., Awaitable[Answer]]
 
 @pytest.fixture
 async def ask() -> AsyncIterator[Ask]:
-    """`ask(answer, method)` is what the client makes of these bytes, after which the server hangs up."""
+    """Yield `ask(answer, method)`: the client's result for a server that sends `answer` and closes the connection."""
     servers: list[asyncio.Server] = []
     answers: list[Answer] = []
 

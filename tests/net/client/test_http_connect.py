@@ -1,4 +1,4 @@
-"""Connections through proxies that lead into another network, over TLS and over Unix sockets."""
+"""Connections through HTTP CONNECT proxies, over TLS and over Unix sockets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Connections through a proxy that is spoken to by gRPC over a Unix socket."""
+"""Connections through a gRPC proxy on a Unix socket."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 async def ended(dialer: Konnectivity) -> None:
-    """Returns once nothing of its connections is left."""
+    """Wait until the dialer has no connections left."""
     async with asyncio.timeout(10):
         while dialer._open:
             await asyncio.wait(dialer._open)

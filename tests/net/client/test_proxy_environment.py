@@ -1,4 +1,4 @@
-"""Which proxy a request goes through, by the environment."""
+"""Selection of proxies by environment variables."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ PROXY = Proxy("proxy.example.com", 3128)
     ],
 )
 def test_urls_of_proxies(text: str, proxy: Proxy | None) -> None:
-    assert ProxyEnvironment({"HTTPS_PROXY": text}).of("https", "a.example.com", 443) == proxy
+    assert ProxyEnvironment({"HTTPS_PROXY": text}).proxy_for("https", "a.example.com", 443) == proxy
 
 
 def test_schemes_have_proxies_of_their_own() -> None:
     found = ProxyEnvironment({"http_proxy": "proxy.example.com:3128", "HTTPS_PROXY": ""})
-    assert found.of("http", "a.example.com", 80) == PROXY
-    assert found.of("https", "a.example.com", 443) is None
+    assert found.proxy_for("http", "a.example.com", 80) == PROXY
+    assert found.proxy_for("https", "a.example.com", 443) is None
     cgi = ProxyEnvironment({"http_proxy": "proxy.example.com:3128", "REQUEST_METHOD": "GET"})
-    assert cgi.of("http", "a.example.com", 80) is None
+    assert cgi.proxy_for("http", "a.example.com", 80) is None
 
 
 @pytest.mark.parametrize(
@@ -62,4 +62,4 @@ def test_schemes_have_proxies_of_their_own() -> None:
 )
 def test_what_is_reached_directly(exceptions: str, host: str, port: int, *, direct: bool) -> None:
     found = ProxyEnvironment({"HTTPS_PROXY": "http://proxy.example.com:3128", "no_proxy": exceptions})
-    assert (found.of("https", host, port) is None) is direct
+    assert (found.proxy_for("https", host, port) is None) is direct

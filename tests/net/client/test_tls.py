@@ -1,4 +1,4 @@
-"""Which servers' certificates are taken: those that Go takes, on every Python."""
+"""Verification of server certificates as Go does it, with every version of Python."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from steersman.net.client.tls import HTTP1, client_context
 
 
 class Issuer:
-    """An authority without any key identifiers, as openssl makes one by default in old releases."""
+    """A CA without key identifiers, like those of old openssl releases."""
 
     def __init__(self, name: str, above: Issuer | None = None) -> None:
         self.key = ec.generate_private_key(ec.SECP256R1())
@@ -55,7 +55,7 @@ class Issuer:
     def server(
         self, folder: Path, common_name: str, *names: str, late: datetime.timedelta = datetime.timedelta()
     ) -> ssl.SSLContext:
-        """A server's context with a certificate from here."""
+        """Return a server's context with a certificate of this CA."""
         key = ec.generate_private_key(ec.SECP256R1())
         extensions = [x509.SubjectAlternativeName([x509.DNSName(name) for name in names])] if names else []
         subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common_name)])
@@ -72,7 +72,7 @@ class Issuer:
 
 
 def shake_hands(server: ssl.SSLContext, trusted: str) -> None:
-    """A handshake in memory with `hook`. Raises ssl.SSLCertVerificationError."""
+    """Perform a handshake for the name `hook` in memory. Raises ssl.SSLCertVerificationError."""
     context = client_context(HTTP1)
     context.load_verify_locations(cadata=trusted)
     one, other = ssl.MemoryBIO(), ssl.MemoryBIO()
@@ -108,7 +108,7 @@ def test_a_common_name_is_no_name_of_a_host(tmp_path: Path) -> None:
 
 
 async def told(server: ssl.SSLContext, trusted: str, name: str = "hook") -> str:
-    """What is said of a server."""
+    """Return the error of connecting to a server, or ""."""
 
     async def serve(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.close()

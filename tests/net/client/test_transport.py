@@ -1,4 +1,4 @@
-"""Requests over connections that are kept, directly and through a proxy."""
+"""Requests over pooled connections, directly and through a proxy."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ async def test_few_addresses_are_remembered(
     monkeypatch.setattr(transports, "MOST_ADDRESSES", 2)
     for host in ("127.0.0.1", "127.0.0.2", "127.0.0.3"):
         transport._connections(Address(host, origin.port))
-    assert list(transport._kept) == [Address(f"127.0.0.{last}", origin.port) for last in (2, 3)]
+    assert list(transport._pools) == [Address(f"127.0.0.{last}", origin.port) for last in (2, 3)]
 
 
 async def test_a_long_answer_is_none(transport: Transport, origin: Origin) -> None:

@@ -1,4 +1,4 @@
-"""Calls of gRPC over a Unix socket: of a server that is grpcio's, and of peers that break off."""
+"""gRPC calls over a Unix socket: to a server of grpcio, and to peers that break off."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @asynccontextmanager
 async def serving(path: str, answer: Answer = echo, **options: int) -> AsyncIterator[None]:
-    """A server of grpcio, whose only method `answer` is."""
+    """Run a grpcio server with `answer` as its only method."""
     server = grpc.aio.server(options=[(f"grpc.{name}", value) for name, value in options.items()])
     handlers = {"Say": grpc.unary_unary_rpc_method_handler(answer)}
     server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler("test.Echo", handlers),))
@@ -45,7 +45,7 @@ async def serving(path: str, answer: Answer = echo, **options: int) -> AsyncIter
 
 @asynccontextmanager
 async def channel_to(path: str) -> AsyncIterator[tuple[UnixChannel, list[tuple[str, str]]]]:
-    """A channel, and the method and code of each call of it that has ended."""
+    """Yield a channel, and the list of (method, code) of each completed call."""
     ended: list[tuple[str, str]] = []
     channel = UnixChannel(path, lambda method, code, _: ended.append((method, code)))
     try:
@@ -216,7 +216,7 @@ async def scripted(path: str, script: Script) -> AsyncIterator[None]:
 
 
 async def until_request(reader: asyncio.StreamReader) -> None:
-    """Read until the message of the first call has come."""
+    """Read until the message of the first call has arrived."""
     await reader.readexactly(len(frames.PREFACE))
     kind = -1
     while kind != frames.DATA:

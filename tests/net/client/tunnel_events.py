@@ -1,10 +1,10 @@
-"""What is told of tunnels, kept for tests."""
+"""Recorder of tunnel events."""
 
 from __future__ import annotations
 
 
 class Events:
-    """What was told of tunnels."""
+    """Recorded tunnel events."""
 
     def __init__(self) -> None:
         self.told: list[str] = []
@@ -15,6 +15,6 @@ class Events:
     def failed(self, stage: str) -> None:
         self.told.append(f"failed at {stage}")
 
-    def made(self, seconds: float) -> None:
+    def succeeded(self, seconds: float) -> None:
         assert 0 <= seconds < 30
         self.told.append("made")

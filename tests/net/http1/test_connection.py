@@ -1,4 +1,4 @@
-"""HTTP/1.1 over real sockets: what a client sends, byte by byte, and what it gets."""
+"""HTTP/1.1 over real sockets: requests byte by byte, and their responses."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ GET = b"GET %b HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
 
 async def echo(request: Request) -> Response:
-    """Tells the request."""
+    """Answer with a description of the request."""
     body = await request.body.read(1 << 20)
     text = f"{request.method} {request.path} {request.query} {request.host}|".encode()
     return Response(200, [("content-type", "text/plain")], text + body)
@@ -488,7 +488,7 @@ async def test_the_standard_librarys_client_is_served(
 
 
 class Held:
-    """A body that holds something."""
+    """A body that keeps an object alive."""
 
     closed = False
 

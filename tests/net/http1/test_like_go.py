@@ -1,4 +1,4 @@
-"""HTTP/1.1 as Go's net/http takes and refuses it: the tables have what kube-apiserver answered to the same bytes."""
+"""HTTP/1.1 as Go's net/http accepts and refuses it; the tables have kube-apiserver's answers to the same bytes."""
 
 from __future__ import annotations
 
@@ -394,7 +394,7 @@ async def test_an_answer_to_a_body_in_chunks_says_whether_the_connection_is_kept
 
 
 def ended_with(answer: bytes, body: bytes) -> bool:
-    """Whether this is one answer, after which the connection closes as it says."""
+    """Return True if this is one answer, after which the connection closes as announced."""
     return answer.count(b"HTTP/1.1") == 1 and b"\r\nConnection: close\r\n" in answer and answer.endswith(body)
 
 

@@ -1,4 +1,4 @@
-"""Texts of clients as Go quotes them: at a cost that is bounded."""
+"""Quoting of client texts as in Go, at bounded cost."""
 
 from __future__ import annotations
 

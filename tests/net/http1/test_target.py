@@ -1,4 +1,4 @@
-"""Targets of requests with bytes that are not ASCII."""
+"""Request targets with bytes that are not ASCII."""
 
 from __future__ import annotations
 

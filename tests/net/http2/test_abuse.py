@@ -1,4 +1,4 @@
-"""HTTP/2 clients that break the rules, or keep them and mean harm: each is answered as RFC 9113 says, and bounded."""
+"""Malicious HTTP/2 clients, within the rules or against them: answers follow RFC 9113, and costs are bounded."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ QUICK = Limits(linger=0.05, max_streams=10)
 
 
 async def ok(request: Request) -> Response:
-    """Reads the body, answers with nothing."""
+    """Read the body and answer without one."""
     await request.body.read(1 << 20)
     return Response(200)
 
 
 async def hang(request: Request) -> Response:
-    """Never answers."""
+    """Never answer."""
     await asyncio.Event().wait()
     return Response(200)
 

@@ -1,4 +1,4 @@
-"""Header blocks that are remembered, because they mean the same when they come again."""
+"""Cache of header blocks that decode to the same head again."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from steersman.net.limits import Limits
 
 
 def literal(name: bytes, value: bytes) -> bytes:
-    """A field that enters the table (RFC 7541 section 6.2.1); name and value are shorter than 127 bytes."""
+    """Return a field that enters the table (RFC 7541 section 6.2.1); name and value are shorter than 127 bytes."""
     return bytes([0x40, len(name)]) + name + bytes([len(value)]) + value
 
 
@@ -28,4 +28,4 @@ def test_heads_of_such_blocks_are_not_remembered() -> None:
     for block in (pseudo + b"\xbe", pseudo + b"\xbe" * 60):
         head = reader.head(1, block, list(reader.decode(block)))
         assert head.path == "/"
-        assert (reader.known(block) is head) == (len(block) == 5)
+        assert (reader.cached_head(block) is head) == (len(block) == 5)

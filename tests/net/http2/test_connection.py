@@ -1,4 +1,4 @@
-"""HTTP/2 over real sockets, against a client of raw frames: what is served, and that flow control holds."""
+"""HTTP/2 over real sockets, with a client of raw frames: responses and flow control."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ WIDE = {Setting.INITIAL_WINDOW_SIZE: 1 << 24}
 
 
 async def echo(request: Request) -> Response:
-    """Tells the request."""
+    """Answer with a description of the request."""
     body = await request.body.read(1 << 26)
     text = f"{request.method} {request.path} {request.query} {request.host} {request.version}|".encode()
     return Response(200, [("content-type", "text/plain")], text + body)

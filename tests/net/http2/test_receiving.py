@@ -1,4 +1,4 @@
-"""The receiving half of HTTP/2, which server and client have in common: accounts of windows, and bounds on floods."""
+"""The receiving half of HTTP/2, common to server and client: window accounting and limits on floods."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_a_budget_is_filled_up_again_with_time() -> None:
 
 
 def test_both_sides_read_frames_by_one_reader() -> None:
-    """No other class reads a frame: what a server and a client add is named in `Receiving`."""
+    """No other class reads frames; what server and client add to it is declared in `Receiving`."""
     for connection in (ServerConnection, ClientConnection):
         assert issubclass(connection, Receiving)
         for name in vars(Receiving):
@@ -61,6 +61,6 @@ def test_both_sides_read_frames_by_one_reader() -> None:
 
 
 def test_grpc_is_spoken_by_one_client() -> None:
-    """gRPC's own implementation is for tests alone."""
+    """Only tests import grpcio."""
     pattern = re.compile(r"^\s*(?:import|from) grpc\b", re.MULTILINE)
     assert not [path for path in SOURCES.rglob("*.py") if pattern.search(path.read_text())]

@@ -1,4 +1,4 @@
-"""What a client of a WebSocket may send at most before others have their turn, and what is kept of it."""
+"""Limits on a WebSocket client: processing per time slice, and memory."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ CLOSE = b"\x88\x82\0\0\0\0\x03\xe8"
 
 
 def parts(count: int) -> bytes:
-    """A message of so many parts of a byte."""
+    """Return a message in `count` parts of one byte."""
     return b"\x01\x81\0\0\0\0a" + b"\0\x81\0\0\0\0a" * (count - 2) + b"\x80\x81\0\0\0\0a"
 
 
 class Connection:
-    """A connection from which `data` can be read; then nothing more comes. One that is `stuck` takes nothing."""
+    """A connection from which `data` can be read, and then nothing; a `stuck` one accepts no writes."""
 
     def __init__(self, data: bytes, *, stuck: bool = False) -> None:
         self.read_bytes = 0
@@ -52,7 +52,7 @@ class Connection:
 
 
 class Silent:
-    """A stream that says nothing."""
+    """A stream that sends nothing."""
 
     def __init__(self) -> None:
         self.writer: BodyWriter | None = None
@@ -66,7 +66,7 @@ class Silent:
 
 @pytest.fixture
 def pieces(monkeypatch: pytest.MonkeyPatch) -> Counter[int]:
-    """How many pieces protocols were given in each turn of the loop."""
+    """Count the pieces that protocols get in each iteration of the event loop."""
     seen: Counter[int] = Counter()
     turn = 0
     loop_of: list[asyncio.AbstractEventLoop] = []

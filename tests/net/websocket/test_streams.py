@@ -1,4 +1,4 @@
-"""WebSockets against an independent client: the handshake, messages, and every way to end."""
+"""WebSockets with an independent client: handshake, messages, and all kinds of endings."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ HELLO = {
 
 
 class Told:
-    """A stream that says what the test tells it to."""
+    """A stream that the test writes."""
 
     def __init__(self) -> None:
         self.writer: asyncio.Future[BodyWriter] = asyncio.get_running_loop().create_future()
@@ -43,7 +43,7 @@ class Told:
 async def opened(
     serve, told: Told, binary: Callable[[bytes], bytes] | None = None, **options: Any
 ) -> tuple[HttpServer, ClientConnection]:
-    """A server that hands `told` to its client, and the client."""
+    """Return a server that sends `told` to its client, and the client."""
 
     async def handler(request: Request) -> Response:
         assert is_websocket_request(request.headers)
@@ -93,7 +93,7 @@ async def test_messages_of_any_length(serve: Callable[..., Awaitable[HttpServer]
 
 
 async def test_what_waits_for_clients_that_do_not_read_is_shared_by_them() -> None:
-    """Each holds the pieces themselves, and one write of its own."""
+    """Each connection holds references to the pieces, and one write of its own."""
     shared, written = b"x" * (1 << 20), []
 
     class Full:
@@ -209,7 +209,7 @@ async def test_a_client_without_an_origin_is_refused(serve: Callable[..., Awaita
     ],
 )
 def test_handshakes(change: dict[str, str], status: int, body: bytes) -> None:
-    answer = handshake(Headers.of({**HELLO, **change}.items()))
+    answer = handshake(Headers.from_pairs({**HELLO, **change}.items()))
     assert (answer.status, answer.body) == (status, body)
     accept = [value for name, value in answer.headers if name == "sec-websocket-accept"]
     assert accept == (["s3pPLMBiTxaQ9kYGzzhZRbK+xOo="] if status == 101 else [])
@@ -226,11 +226,11 @@ def test_handshakes(change: dict[str, str], status: int, body: bytes) -> None:
     ],
 )
 def test_who_asks_for_a_websocket(upgrade: str, connection: str, expected: bool) -> None:
-    assert is_websocket_request(Headers.of([("upgrade", upgrade), ("connection", connection)])) is expected
+    assert is_websocket_request(Headers.from_pairs([("upgrade", upgrade), ("connection", connection)])) is expected
 
 
 async def test_a_websocket_that_is_over_leaves_no_circle(serve: Callable[..., Awaitable[HttpServer]]) -> None:
-    """What is left in circles stays until all garbage is collected, which may be never."""
+    """Reference cycles stay in memory until a full garbage collection, which may never happen."""
 
     def left() -> int:
         return sum(isinstance(each, Protocol) and each.side is Side.SERVER for each in gc.get_objects())
@@ -256,7 +256,9 @@ async def test_a_websocket_that_is_over_leaves_no_circle(serve: Callable[..., Aw
 
 def test_of_several_connection_fields_the_first_asks_for_the_upgrade() -> None:
     fields = [*((name, value) for name, value in HELLO.items() if name != "connection")]
-    later = Headers.of([("connection", "keep-alive"), ("connection", "Upgrade"), *fields])
+    later = Headers.from_pairs([("connection", "keep-alive"), ("connection", "Upgrade"), *fields])
     assert is_websocket_request(later)
     assert (handshake(later).status, handshake(later).body) == (400, b"not websocket protocol")
-    assert handshake(Headers.of([("connection", "Upgrade"), ("connection", "keep-alive"), *fields])).status == 101
+    assert (
+        handshake(Headers.from_pairs([("connection", "Upgrade"), ("connection", "keep-alive"), *fields])).status == 101
+    )

@@ -10,7 +10,7 @@ import pytest_asyncio
 from steersman.cluster.cluster import Cluster
 from steersman.cluster.configuration import Configuration
 from steersman.controlplane.options import Options
-from tests.nodes.server.asking import Node
+from tests.nodes.server.requests import Node
 
 
 @pytest_asyncio.fixture

@@ -12,7 +12,7 @@ from steersman.api.meta.v1 import DeleteOptions, ObjectMeta
 from steersman.client.resources import CONFIG_MAPS, PODS
 from steersman.nodes.server import commands
 from tests.controllers.waiting import eventually
-from tests.nodes.server.asking import Node
+from tests.nodes.server.requests import Node
 
 
 async def test_a_command_has_its_streams_and_its_exit_code(node: Node) -> None:
@@ -84,27 +84,27 @@ async def test_variables_and_files_are_those_of_the_pod(node: Node) -> None:
 
 async def test_run_answers_what_is_printed(node: Node) -> None:
     await node.pod("p")
-    answer = await node.ask("/run/default/p/c?cmd=hostname", method="POST")
+    answer = await node.request("/run/default/p/c?cmd=hostname", method="POST")
     assert (answer.status, await answer.read(100)) == (200, b"p\n")
-    answer = await node.ask("/run/default/p/c?cmd=false", method="POST")
+    answer = await node.request("/run/default/p/c?cmd=false", method="POST")
     assert answer.status == 500
 
 
 async def test_what_is_no_upgrade_or_no_container_is_refused(node: Node) -> None:
     await node.pod("p", "true")
-    answer = await node.ask("/exec/default/p/c?command=x&output=1", method="POST")
+    answer = await node.request("/exec/default/p/c?command=x&output=1", method="POST")
     assert (answer.status, await answer.read(100)) == (500, b'container not found ("c")')
-    answer = await node.ask("/exec/default/p/c?command=x", method="POST")
+    answer = await node.request("/exec/default/p/c?command=x", method="POST")
     assert (answer.status, await answer.read(100)) == (400, b"you must specify at least 1 of stdin, stdout, stderr")
     await node.pod("q")
-    answer = await node.ask("/exec/default/q/c?command=x&output=1", method="POST")
+    answer = await node.request("/exec/default/q/c?command=x&output=1", method="POST")
     assert (answer.status, await answer.read(100)) == (400, b"Upgrade request required")
-    answer = await node.ask("/exec/default/q/d?command=x&output=1", method="POST")
+    answer = await node.request("/exec/default/q/d?command=x&output=1", method="POST")
     assert (answer.status, await answer.read(100)) == (500, b'container not found ("d")')
-    answer = await node.ask("/exec/default/nope/c?command=x&output=1", method="POST")
+    answer = await node.request("/exec/default/nope/c?command=x&output=1", method="POST")
     assert answer.status == 404
     fields = [("Connection", "Upgrade"), ("Upgrade", "SPDY/3.1"), ("X-Stream-Protocol-Version", "v9.channel.k8s.io")]
-    answer = await node.ask("/exec/default/q/c?command=x&output=1", fields, method="POST")
+    answer = await node.request("/exec/default/q/c?command=x&output=1", fields, method="POST")
     assert answer.status == 403
 
 

@@ -15,7 +15,7 @@ from steersman.nodes.behaviour import PREFIX
 from steersman.nodes.server import logs
 from steersman.nodes.server.logs import LogOptions, NoLogs, run_of
 from tests.controllers.waiting import eventually
-from tests.nodes.server.asking import Node
+from tests.nodes.server.requests import Node
 
 COUNT = "i=0; while true; do echo line $i; i=$((i+1)); sleep 0.5; done"
 
@@ -74,13 +74,13 @@ async def test_logs_that_are_being_answered_share_the_memory_of_their_namespace(
     share = node.cluster._servers.containers.shares.for_namespace("default")
     whole = 64 << 20
     assert share.reserve(whole - 50_000)
-    answer = await node.ask("/containerLogs/default/p/c")
+    answer = await node.request("/containerLogs/default/p/c")
     found = (await answer.read(1 << 20)).decode().splitlines()
     assert 150 < len(found) < 500
     assert found[-1].startswith("0999 ")
     await answer.close()
     share.release(whole - 50_000)
-    answer = await node.ask("/containerLogs/default/p/c?follow=true")  # nobody reads it
+    answer = await node.request("/containerLogs/default/p/c?follow=true")  # the client does not read it
     await answer.close()
 
     async def is_given_back() -> bool:
@@ -131,11 +131,11 @@ async def test_what_is_no_log_is_refused(node: Node) -> None:
     with pytest.raises(StatusError) as refused:
         await node.logs("p", "previous=true")
     assert str(refused.value) == 'previous terminated container "c" in pod "p" not found'
-    answer = await node.ask("/containerLogs/default/p/nope")
+    answer = await node.request("/containerLogs/default/p/nope")
     assert (answer.status, await answer.read(1000)) == (404, b'container "nope" not found in pod "p"')
-    answer = await node.ask("/containerLogs/default/nope/c")
+    answer = await node.request("/containerLogs/default/nope/c")
     assert (answer.status, await answer.read(1000)) == (404, b'pod "nope" does not exist')
-    answer = await node.ask("/containerLogs/default/p/c?tailLines=x")
+    answer = await node.request("/containerLogs/default/p/c?tailLines=x")
     assert answer.status == 400
 
 

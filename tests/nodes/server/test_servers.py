@@ -1,4 +1,4 @@
-"""Which address is answered by whom."""
+"""Addresses of nodes, pods and Services, and the servers that answer on them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from steersman.net.message import Upgraded
 from steersman.nodes.container_status import sandbox_id
 from steersman.registry.core.services.locating import locate_service
 from tests.controllers.waiting import eventually
-from tests.nodes.server.asking import KUBELET, Node
+from tests.nodes.server.requests import KUBELET, Node
 
 PROXY = "/api/v1/nodes/node-0/proxy/"
 
@@ -126,7 +126,7 @@ async def test_a_node_tells_of_itself(node: Node) -> None:
 
 
 async def test_a_nodes_port_obeys_the_api_server_alone(node: Node) -> None:
-    """A pod in the network of its node has the node's address: nobody may ask the kubelet through it."""
+    """A pod in its node's network has the node's address. Other clients must not reach the kubelet through it."""
     await node.pod("victim")
     spec = PodSpec(
         host_network=True,
@@ -209,8 +209,8 @@ async def test_ports_are_forwarded(node: Node) -> None:
         await asyncio.gather(running, return_exceptions=True)
 
 
-async def websocket(node: Node, target: str) -> tuple[Upgraded, bytes]:
-    """A WebSocket to the kubelet, and what has come of it."""
+async def open_websocket(node: Node, target: str) -> tuple[Upgraded, bytes]:
+    """Open a WebSocket to the kubelet. Return the connection and the bytes received so far."""
     connection = await node.connect(KUBELET)
     fields = [
         ("Host", "node"),
@@ -228,7 +228,7 @@ async def websocket(node: Node, target: str) -> tuple[Upgraded, bytes]:
 @pytest.mark.parametrize("target", ["/portForward/default/p?port=80", "/exec/default/p/c?command=cat&input=1"])
 async def test_a_message_that_is_too_large_ends_a_websocket(node: Node, target: str) -> None:
     await node.pod("p")
-    connection, read = await websocket(node, target)
+    connection, read = await open_websocket(node, target)
     await connection.write(b"\x82\xff" + (5 << 20).to_bytes(8, "big") + bytes(4))
     async with asyncio.timeout(10):
         while piece := await connection.read():
@@ -239,7 +239,7 @@ async def test_a_message_that_is_too_large_ends_a_websocket(node: Node, target: 
 
 async def test_messages_to_a_port_that_refuses_are_dropped(node: Node) -> None:
     await node.pod("p", ports=(8080,))
-    connection, leftover = await websocket(node, "/portForward/default/p?port=81,8080")
+    connection, leftover = await open_websocket(node, "/portForward/default/p?port=81,8080")
     for _ in range(200):
         await connection.write(b"\x82\x82\x00\x00\x00\x00\x00x")
     request = b"GET /hostname HTTP/1.1\r\nHost: a\r\n\r\n"
@@ -297,8 +297,8 @@ async def test_a_pod_of_the_name_of_one_that_is_gone_gets_none_of_its_connection
         await asyncio.gather(running, return_exceptions=True)
 
 
-async def _served_by_a_pod(node: Node, name: str) -> Pod:
-    """A Service whose port 443 is port 8443 of a pod: the pod."""
+async def _pod_behind_service(node: Node, name: str) -> Pod:
+    """Create a Service that maps port 443 to port 8443 of a pod, and return the pod."""
     pod = await node.pod("p", ports=(8443,))
     metadata = ObjectMeta(name=name, namespace="default")
     port = ServicePort(name="https", port=443)
@@ -317,7 +317,7 @@ async def _served_by_a_pod(node: Node, name: str) -> Pod:
 
 
 async def test_an_aggregated_server_by_a_service_reaches_a_pod(node: Node) -> None:
-    await _served_by_a_pod(node, "api")
+    await _pod_behind_service(node, "api")
     service = ServiceReference(namespace="default", name="api", port=443)
     spec = APIServiceSpec(
         group="example.com",
@@ -337,7 +337,7 @@ async def test_an_aggregated_server_by_a_service_reaches_a_pod(node: Node) -> No
 
 
 async def test_a_webhook_by_a_service_reaches_a_pod(node: Node) -> None:
-    pod = await _served_by_a_pod(node, "hook")
+    pod = await _pod_behind_service(node, "hook")
     services = node.cluster.plane.part(ResourceServices).services
 
     async def place() -> Address | None:

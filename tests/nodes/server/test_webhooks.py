@@ -1,4 +1,4 @@
-"""Charts with webhooks on simulated nodes: containers that make their certificates, and pods that serve them."""
+"""Helm charts with webhooks on simulated nodes: containers create the certificates, and pods serve the webhooks."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ from steersman.machinery.errors.status import StatusError
 from steersman.nodes.certificates import certificates_of
 from steersman.nodes.server.reviews import answer_of_reviewer
 from tests.controllers.waiting import eventually
-from tests.nodes.server.asking import Node
+from tests.nodes.server.requests import Node
 
 CERTGEN = "registry.k8s.io/ingress-nginx/kube-webhook-certgen:v1.5.2"
 PATCH = [
@@ -70,8 +70,8 @@ CREATE = [
 ]
 
 
-async def allow_accounts(node: Node) -> None:
-    """The rights that charts give their Jobs."""
+async def grant_rights(node: Node) -> None:
+    """Grant the rights that charts give their Jobs."""
     rules = [
         PolicyRule(api_groups=[""], resources=["secrets"], verbs=["get", "create"]),
         PolicyRule(
@@ -93,10 +93,10 @@ async def allow_accounts(node: Node) -> None:
     )
 
 
-async def ended(
+async def run_to_end(
     node: Node, name: str, image: str, args: list[str], *, command: Sequence[str] = (), env: Sequence[EnvVar] = ()
 ) -> Pod:
-    """A pod that runs once, when it has ended."""
+    """Create a pod that runs once, wait until it has ended, and return it."""
     await node.pod(name, *command, image=image, args=args, env=list(env), restart_policy="Never")
 
     async def is_over() -> Pod | None:
@@ -130,9 +130,9 @@ async def configure(node: Node, authority: bytes) -> None:
 
 
 async def test_a_chart_s_job_leaves_its_secret_and_patches_its_webhooks(node: Node) -> None:
-    await allow_accounts(node)
+    await grant_rights(node)
     await configure(node, b"")
-    found = await ended(node, "create", CERTGEN, CREATE)
+    found = await run_to_end(node, "create", CERTGEN, CREATE)
     assert found.status.phase == "Succeeded"
     secret = await node.client.get(SECRETS, "certs", "default")
     assert sorted(secret.data) == ["ca", "tls.crt", "tls.key"]
@@ -140,18 +140,18 @@ async def test_a_chart_s_job_leaves_its_secret_and_patches_its_webhooks(node: No
     certificate.verify_directly_issued_by(authority)
     names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     assert names.get_values_for_type(x509.DNSName) == ["w", "w.default.svc"]
-    assert (await ended(node, "patch", CERTGEN, PATCH)).status.phase == "Succeeded"
+    assert (await run_to_end(node, "patch", CERTGEN, PATCH)).status.phase == "Succeeded"
     webhooks = (await node.client.get(VALIDATING_WEBHOOK_CONFIGURATIONS, "w")).webhooks
     assert [(each.client_config.ca_bundle, each.failure_policy) for each in webhooks] == [(secret.data["ca"], "Fail")]
 
 
 async def test_its_command_names_variables_and_values_apart(node: Node) -> None:
-    await allow_accounts(node)
+    await grant_rights(node)
     variables = [
         EnvVar(name="NS", value_from=EnvVarSource(field_ref=ObjectFieldSelector(field_path="metadata.namespace")))
     ]
     command = ["create", "--host", "w,w.$(NS).svc", "--namespace=$(NS)", "--secret-name", "certs"]
-    found = await ended(node, "create", CERTGEN, command, env=variables)
+    found = await run_to_end(node, "create", CERTGEN, command, env=variables)
     assert found.status.phase == "Succeeded"
     secret = await node.client.get(SECRETS, "certs", "default")
     certificate = x509.load_pem_x509_certificate(secret.data["cert"])
@@ -160,7 +160,7 @@ async def test_its_command_names_variables_and_values_apart(node: Node) -> None:
 
 
 async def test_it_patches_an_api_service(node: Node) -> None:
-    await allow_accounts(node)
+    await grant_rights(node)
     spec = APIServiceSpec(
         group="things.example.com",
         version="v1",
@@ -174,25 +174,25 @@ async def test_it_patches_an_api_service(node: Node) -> None:
     await node.client.create(SECRETS, secret)
     command = ["patch", "--namespace=default", "--secret-name=certs", "--patch-mutating=false"]
     command += ["--patch-validating=false", "--apiservice-name=v1.things.example.com"]
-    assert (await ended(node, "patch", CERTGEN, command)).status.phase == "Succeeded"
+    assert (await run_to_end(node, "patch", CERTGEN, command)).status.phase == "Succeeded"
     found = (await node.client.get(API_SERVICES, "v1.things.example.com")).spec
     assert (found.ca_bundle, found.insecure_skip_tls_verify) == (secret.data["ca"], False)
 
 
 async def test_it_says_why_it_patches_nothing(node: Node) -> None:
     command = ["patch", "--namespace=default", "--secret-name=c", "--patch-mutating=false", "--patch-validating=false"]
-    state = (await ended(node, "patch", CERTGEN, command)).status.container_statuses[0].state.terminated
+    state = (await run_to_end(node, "patch", CERTGEN, command)).status.container_statuses[0].state.terminated
     assert state is not None
     assert state.message.endswith("You must patch at least one kind of webhook, otherwise this command is a no-op")
 
 
 async def test_the_jobs_of_envoy_gateway_and_argo_cd_leave_their_secrets(node: Node) -> None:
-    await allow_accounts(node)
+    await grant_rights(node)
     for name, command in {
         "envoy": ["envoy-gateway", "certgen", "--disable-topology-injector"],
         "argo": ["argocd", "admin", "redis-initial-password"],
     }.items():
-        found = await ended(node, name, "registry/tool:1", [], command=command)
+        found = await run_to_end(node, name, "registry/tool:1", [], command=command)
         assert found.status.phase == "Succeeded"
     made = {each.metadata.name: each for each in (await node.client.list(SECRETS, "default")).items}
     assert {name: sorted(each.data) for name, each in made.items()} == {
@@ -207,7 +207,7 @@ async def test_the_jobs_of_envoy_gateway_and_argo_cd_leave_their_secrets(node: N
 
 
 async def test_it_does_so_with_the_rights_of_its_account(node: Node) -> None:
-    found = await ended(node, "create", CERTGEN, CREATE)
+    found = await run_to_end(node, "create", CERTGEN, CREATE)
     assert found.status.phase == "Failed"
     state = found.status.container_statuses[0].state.terminated
     assert state is not None

@@ -1,4 +1,4 @@
-"""Scripts run in no time, with all that they ask for."""
+"""Runs scripts without waiting, and carries out their effects."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from steersman.nodes.shell.shell import Shell
 
 
 @dataclass
-class Ran:
-    """What has come of a command."""
+class CommandOutcome:
+    """Result of a command."""
 
     code: int | None = None
-    """None for one that did not end."""
+    """None if the command did not end."""
     out: str = ""
     err: str = ""
     seconds: float = 0.0
@@ -24,33 +24,33 @@ def world() -> World:
     return World("pod", {"A": "x y", "HOME": "/root"}, lambda: 1_800_000_000.0, {"/etc/hostname": b"pod\n"})
 
 
-def run(*words: str, stdin: bytes = b"", left_out: int = 0, most: int = 10_000) -> Ran:
-    """Runs a command until it ends, waits for ever, or has had `most` effects."""
-    ran, answer = Ran(), None
+def run(*words: str, stdin: bytes = b"", left_out: int = 0, most: int = 10_000) -> CommandOutcome:
+    """Run a command until it ends, waits for ever, or has had `most` effects."""
+    outcome, answer = CommandOutcome(), None
     course = fed(Shell(world()).run(words), stdin)
     for _ in range(most):
         reply: Answer = answer
         try:
             effect = course.send(reply)
         except StopIteration as done:
-            ran.code = done.value
+            outcome.code = done.value
             break
         answer = None
         match effect:
             case Write(1, data):
-                ran.out += data.decode()
+                outcome.out += data.decode()
             case Write(_, data):
-                ran.err += data.decode()
+                outcome.err += data.decode()
             case Wait(seconds):
-                ran.seconds += seconds
+                outcome.seconds += seconds
                 if seconds == float("inf"):
                     break
             case _:
-                ran.other.append(effect)
+                outcome.other.append(effect)
                 answer = left_out if isinstance(effect, Repeated) else None
-    return ran
+    return outcome
 
 
-def sh(script: str, stdin: bytes = b"", left_out: int = 0, most: int = 10_000) -> Ran:
-    """The same of a script."""
+def sh(script: str, stdin: bytes = b"", left_out: int = 0, most: int = 10_000) -> CommandOutcome:
+    """Run a script in the same way."""
     return run("sh", "-c", script, stdin=stdin, left_out=left_out, most=most)

@@ -1,4 +1,4 @@
-"""The commands of agnhost that tell something and end."""
+"""Commands of agnhost that print something and end."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from steersman.nodes.shell.shell import Shell
 from tests.nodes.shell.running import run
 
 
-def told(found: World, *words: str) -> tuple[int | None, str, float]:
-    """The exit code (None for one that waits for ever), what it printed, and how many seconds it took."""
+def output_of(found: World, *words: str) -> tuple[int | None, str, float]:
+    """Return the exit code (None if the command waits for ever), the output, and the duration in seconds."""
     course, out, seconds = Shell(found).run(["/agnhost", *words]), "", 0.0
     while True:
         try:
@@ -55,11 +55,11 @@ def test_it_says_with_what_it_was_called() -> None:
     ],
 )
 def test_it_tells_of_files(found: World, words: list[str], said: str) -> None:
-    assert told(found, "mounttest", *words) == (0, said, 0.0)
+    assert output_of(found, "mounttest", *words) == (0, said, 0.0)
 
 
 def test_it_fails_for_a_file_that_is_not_there(found: World) -> None:
-    code, said, _ = told(found, "mounttest", "--file_content=/cfg/b", "--file_mode=/cfg/b")
+    code, said, _ = output_of(found, "mounttest", "--file_content=/cfg/b", "--file_mode=/cfg/b")
     assert code == 1
     assert said == (
         'error from Stat("/cfg/b"): stat /cfg/b: no such file or directory\n'
@@ -69,33 +69,33 @@ def test_it_fails_for_a_file_that_is_not_there(found: World) -> None:
 
 def test_it_looks_at_a_file_again_and_again(found: World) -> None:
     words = ("mounttest", "--break_on_expected_content=false", "--retry_time=6", "--file_content_in_loop=/cfg/a")
-    assert told(found, *words) == (0, 'content of file "/cfg/a": 1\n' * 3, 6.0)
+    assert output_of(found, *words) == (0, 'content of file "/cfg/a": 1\n' * 3, 6.0)
 
 
 def test_it_waits_for_the_content_that_it_expects(found: World) -> None:
     found.files["/cfg/a"] = b"mount-tester new file\n"
-    code, said, seconds = told(found, "mounttest", "--file_content_in_loop=/cfg/a")
+    code, said, seconds = output_of(found, "mounttest", "--file_content_in_loop=/cfg/a")
     assert (code, seconds) == (0, 0.0)
     assert said == 'content of file "/cfg/a": mount-tester new file\n\n'
-    assert told(found, "mounttest", "--file_content_in_loop=/cfg/b", "--retry_time=2")[::2] == (1, 2.0)
+    assert output_of(found, "mounttest", "--file_content_in_loop=/cfg/b", "--retry_time=2")[::2] == (1, 2.0)
 
 
 def test_it_prints_lines_evenly(found: World) -> None:
-    code, said, seconds = told(found, "logs-generator", "--log-lines-total", "4", "--run-duration", "2s")
+    code, said, seconds = output_of(found, "logs-generator", "--log-lines-total", "4", "--run-duration", "2s")
     assert (code, seconds) == (0, 2.0)
     lines = said.splitlines()
     assert len(lines) == 4
     assert lines[0] == "I0115 08:00:00.000000       1 logs_generator.go:76] 0 GET /api/v1/namespaces/ns/pods/0000 200"
-    assert told(found, "logs-generator")[0] == 255
+    assert output_of(found, "logs-generator")[0] == 255
 
 
 def test_the_hosts_file_is_told(found: World) -> None:
-    assert told(found, "etc-hosts") == (0, "127.0.0.1\tlocalhost\n", 0.0)
+    assert output_of(found, "etc-hosts") == (0, "127.0.0.1\tlocalhost\n", 0.0)
 
 
 @pytest.mark.parametrize("words", [[], ["pause"], ["netexec", "--http-port=8080"]])
 def test_servers_go_on(found: World, words: list[str]) -> None:
-    code, said, _ = told(found, *words)
+    code, said, _ = output_of(found, *words)
     assert code is None
     assert said == ("" if "netexec" in words else "Paused\n")
 

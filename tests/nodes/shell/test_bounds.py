@@ -1,5 +1,7 @@
-"""Programs in containers whose arguments or input say that there is much to do: each gives way, and none takes much
-memory."""
+"""Programs in containers whose arguments or input demand much work.
+
+Each pauses regularly, and none uses much memory.
+"""
 
 from __future__ import annotations
 
@@ -15,8 +17,8 @@ import pytest
 from steersman.nodes.shell.effects import Answer, InputBuffer, Read, ReadLine, Wait, World, Write
 from steersman.nodes.shell.shell import Shell
 
-_HELD: Final = 0.05
-"""Seconds of processor time between two effects: several times what the dearest takes."""
+_MAX_BLOCKED: Final = 0.05
+"""Allowed processor time in seconds between two effects; several times what the slowest program needs."""
 _MEMORY: Final = 24 << 20
 _MOST_EFFECTS: Final = 400
 _RANDOM: Final = bytes(b"ab"[number * number % 7919 * 31 % 17 % 2] for number in range(60_000))
@@ -24,8 +26,11 @@ _FILES: Final = {f"/tmp/f{number}": b"" for number in range(5000)}
 _FEW: Final = dict(list(_FILES.items())[:150])
 
 
-def _play(words: list[str], files: dict[str, bytes], stdin: bytes) -> tuple[float, bytes, int | None]:
-    """Run a command for some effects: the longest time between two, what it wrote, its exit code if it has ended."""
+def _run_some(words: list[str], files: dict[str, bytes], stdin: bytes) -> tuple[float, bytes, int | None]:
+    """Run a command for some effects.
+
+    Returns the longest time between two effects, the output, and the exit code if the command has ended.
+    """
     world = World("pod", {}, lambda: 1_800_000_000.0, dict(files))
     source = InputBuffer()
     source.add(stdin)
@@ -54,7 +59,7 @@ def _play(words: list[str], files: dict[str, bytes], stdin: bytes) -> tuple[floa
 
 
 def _header(kind: bytes, size: bytes) -> bytes:
-    """A header of an archive that says what it likes of the size."""
+    """Return an archive header with any size field."""
     info = bytearray(tarfile.TarInfo("x").tobuf(tarfile.USTAR_FORMAT))
     info[124:136], info[156:157], info[148:156] = size.ljust(12, b"\0"), kind, b" " * 8
     info[148:156] = b"%06o\0 " % sum(info)
@@ -95,15 +100,15 @@ _CASES: Final[dict[str, tuple[list[str], dict[str, bytes], bytes]]] = {
 
 @pytest.mark.parametrize("name", _CASES)
 def test_gives_way_and_takes_little(name: str) -> None:
-    longest, _, _ = min((_play(*_CASES[name]) for _ in range(2)), key=lambda each: each[0])
-    assert longest < _HELD
+    longest, _, _ = min((_run_some(*_CASES[name]) for _ in range(2)), key=lambda each: each[0])
+    assert longest < _MAX_BLOCKED
 
 
 @pytest.mark.parametrize("name", ["awk", "sed-grows", "sed-much", "stat", "tar"])
 def test_takes_little_memory(name: str) -> None:
     tracemalloc.start()
     try:
-        _play(*_CASES[name])
+        _run_some(*_CASES[name])
         assert tracemalloc.get_traced_memory()[1] < _MEMORY
     finally:
         tracemalloc.stop()
@@ -112,18 +117,18 @@ def test_takes_little_memory(name: str) -> None:
 @pytest.mark.parametrize("kind", [b"g", b"x", b"0", b"L"])
 @pytest.mark.parametrize("size", [b"-1000", b"-2000", b"+1000", b"0o1000", b"1_000"])
 def test_an_archive_whose_sizes_are_no_numbers_is_refused(kind: bytes, size: bytes) -> None:
-    _, written, code = _play(["tar", "xf", "-"], {}, _header(kind, size) + bytes(1024))
+    _, written, code = _run_some(["tar", "xf", "-"], {}, _header(kind, size) + bytes(1024))
     assert (written, code) == (b"tar: invalid tar magic\n", 1)
 
 
 def test_an_extended_header_with_a_size_of_many_digits_is_refused() -> None:
-    _, written, code = _play(["tar", "xf", "-"], {}, _extended("9" * 5000))
+    _, written, code = _run_some(["tar", "xf", "-"], {}, _extended("9" * 5000))
     assert (written, code) == (b"tar: invalid tar magic\n", 1)
 
 
 @pytest.mark.parametrize("words", [["sleep", "\udc80"], ["kill", "\udc80"]])
 def test_words_that_are_no_unicode_are_told(words: list[str]) -> None:
-    _, written, code = _play(words, {}, b"")
+    _, written, code = _run_some(words, {}, b"")
     assert b"\x80" in written
     assert code == 1
 
@@ -137,7 +142,7 @@ _KEPT: Final[dict[str, Callable[[int], str]]] = {
 @pytest.mark.parametrize("kind", _KEPT)
 def test_what_a_shell_keeps_is_bounded(kind: str) -> None:
     lines = "\n".join(_KEPT[kind](number) for number in range(120))
-    _, written, _ = _play(["sh"], {"/b": b"a" * 20_000}, f"b=$(cat /b)\n{lines}\n".encode())
+    _, written, _ = _run_some(["sh"], {"/b": b"a" * 20_000}, f"b=$(cat /b)\n{lines}\n".encode())
     assert b"out of memory" in written
 
 
@@ -152,5 +157,5 @@ def test_what_inner_shells_kept_is_given_back() -> None:
 
 
 def test_cut_writes_what_two_ranges_have_in_common_once() -> None:
-    _, written, _ = _play(["cut", "-c", "3-5,1-4,2"], {}, b"abcdefg\n")
+    _, written, _ = _run_some(["cut", "-c", "3-5,1-4,2"], {}, b"abcdefg\n")
     assert written == b"abcde\n"

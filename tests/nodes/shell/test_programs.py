@@ -1,4 +1,4 @@
-"""Programs on files and texts."""
+"""Programs that work on files and text."""
 
 from __future__ import annotations
 
@@ -55,8 +55,8 @@ from tests.nodes.shell.running import sh
     ],
 )
 def test_programs_that_change_text(program: str, stdin: bytes, out: str) -> None:
-    ran = sh(program, stdin)
-    assert (ran.out, ran.err) == (out, "")
+    outcome = sh(program, stdin)
+    assert (outcome.out, outcome.err) == (out, "")
 
 
 @pytest.mark.parametrize(
@@ -107,8 +107,8 @@ def test_programs_that_change_text(program: str, stdin: bytes, out: str) -> None
     ],
 )
 def test_programs_on_files(script: str, out: str) -> None:
-    ran = sh(script)
-    assert (ran.out, ran.err) == (out, "")
+    outcome = sh(script)
+    assert (outcome.out, outcome.err) == (out, "")
 
 
 @pytest.mark.parametrize(
@@ -127,9 +127,9 @@ def test_programs_on_files(script: str, out: str) -> None:
     ],
 )
 def test_what_cannot_be_done_is_told(script: str, err: str) -> None:
-    ran = sh(script)
-    assert ran.code != 0
-    assert err in ran.err
+    outcome = sh(script)
+    assert outcome.code != 0
+    assert err in outcome.err
 
 
 def test_what_is_not_known_of_a_program_counts_as_missing() -> None:
@@ -157,5 +157,5 @@ def test_what_is_not_known_of_a_program_counts_as_missing() -> None:
     ],
 )
 def test_more_of_the_language(script: str, out: str) -> None:
-    ran = sh(script)
-    assert (ran.out, ran.err) == (out, "")
+    outcome = sh(script)
+    assert (outcome.out, outcome.err) == (out, "")

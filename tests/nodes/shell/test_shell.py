@@ -1,4 +1,4 @@
-"""Scripts as manifests have them."""
+"""Shell scripts like those in manifests."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ from tests.nodes.shell.running import run, sh, world
     ],
 )
 def test_what_a_script_prints(script: str, printed: str) -> None:
-    ran = sh(script)
-    assert (ran.out, ran.err) == (printed, "")
+    outcome = sh(script)
+    assert (outcome.out, outcome.err) == (printed, "")
 
 
 @pytest.mark.parametrize(
@@ -82,16 +82,16 @@ def test_errors_go_where_they_are_sent() -> None:
 
 
 def test_a_program_that_is_not_there_is_told_of_before_it_fails() -> None:
-    ran = sh("nginx -g daemon; echo $?")
-    assert ran.other == [Missing("nginx")]
-    assert (ran.out, ran.err) == ("127\n", "sh: nginx: not found\n")
+    outcome = sh("nginx -g daemon; echo $?")
+    assert outcome.other == [Missing("nginx")]
+    assert (outcome.out, outcome.err) == ("127\n", "sh: nginx: not found\n")
     assert run("/bin/nginx").other == [Missing("/bin/nginx", is_first=True)]
 
 
 def test_repetitions_can_be_left_out_and_numbers_count_on() -> None:
-    ran = sh("i=0; while true; do echo $i; i=$((i+1)); sleep 2; done", left_out=10, most=12)
-    assert ran.out.split() == ["0", "11", "22", "33"]
-    assert ran.other[0] == Repeated(2.0)
+    outcome = sh("i=0; while true; do echo $i; i=$((i+1)); sleep 2; done", left_out=10, most=12)
+    assert outcome.out.split() == ["0", "11", "22", "33"]
+    assert outcome.other[0] == Repeated(2.0)
     assert not [each for each in sh("while true; do x=$x.; sleep 1; done", most=50).other if isinstance(each, Repeated)]
 
 
@@ -101,8 +101,8 @@ def test_a_script_that_spins_waits_for_ever() -> None:
 
 
 def test_a_shell_without_a_script_reads_it() -> None:
-    ran = run("sh", stdin=b"echo a\nfor i in 1 2; do\necho $i\ndone\nexit 4\necho b\n")
-    assert (ran.out, ran.code) == ("a\n1\n2\n", 4)
+    outcome = run("sh", stdin=b"echo a\nfor i in 1 2; do\necho $i\ndone\nexit 4\necho b\n")
+    assert (outcome.out, outcome.code) == ("a\n1\n2\n", 4)
     assert sh('while read a b; do echo "$b $a"; done', stdin=b"1 2\n3 4\n").out == "2 1\n4 3\n"
     assert run("cat", stdin=b"x\ny").out == "x\ny"
 
@@ -129,9 +129,9 @@ def test_a_shell_without_a_script_reads_it() -> None:
     ],
 )
 def test_what_is_no_script_says_so(script: str) -> None:
-    ran = sh(script)
-    assert (ran.code, ran.out) == (2, "")
-    assert ran.err.startswith("sh: syntax error: ")
+    outcome = sh(script)
+    assert (outcome.code, outcome.out) == (2, "")
+    assert outcome.err.startswith("sh: syntax error: ")
 
 
 @pytest.mark.parametrize(
@@ -159,11 +159,11 @@ def test_shells_in_shells_are_bounded() -> None:
 
 
 def test_what_is_written_is_bounded() -> None:
-    ran = sh(
+    outcome = sh(
         "x=aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa; for i in $(seq 1 30); do cat /tmp/f /tmp/f >> /tmp/f 2>/dev/null; "
         "echo $x >> /tmp/f; done"
     )
-    assert "No space left on device" in ran.err
+    assert "No space left on device" in outcome.err
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ def world(**files: bytes) -> World:
 
 
 def run(course: Course) -> tuple[int, bytes, str, int]:
-    """The exit code, what was written, what was said, how often others had their turn."""
+    """Return the exit code, the output, the error output, and the number of pauses."""
     out, err, turns = b"", "", 0
     while True:
         try:
@@ -130,7 +130,7 @@ def test_long_names_and_extended_headers_are_read() -> None:
 
 
 def test_an_extended_header_is_read_in_linear_time() -> None:
-    """Python's own reader takes quadratic time for digits without an end, in some of its versions."""
+    """In some versions, Python's own reader takes quadratic time for an unterminated number."""
     for text in (b"1" * 60_000, b"5 a=\n" * 12_000):
         header = tarfile.TarInfo("x")
         header.type, header.size = tarfile.XHDTYPE, len(text)

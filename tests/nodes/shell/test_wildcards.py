@@ -27,13 +27,13 @@ FILES = "mkdir -p /tmp/d/e; cd /tmp/d; touch a.txt b.txt .h e/f; "
     ],
 )
 def test_paths_stand_for_patterns_that_match_them(script: str, out: str) -> None:
-    ran = sh(FILES + script)
-    assert (ran.out, ran.err) == (out + "\n", "")
+    outcome = sh(FILES + script)
+    assert (outcome.out, outcome.err) == (out + "\n", "")
 
 
 def test_more_paths_than_a_command_takes_are_refused() -> None:
-    ran = sh(
+    outcome = sh(
         FILES
         + "for i in $(seq 1 130); do touch $i; done; x='* * * * * * * * * * *'; x=\"$x $x $x $x\"; echo $x $x $x $x"
     )
-    assert "argument list too long" in ran.err
+    assert "argument list too long" in outcome.err

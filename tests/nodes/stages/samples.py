@@ -1,4 +1,4 @@
-"""Stages that tests play."""
+"""Sample stages for tests."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ Plain = dict[str, Any]
 
 
 def stage(name: str, kind: str = "Pod", **spec: Any) -> Plain:
-    """A Stage object."""
+    """Return a Stage object."""
     return {
         "apiVersion": "kwok.x-k8s.io/v1alpha1",
         "kind": "Stage",
@@ -18,12 +18,12 @@ def stage(name: str, kind: str = "Pod", **spec: Any) -> Plain:
 
 
 def where(key: str, operator: str, *values: str) -> Plain:
-    """An expression of a selector."""
+    """Return an expression of a selector."""
     return {"key": key, "operator": operator, "values": list(values)} if values else {"key": key, "operator": operator}
 
 
 def selecting(*expressions: Plain, **more: Any) -> Plain:
-    """A selector."""
+    """Return a selector."""
     return {"matchExpressions": list(expressions), **more}
 
 

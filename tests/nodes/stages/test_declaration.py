@@ -1,4 +1,4 @@
-"""Stage objects as they are read, and what is refused of them."""
+"""Reading of Stage objects, and the errors for invalid ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Expressions of jq, many in one program."""
+"""Expressions of jq, compiled into one program."""
 
 from __future__ import annotations
 

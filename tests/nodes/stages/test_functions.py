@@ -1,4 +1,4 @@
-"""What templates of stages may ask."""
+"""Functions for templates of stages."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from steersman.nodes.stages.go_template.template import Template, data_of
 DATA = data_of('{"text": "a \\"b\\" <c>", "number": 3, "real": 1.0, "map": {"b": [1, null], "a": "yes"}}')
 
 
-def rendered(template: str) -> str:
+def render(template: str) -> str:
     return Template(template, functions_of_kind("Pod")).render(DATA)
 
 
@@ -24,19 +24,19 @@ def node(number: int) -> SimulatedNode:
 
 
 def test_quotes_are_those_of_json() -> None:
-    assert rendered("{{ Quote .text }} {{ .number | Quote }} {{ Quote .none }} {{ Quote .map.b }}") == (
+    assert render("{{ Quote .text }} {{ .number | Quote }} {{ Quote .none }} {{ Quote .map.b }}") == (
         '"a \\"b\\" <c>" "3" "null" "[1,null]"'
     )
 
 
 def test_yaml_is_indented_by_two_spaces_a_level() -> None:
-    assert rendered("{{ YAML .map }}") == 'a: "yes"\nb:\n- 1\n- null\n'
-    assert rendered("x: {{ YAML .map.b 1 }}") == "x: \n  - 1\n  - null\n  "
-    assert rendered("{{ YAML .real }}") == "1\n"
+    assert render("{{ YAML .map }}") == 'a: "yes"\nb:\n- 1\n- null\n'
+    assert render("x: {{ YAML .map.b 1 }}") == "x: \n  - 1\n  - null\n  "
+    assert render("{{ YAML .real }}") == "1\n"
 
 
 def test_the_conditions_of_a_node_that_is_well() -> None:
-    text = rendered("{{ range NodeConditions }}{{ .type }}={{ .status }} {{ end }}")
+    text = render("{{ range NodeConditions }}{{ .type }}={{ .status }} {{ end }}")
     assert text.split() == [
         "Ready=True",
         "MemoryPressure=False",
@@ -49,9 +49,9 @@ def test_the_conditions_of_a_node_that_is_well() -> None:
 def test_times_have_as_many_digits_as_they_need() -> None:
     assert moment_text(0.0) == "1970-01-01T00:00:00Z"
     assert moment_text(1.5) == "1970-01-01T00:00:01.5Z"
-    assert abs(times.parse(rendered("{{ Now }}")).timestamp() - times.unix_now()) < 5
-    assert times.parse(rendered("{{ StartTime }}")).timestamp() <= times.unix_now()
-    assert rendered("kwok-{{ Version }}") == "kwok-v0.8.0"
+    assert abs(times.parse(render("{{ Now }}")).timestamp() - times.unix_now()) < 5
+    assert times.parse(render("{{ StartTime }}")).timestamp() <= times.unix_now()
+    assert render("kwok-{{ Version }}") == "kwok-v0.8.0"
 
 
 def test_a_pod_has_one_address_however_often_it_is_asked_for() -> None:

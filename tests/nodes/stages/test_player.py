@@ -1,4 +1,4 @@
-"""Stages that are played on a server, in time that the tests move."""
+"""Stages that are played on a server whose clock the tests advance."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from tests.nodes.stages.samples import ENDS, RUNS, Plain, selecting, stage, wher
 
 
 class Running:
-    """A server with one simulated node, and its time."""
+    """A server with one simulated node and a controllable clock."""
 
     def __init__(self, client: Client, clock: Clock) -> None:
         self.client = client

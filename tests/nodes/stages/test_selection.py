@@ -1,4 +1,4 @@
-"""Which stage an object is in, and for how long."""
+"""Choice of an object's stage, and its delay."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def snapshot(**metadata: Any) -> ObjectSnapshot:
     return ObjectSnapshot(json.dumps(obj), metadata.get("labels", {}), metadata.get("annotations", {}))
 
 
-def drawn(found: Lifecycle, obj: ObjectSnapshot, times: int = 2000) -> Counter[str]:
+def draw(found: Lifecycle, obj: ObjectSnapshot, times: int = 2000) -> Counter[str]:
     stages = [found.stage_of(obj) for _ in range(times)]
     return Counter("" if each is None else each.name for each in stages)
 
@@ -67,10 +67,10 @@ def test_all_of_a_selector_has_to_hold_and_an_empty_one_selects_everything() -> 
         ),
         stage("without"),
     )
-    assert drawn(found, snapshot(labels={"a": "b"}, annotations={"c": "d"}), 1) == {"all": 1}
-    assert drawn(found, snapshot(labels={"a": "b"}), 1) == {"": 1}
-    assert drawn(found, snapshot(labels={"a": "x"}, annotations={"c": "d"}), 1) == {"": 1}
-    assert drawn(lifecycle(stage("every", selector={})), snapshot(), 1) == {"every": 1}
+    assert draw(found, snapshot(labels={"a": "b"}, annotations={"c": "d"}), 1) == {"all": 1}
+    assert draw(found, snapshot(labels={"a": "b"}), 1) == {"": 1}
+    assert draw(found, snapshot(labels={"a": "x"}, annotations={"c": "d"}), 1) == {"": 1}
+    assert draw(lifecycle(stage("every", selector={})), snapshot(), 1) == {"every": 1}
 
 
 def test_weights_say_how_likely_a_stage_is() -> None:
@@ -81,19 +81,19 @@ def test_weights_say_how_likely_a_stage_is() -> None:
         stage("none", selector={}, weight=0),
         stage("says", selector={}, weight=0, weightFrom=weighed),
     )
-    counts = drawn(found, snapshot())
+    counts = draw(found, snapshot())
     assert set(counts) == {"one", "three"}
     assert 2.4 < counts["three"] / counts["one"] < 3.7
-    assert drawn(found, snapshot(annotations={"weight": "1000000"}), 50) == {"says": 50}
+    assert draw(found, snapshot(annotations={"weight": "1000000"}), 50) == {"says": 50}
 
 
 def test_without_weights_all_are_equal_but_those_that_are_no_number() -> None:
     weighed = {"jq": {"expression": ".metadata.annotations.weight"}}
     found = lifecycle(stage("a", selector={}), stage("b", selector={}), stage("c", selector={}, weightFrom=weighed))
-    assert set(drawn(found, snapshot(), 200)) == {"a", "b", "c"}
-    assert set(drawn(found, snapshot(annotations={"weight": "x"}), 200)) == {"a", "b"}
+    assert set(draw(found, snapshot(), 200)) == {"a", "b", "c"}
+    assert set(draw(found, snapshot(annotations={"weight": "x"}), 200)) == {"a", "b"}
     only = lifecycle(stage("c", selector={}, weightFrom=weighed))
-    assert drawn(only, snapshot(annotations={"weight": "0"}), 5) == {"c": 5}
+    assert draw(only, snapshot(annotations={"weight": "0"}), 5) == {"c": 5}
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""What stages do: patches out of templates, and finalizers."""
+"""Actions of stages: patches from templates, and finalizers."""
 
 from __future__ import annotations
 

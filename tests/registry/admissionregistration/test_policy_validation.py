@@ -1,4 +1,4 @@
-"""What is wrong with policies and bindings, in upstream's words, and who may refer to which parameters."""
+"""Validation of policies and bindings with upstream's error texts, and permissions for the parameters they refer to."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Definitions that something is wrong with, or something is said about; what upstream says is in `answers.json`."""
+"""Definitions with errors or warnings; upstream's answers are in `answers.json`."""
 
 from __future__ import annotations
 

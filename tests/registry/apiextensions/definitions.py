@@ -1,4 +1,4 @@
-"""Definitions as the tests change them, and how strategies judge them."""
+"""Builders of definitions for tests, and the results of their strategies."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ STRATEGY = CustomResourceDefinitionStrategy()
 
 
 def schema(**properties: Any) -> Body:
-    """The schema of an object whose spec has these members."""
+    """Return the schema of an object whose spec has these members."""
     return {"type": "object", "properties": {"spec": {"type": "object", "properties": properties}}}
 
 
 def version(name: str = "v1", of: Any = None, **members: Any) -> Body:
-    """A version with a schema; `of` None is one that says nothing."""
+    """Return a version with a schema; with `of` None it has no schema."""
     own = {"openAPIV3Schema": {"type": "object"} if of is None else of}
     return {"name": name, "served": True, "storage": name == "v1", "schema": own, **members}
 
 
 def definition(metadata: Body | None = None, **spec: Any) -> Body:
-    """A definition that is valid but for what is given: members of the spec, ... for one that is left out."""
+    """Return a valid definition, changed by the given members of the spec; ... removes a member."""
     body: Body = {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
@@ -50,14 +50,14 @@ def definition(metadata: Body | None = None, **spec: Any) -> Body:
 
 
 def read(body: Body) -> CustomResourceDefinition:
-    """The object that a client has sent."""
+    """Decode the object as a client would send it."""
     found = decode_json(CustomResourceDefinition, json.dumps(body).encode())
     CUSTOM_RESOURCE_DEFINITIONS.kind.default(found)
     return found
 
 
 def created(body: Body) -> tuple[CustomResourceDefinition, list[FieldError], list[str]]:
-    """What a definition is stored as, what is wrong with it, and of what its sender is warned."""
+    """Return the stored form of a new definition, its errors and its warnings."""
     ctx = Context()
     obj = read(body)
     STRATEGY.prepare_for_create(ctx, obj)
@@ -69,7 +69,7 @@ def created(body: Body) -> tuple[CustomResourceDefinition, list[FieldError], lis
 
 
 def updated(body: Body, old: CustomResourceDefinition) -> tuple[CustomResourceDefinition, list[FieldError], list[str]]:
-    """The same of an update, without what is wrong with the metadata."""
+    """Return the stored form of an updated definition, its errors without those of the metadata, and its warnings."""
     ctx = Context()
     obj = read(body)
     obj.metadata.generation = old.metadata.generation
@@ -79,5 +79,5 @@ def updated(body: Body, old: CustomResourceDefinition) -> tuple[CustomResourceDe
 
 
 def texts(errors: list[FieldError]) -> list[str]:
-    """Errors as messages hold them."""
+    """Return the messages of errors."""
     return [str(error) for error in errors]

@@ -1,4 +1,4 @@
-"""What becomes of a definition when it is created, updated, its status written, deleted."""
+"""Create, update, status update and deletion of definitions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is wrong with a stored definition already may stay so."""
+"""Ratcheting: errors of a stored definition may remain in an update."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ def _webhook(**members: Any) -> Body:
     return {"strategy": "Webhook", "webhook": {"clientConfig": {"url": "https://x.y"}, **members}}
 
 
-def _stays(body: Body) -> bool:
-    """Whether an update that changes something else is taken."""
+def _is_accepted(body: Body) -> bool:
+    """Return True if an update that changes something else is accepted."""
     return not updated(_changed(body), _stored(body))[1]
 
 
 def test_review_versions_that_nobody_understands() -> None:
     wrong = definition(conversion=_webhook(conversionReviewVersions=["v9"]))
-    assert _stays(wrong)
+    assert _is_accepted(wrong)
     (error,) = texts(updated(wrong, _stored(definition()))[1])
     assert (
         error
@@ -42,7 +42,7 @@ def test_review_versions_that_nobody_understands() -> None:
 def test_a_bundle_of_certificates_that_cannot_be_used() -> None:
     config = {"url": "https://x.y", "caBundle": "YWJj"}
     wrong = definition(conversion=_webhook(conversionReviewVersions=["v1"], clientConfig=config))
-    assert _stays(wrong)
+    assert _is_accepted(wrong)
     assert updated(wrong, _stored(definition()))[1]
 
 
@@ -50,7 +50,7 @@ def test_more_selectable_fields_than_usual() -> None:
     many = schema(**{f"x{number}": _TEXT for number in range(9)})
     fields = [{"jsonPath": f".spec.x{number}"} for number in range(9)]
     wrong = definition(versions=[version(of=many, selectableFields=fields)])
-    assert _stays(wrong)
+    assert _is_accepted(wrong)
     (error,) = texts(updated(wrong, _stored(definition()))[1])
     assert error == "spec.selectableFields: Too many: 9: must have at most 8 items"
     other = definition(versions=[version(of=many, selectableFields=fields), version("v2")])
@@ -60,20 +60,20 @@ def test_more_selectable_fields_than_usual() -> None:
 
 def test_no_schema_where_there_was_none() -> None:
     without = {"name": "v1", "served": False, "storage": True}
-    assert _stays(definition(versions=[without]))
+    assert _is_accepted(definition(versions=[without]))
     served = definition(versions=[{**without, "served": True}])
     (error,) = texts(updated(_changed(served), _stored(served))[1])
     assert error == ("spec.versions[0].schema.openAPIV3Schema: Required value: because otherwise all fields are pruned")
 
 
 def test_unknown_fields_that_were_kept() -> None:
-    assert _stays(definition(preserveUnknownFields=True))
+    assert _is_accepted(definition(preserveUnknownFields=True))
 
 
 def test_a_schema_that_is_not_structural_where_unknown_fields_are_kept() -> None:
     wrong = definition(preserveUnknownFields=True, versions=[version(of={"properties": {"a": {}}})])
-    assert _stays(wrong)
-    assert not _stays({**wrong, "spec": {**wrong["spec"], "preserveUnknownFields": False}})
+    assert _is_accepted(wrong)
+    assert not _is_accepted({**wrong, "spec": {**wrong["spec"], "preserveUnknownFields": False}})
 
 
 def test_rules_that_cost_too_much_in_a_schema_that_is_the_same() -> None:
@@ -82,12 +82,12 @@ def test_rules_that_cost_too_much_in_a_schema_that_is_the_same() -> None:
     wrong = definition(versions=[version(of=schema(a={**texts_of, "x-kubernetes-validations": [rule]}))])
     (error,) = texts(updated(wrong, _stored(definition()))[1])
     assert "estimated rule cost exceeds budget by factor of" in error
-    assert _stays(wrong)
+    assert _is_accepted(wrong)
 
 
 def test_an_approval_that_was_missing() -> None:
     body = definition({"name": "foos.x.k8s.io"}, group="x.k8s.io")
-    assert _stays(body)
+    assert _is_accepted(body)
     approved = definition(
         {"name": "foos.x.k8s.io", "annotations": {"api-approved.kubernetes.io": "https://x.y/z"}}, group="x.k8s.io"
     )

@@ -1,4 +1,4 @@
-"""Definitions on their way through a store."""
+"""Encoding and decoding of stored definitions."""
 
 from __future__ import annotations
 

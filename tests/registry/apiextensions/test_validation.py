@@ -1,4 +1,4 @@
-"""Definitions are judged as kube-apiserver 1.36 judges them: its answers to `cases` are in `answers.json`."""
+"""Validation of definitions as in kube-apiserver 1.36, whose answers to `cases` are in `answers.json`."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_paths_say_whether_versions_have_something_in_common() -> None:
 
 
 def test_there_are_at_most_a_hundred_versions() -> None:
-    """Each is served at paths of its own; thousands would hold the loop while they are installed."""
+    """Each version is served at its own paths; installing thousands would block the event loop."""
     more = [version(f"v{number}", served=True, storage=False) for number in range(2, 102)]
     assert not created(definition(versions=[version(), *more[:-1]]))[1]
     (error,) = created(definition(versions=[version(), *more]))[1]

@@ -1,4 +1,4 @@
-"""APIServices: what they must say, and what they are from the start."""
+"""APIServices: required fields and initial status."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""ControllerRevisions: their data is compared as it was sent."""
+"""ControllerRevisions, whose data is compared as it was sent."""
 
 from __future__ import annotations
 

@@ -21,14 +21,14 @@ def context(user: UserInfo) -> Context:
     return Context(user, Action("create", "authentication.k8s.io", "v1", "tokenreviews"))
 
 
-def judge(token: str, audiences: tuple[str, ...]) -> TokenIdentity | None:
+def authenticate(token: str, audiences: tuple[str, ...]) -> TokenIdentity | None:
     if token == "stale":
         raise AuthenticationError("token has expired")
     return TokenIdentity(UserInfo("ann", groups=("g",)), audiences) if token == "good" else None
 
 
 async def review(cluster: Callable[..., Any], token: str) -> TokenReview:
-    services = replace((await cluster()).services, authenticate_token=judge)
+    services = replace((await cluster()).services, authenticate_token=authenticate)
     return await tokenreviews.create(services, context(UserInfo("u")), TokenReview(spec=TokenReviewSpec(token=token)))
 
 

@@ -1,4 +1,4 @@
-"""Reviews of access that are large are read beside the loop."""
+"""Large access reviews are read in worker threads."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ KINDS = [
 ]
 
 
-class Judge:
+class RecordingAuthorizer:
     def authorize(self, attributes: Attributes) -> Verdict:
         assert threading.current_thread() is threading.main_thread()
         return Verdict(Decision.ALLOW, attributes.action.verb)
@@ -53,12 +53,12 @@ async def test_what_is_wrong_with_a_large_review_is_found_beside_the_loop(
     review = msgspec.convert({"spec": {**who, "resourceAttributes": asked}}, kind)
     context = Context(UserInfo("u"), Action(namespace="n"))
     with pytest.raises(StatusError) as refused:
-        await module.create(SimpleNamespace(authorizer=Judge()), context, review)
+        await module.create(SimpleNamespace(authorizer=RecordingAuthorizer()), context, review)
     assert refused.value.code == 422
     assert threading.main_thread() not in threads
     del asked["labelSelector"]
     review = msgspec.convert({"spec": {**who, "resourceAttributes": asked}}, kind)
-    answer = await module.create(SimpleNamespace(authorizer=Judge()), context, review)
+    answer = await module.create(SimpleNamespace(authorizer=RecordingAuthorizer()), context, review)
     assert (answer.status.allowed, answer.status.reason) == (True, "list")
     assert len(threads) == 2
     assert threading.main_thread() not in threads

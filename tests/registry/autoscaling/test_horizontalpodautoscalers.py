@@ -1,4 +1,4 @@
-"""HorizontalPodAutoscalers: defaults, both versions, metrics and how they are shown."""
+"""HorizontalPodAutoscalers: defaults, both versions, metrics and their columns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Jobs: selectors made for them, indexes, policies, what may change, and what their status may say."""
+"""Jobs: generated selectors, indexes, policies, permitted changes, and validation of the status."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""CertificateSigningRequests: who writes what of them, and what is wrong with one."""
+"""CertificateSigningRequests: the permitted writers of each part, and validation."""
 
 from __future__ import annotations
 

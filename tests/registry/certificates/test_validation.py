@@ -1,4 +1,4 @@
-"""What is said of certificates and requests that are none: Go's words, whatever the library says."""
+"""Go's error texts for invalid certificates and requests, independent of those of the library."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""ConfigMaps and Secrets: keys, sizes, types, and what `immutable` freezes."""
+"""ConfigMaps and Secrets: keys, sizes, types, and the effect of `immutable`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Events: the rules of both groups, and what one group shows of the other's objects."""
+"""Events: the rules of both groups, and conversion between them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Nodes: taints, pod ranges, what is set once, and the Table."""
+"""Nodes: taints, pod ranges, immutable fields, and the Table."""
 
 from __future__ import annotations
 

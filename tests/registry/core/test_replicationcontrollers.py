@@ -1,4 +1,4 @@
-"""ReplicationControllers, and the Scale of any workload."""
+"""ReplicationControllers, and the Scale of all workloads."""
 
 from __future__ import annotations
 

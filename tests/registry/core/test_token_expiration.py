@@ -1,4 +1,4 @@
-"""How long requested tokens live: held to a limit, and for a year in pods unless that is off."""
+"""The lifetime of requested tokens: limited, and a year in pods unless that is disabled."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from steersman.registry.services import EXTENDED_SECONDS
 
 
 async def requested(c: Any, settings: dict[str, Any], **spec: Any) -> tuple[Any, list[str]]:
-    """The answer to a request, and the warnings with it."""
+    """Return the answer to a token request, and its warnings."""
     ctx = c.context(c.stores["", "serviceaccounts"], "ns", "sa")
     answer = await create_token(replace(c.services, **settings), ctx, "sa", from_plain(TokenRequest, {"spec": spec}))
     return answer, ctx.warnings

@@ -18,7 +18,7 @@ from steersman.registry.core.token_requests import create_token
 from steersman.registry.services import EXTENDED_SECONDS
 
 
-async def ask(c: Any, **spec: Any) -> Any:
+async def request_token(c: Any, **spec: Any) -> Any:
     ctx = c.context(c.stores["", "serviceaccounts"], "ns", "sa")
     return await create_token(c.services, ctx, "sa", from_plain(TokenRequest, {"spec": spec}))
 
@@ -48,7 +48,7 @@ async def test_secrets_keep_only_their_names(cluster: Callable[..., Any]) -> Non
 
 async def test_plain_token(cluster: Callable[..., Any]) -> None:
     c = await started(cluster)
-    answer = await ask(c)
+    answer = await request_token(c)
     (claims,) = c.signed
     account = await c.get("serviceaccounts", "sa")
     assert answer.status.token == "signed"
@@ -65,7 +65,7 @@ async def test_bound_token_names_pod_and_node(cluster: Callable[..., Any]) -> No
     c = await started(cluster)
     made = await pod(c, "p", "sa")
     ref = {"kind": "Pod", "apiVersion": "v1", "name": "p", "uid": made["metadata"]["uid"]}
-    await ask(c, boundObjectRef=ref, expirationSeconds=3607)
+    await request_token(c, boundObjectRef=ref, expirationSeconds=3607)
     (claims,) = c.signed
     private = claims["kubernetes.io"]
     assert private["pod"] == {"name": "p", "uid": made["metadata"]["uid"]}
@@ -90,6 +90,6 @@ async def test_token_is_refused(cluster: Callable[..., Any], spec: dict[str, Any
     await pod(c, "p", "other")
     await c.create("secrets", {"metadata": {"name": "s"}})
     with pytest.raises(StatusError) as caught:
-        await ask(c, **spec)
+        await request_token(c, **spec)
     assert (caught.value.code, text in caught.value.message) == (code, True)
     assert c.signed == []

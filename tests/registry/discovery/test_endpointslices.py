@@ -1,4 +1,4 @@
-"""Endpoints and EndpointSlices: addresses, ports, and how Tables shorten them."""
+"""Endpoints and EndpointSlices: addresses, ports, and their shortened columns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What pods and templates get where they leave fields out."""
+"""Defaults of pods and templates."""
 
 from __future__ import annotations
 

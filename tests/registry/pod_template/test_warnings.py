@@ -1,4 +1,4 @@
-"""What clients are told about valid pods."""
+"""Warnings about valid pods."""
 
 from __future__ import annotations
 

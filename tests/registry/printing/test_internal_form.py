@@ -1,4 +1,4 @@
-"""How messages show pod templates: upstream's internal types, with what clients wrote into their metadata."""
+"""Pod templates in messages: upstream's internal types, with the metadata that clients wrote."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Roles and bindings: their rules, and that nobody gives away what they do not hold."""
+"""Roles and bindings: their rules, and the escalation check."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ WRITE = {"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "create"]}
 
 
 class Only:
-    """Allows one verb."""
+    """An authorizer that allows one verb."""
 
     def __init__(self, verb: str = "") -> None:
         self.verb = verb
@@ -46,7 +46,7 @@ def binding(name: str, to: str, *, kind: str = "Role", user: str = "alice") -> d
 
 
 async def started(cluster: Callable[..., Any], verb: str = "") -> Any:
-    """Alice may read pods in the namespace `ns`."""
+    """A cluster in which alice may read pods in the namespace `ns`."""
     c = await cluster(*ALL, authorizer=Only(verb))
     await c.create("roles", role("reader", READ), group=GROUP)
     await c.create("roles", role("writer", WRITE), group=GROUP)

@@ -1,4 +1,4 @@
-"""CEL expressions that select devices: refused in upstream's words, or accepted with what they may cost."""
+"""CEL expressions that select devices: upstream's error texts, and cost limits."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def test_stored_expressions_may_use_what_new_ones_may_not() -> None:
 
 @pytest.mark.parametrize("ahead", [True, False])
 async def test_a_class_keeps_selectors_that_only_stored_ones_may_have(ahead: bool) -> None:
-    """Whether they were judged before the update is validated, as in a server, or are by it."""
+    """The expressions are checked before the validation of the update, as in a server, or during it."""
     old = from_plain(DEVICE_CLASSES.kind.cls, device_class('device.attributes["a"].b.includes("c")'))
     new = from_plain(DEVICE_CLASSES.kind.cls, device_class('device.attributes["a"].b.includes("c")'))
     changed = from_plain(DEVICE_CLASSES.kind.cls, device_class('device.attributes["a"].b.includes("d")'))
@@ -158,7 +158,7 @@ def test_a_server_starts_without_the_engine() -> None:
 
 
 async def test_selectors_are_judged_beside_the_loop() -> None:
-    """Others get a turn while hundreds of expressions are compiled."""
+    """Other tasks run while hundreds of expressions are compiled."""
     terms = " && ".join(f'device.attributes["a"].b{number} == {number}' for number in range(20))
     selectors = [DeviceSelector(cel=CELDeviceSelector(expression=f"{terms} && {number} == 0")) for number in range(40)]
     turns = 0

@@ -1,4 +1,4 @@
-"""ResourceClaims: what they may ask for."""
+"""ResourceClaims: validation of their requests."""
 
 from __future__ import annotations
 

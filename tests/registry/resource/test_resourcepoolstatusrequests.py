@@ -1,4 +1,4 @@
-"""ResourcePoolStatusRequests: asked once, answered once."""
+"""ResourcePoolStatusRequests, which are requested and answered once."""
 
 from __future__ import annotations
 

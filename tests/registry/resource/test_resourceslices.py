@@ -1,4 +1,4 @@
-"""ResourceSlices: what a capacity may be shared by, and what devices use up of counters."""
+"""ResourceSlices: sharing of capacity, and counters consumed by devices."""
 
 from __future__ import annotations
 

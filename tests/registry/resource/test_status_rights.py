@@ -1,4 +1,4 @@
-"""Who may change what of a claim's status."""
+"""Authorization of changes to a claim's status."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ DRIVER = UserInfo("system:serviceaccount:ns:driver", extra={"authentication.kube
 
 
 class Rights:
-    """Allows what is listed, each as `VERB SUBRESOURCE NAMESPACE/NAME`."""
+    """An authorizer that allows the listed permissions, each as `VERB SUBRESOURCE NAMESPACE/NAME`."""
 
     def __init__(self, allowed: Iterable[str]) -> None:
         self._allowed = set(allowed)
@@ -40,7 +40,7 @@ def claim(**status: Any) -> ResourceClaim:
 
 
 async def refused(new: ResourceClaim, old: ResourceClaim, *rights: str, user: UserInfo | None = None) -> list[str]:
-    """The fields that may not be changed."""
+    """Return the fields that the user may not change."""
     action = Action("update", "resource.k8s.io", "v1", "resourceclaims", "status", "ns", "c")
     ctx = Context(user or UserInfo("alice"), action)
     return [error.field for error in await missing_permissions(Rights(rights), ctx, new, old)]

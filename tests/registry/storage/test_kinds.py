@@ -1,4 +1,4 @@
-"""StorageClasses, VolumeAttributesClasses, VolumeAttachments and what CSI drivers tell of themselves."""
+"""StorageClasses, VolumeAttributesClasses, VolumeAttachments, CSIDrivers and CSINodes."""
 
 from __future__ import annotations
 

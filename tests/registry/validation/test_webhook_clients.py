@@ -1,4 +1,4 @@
-"""How webhooks are reached, in upstream's words."""
+"""Validation of webhook client configurations, with upstream's texts."""
 
 from __future__ import annotations
 

@@ -8,10 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from steersman.storage.cache import past as past_module
-from steersman.storage.cache import sorted_entries
+from steersman.storage.cache import past_states, sorted_entries
 from steersman.storage.cache.entry import Entry
-from steersman.storage.cache.past import Past
+from steersman.storage.cache.past_states import PastStates
 from steersman.storage.cache.sorted_entries import Shared, SortedEntries
 
 KEYS = st.integers(0, 60).map(lambda number: f"/{'ab'[number % 2]}/{number:02}")
@@ -108,8 +107,8 @@ def test_small_chunks_are_joined() -> None:
 
 
 def test_the_past_is_kept_until_too_much_of_it_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(past_module, "BYTES_LIMIT", 100)
-    present, past = SortedEntries(), Past()
+    monkeypatch.setattr(past_states, "BYTES_LIMIT", 100)
+    present, past = SortedEntries(), PastStates()
     present.put(entry("/a", 1))
     past.keep(1, present)
     present.put(entry("/a", 2))
@@ -126,8 +125,8 @@ def test_the_past_is_kept_until_too_much_of_it_is_gone(monkeypatch: pytest.Monke
 
 
 def test_few_revisions_are_kept() -> None:
-    present, past = SortedEntries(), Past()
-    for revision in range(1, past_module.MOST + 1):
+    present, past = SortedEntries(), PastStates()
+    for revision in range(1, past_states.MOST + 1):
         past.keep(revision, present)
     assert past.at(1) is not None
     past.keep(100, present)

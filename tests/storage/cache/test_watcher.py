@@ -220,7 +220,7 @@ class TestMuchToTell:
     async def told(self, cacher: Cacher) -> int:
         """Lets the loop turn until everybody has been told, and returns how often."""
         turns = 0
-        while cacher.told is None:
+        while cacher.delivered is None:
             turns += 1
             await asyncio.sleep(0)
         return turns
@@ -233,12 +233,12 @@ class TestMuchToTell:
             cacher.watch(PODS + "ns/", after_revision=None, accept=odd, deliver=log.deliver)
         written = await asyncio.gather(*(store.create(f"{PODS}ns/{value}", str(value).encode()) for value in range(5)))
         assert sum(len(log.events) for log in logs) < 8
-        assert cacher.told is None
+        assert cacher.delivered is None
         assert cacher.get(PODS + "ns/4") is not None
         assert await self.told(cacher) >= 7
         expected = [("ADDED", b"%d@%d" % (value, written[value].mod_revision)) for value in (1, 3)]
         assert [sorted(log.short) for log in logs] == [expected] * 8
-        assert cacher.told == cacher.revision
+        assert cacher.delivered == cacher.revision
 
     async def test_deliveries_alone_are_counted_in_sixteens(self, store: Storage, cacher: Cacher) -> None:
         logs = [Log() for _ in range(40)]
@@ -256,7 +256,7 @@ class TestMuchToTell:
             cacher.watch(PODS, after_revision=None, accept=odd, deliver=Log().deliver)
         for value in range(3):
             await store.create(f"{PODS}ns/{value}", b"1")
-        assert cacher.told is None
+        assert cacher.delivered is None
         now, from_first, from_next = Log(), Log(), Log()
         cacher.watch(PODS, after_revision=None, accept=odd, deliver=now.deliver)
         replayed = cacher.watch(PODS, after_revision=2, accept=odd, deliver=from_first.deliver)
@@ -287,7 +287,7 @@ class TestMuchToTell:
         await store.create(PODS + "ns/a", b"1")
         cacher._reset(RuntimeError("starting over"))
         assert cacher._watchers.all_told
-        assert cacher.told is None  # there may be more that nobody here has seen
+        assert cacher.delivered is None  # there may be more that nobody here has seen
         assert sum(len(log.events) for log in logs) < 4
         assert all(len(log.errors) == 1 for log in logs)
 
@@ -300,7 +300,7 @@ class TestMuchToTell:
         for value in range(3):
             await store.create(f"{PODS}ns/{value}", b"1")
             assert len(own.events) == value + 1
-        assert cacher.told is None
+        assert cacher.delivered is None
         await self.told(cacher)
         assert [len(log.events) for log in (own, *others)] == [3] * 5
 

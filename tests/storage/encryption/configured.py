@@ -20,7 +20,7 @@ StartPlugin = Callable[[], Awaitable[KMSPlugin]]
 async def providers_of(document: dict[str, Any], *, reloads: bool = False) -> AsyncIterator[Providers]:
     """The providers of a configuration, whose plugins are being asked."""
     configuration = parse_configuration(json.dumps(document).encode(), Path("encryption.yaml"), reloads=reloads)
-    providers = Providers.of(configuration, Metrics(TransformationMetrics(), EnvelopeMetrics("server")))
+    providers = Providers.from_configuration(configuration, Metrics(TransformationMetrics(), EnvelopeMetrics("server")))
     await providers.start()
     try:
         yield providers

@@ -92,7 +92,7 @@ async def test_what_kube_apiserver_has_stored_is_read(resource: str, start_plugi
     recorded = json.loads(RECORDED.read_text())
     key = key_of(resource, "recorded")
     async with providers_of(configuration(plugin.endpoint)) as providers:
-        transformer = providers.of_resource(GroupResource("", resource))
+        transformer = providers.transformer_for(GroupResource("", resource))
         assert transformer is not None
         value = json.loads(await opened(transformer, base64.b64decode(recorded[key]), key.encode()))
         assert (value["kind"], value["metadata"]["name"]) == (KINDS[resource][0], "recorded")
@@ -106,7 +106,7 @@ async def test_kube_apiserver_reads_what_is_stored_here(tmp_path: Path) -> None:
         async with providers_of(configuration(server.kms_endpoint)) as providers:
             for resource in KINDS:
                 server.create(resource, "theirs")
-                transformer = providers.of_resource(GroupResource("", resource))
+                transformer = providers.transformer_for(GroupResource("", resource))
                 assert transformer is not None
                 theirs = key_of(resource, "theirs")
                 value = await opened(transformer, server.stored(theirs), theirs.encode())

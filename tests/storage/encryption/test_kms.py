@@ -12,8 +12,8 @@ import pytest
 from steersman.machinery.identity.schema import GroupResource
 from steersman.machinery.values import times
 from steersman.storage.encryption import metrics
+from steersman.storage.encryption.encrypted_values import EncryptedValues
 from steersman.storage.encryption.providers import Providers
-from steersman.storage.encryption.sealed_values import SealedValues
 from steersman.storage.encryption.transformer import NeedsKey, Transformer, TransformError
 from steersman.storage.interface import Event, Unreadable, Unwritable
 from steersman.storage.mapped import MappedStorage
@@ -31,7 +31,7 @@ def with_plugin(plugin: KMSPlugin, *, timeout: str = "3s") -> dict[str, Any]:
 
 
 def transformer_of(providers: Providers) -> Transformer:
-    found = providers.of_resource(SECRETS)
+    found = providers.transformer_for(SECRETS)
     assert found is not None
     return found
 
@@ -39,7 +39,7 @@ def transformer_of(providers: Providers) -> Transformer:
 async def until_well(providers: Providers) -> None:
     """Wait until the plugins have answered in time: on a busy machine the first checks may take too long."""
     async with asyncio.timeout(30):
-        while await providers.wrong_with_plugins() is not None:
+        while await providers.plugin_errors() is not None:
             times.advance(4)
 
 
@@ -74,7 +74,7 @@ async def test_another_key_makes_what_was_stored_stale(start_plugin: StartPlugin
         sealed = transformer.seal(b"value", PATH)
         plugin.key_id = "key-2"
         times.advance(30)
-        assert await providers.wrong_with_plugins() is None
+        assert await providers.plugin_errors() is None
         assert transformer.open(sealed, PATH) == (b"value", True)
         assert transformer.open(transformer.seal(b"value", PATH), PATH) == (b"value", False)
 
@@ -83,17 +83,17 @@ async def test_an_answer_is_good_for_a_while(start_plugin: StartPlugin) -> None:
     plugin = await start_plugin()
     async with providers_of(with_plugin(plugin)) as providers:
         plugin.healthz = "the moon is full"
-        assert await providers.wrong_with_plugins() is None
+        assert await providers.plugin_errors() is None
         times.advance(21)
-        wrong = await providers.wrong_with_plugins()
+        wrong = await providers.plugin_errors()
         assert wrong == (
             "kms-provider-0: kmsv2 Provider plugin is not healthy, error: got unexpected healthz status: "
             "the moon is full"
         )
         plugin.healthz = "ok"
-        assert await providers.wrong_with_plugins() is not None
+        assert await providers.plugin_errors() is not None
         times.advance(4)
-        assert await providers.wrong_with_plugins() is None
+        assert await providers.plugin_errors() is None
 
 
 async def test_values_are_sealed_for_three_minutes_without_a_plugin(start_plugin: StartPlugin) -> None:
@@ -114,7 +114,7 @@ async def test_values_are_sealed_for_three_minutes_without_a_plugin(start_plugin
             f'"transport: Error while dialing: dial unix {plugin.socket}: connect: no such file or directory"'
         )
         async with asyncio.timeout(10):  # who was asking just as it stopped hears of the end of the connection
-            while await providers.wrong_with_plugins() != gone:
+            while await providers.plugin_errors() != gone:
                 times.advance(4)
         await plugin.start()
         times.advance(4)
@@ -175,7 +175,7 @@ async def test_a_plugin_that_lies_is_unwell_and_seals_nothing(
     for name, value in lie.items():
         setattr(plugin, name, value)
     async with providers_of(with_plugin(plugin)) as providers:
-        assert why in (await providers.wrong_with_plugins() or "")
+        assert why in (await providers.plugin_errors() or "")
         if "version" not in lie:
             with pytest.raises(TransformError, match="got unexpected nil transformer"):
                 transformer_of(providers).seal(b"value", PATH)
@@ -185,12 +185,12 @@ async def test_what_a_plugin_says_of_itself_is_told_in_part(start_plugin: StartP
     plugin = await start_plugin()
     plugin.healthz, plugin.version = "h" * (1 << 20), "v" * (1 << 20)
     async with providers_of(with_plugin(plugin)) as providers:
-        assert len(await providers.wrong_with_plugins() or "") < 4096
-        before = metrics._remembered.cache_info().currsize
+        assert len(await providers.plugin_errors() or "") < 4096
+        before = metrics._cached_label.cache_info().currsize
         plugin.key_id = "k" * (1 << 20)
         times.advance(30)
-        assert "which exceeds the max size of 1024" in (await providers.wrong_with_plugins() or "")
-        assert metrics._remembered.cache_info().currsize == before
+        assert "which exceeds the max size of 1024" in (await providers.plugin_errors() or "")
+        assert metrics._cached_label.cache_info().currsize == before
 
 
 async def test_a_seed_that_is_no_seed_is_not_kept(start_plugin: StartPlugin) -> None:
@@ -217,12 +217,12 @@ async def test_storage_waits_for_keys_of_the_past_and_says_what_it_cannot_read(s
     plugin = await start_plugin()
     inner = await MemoryStorage.open(compaction_interval=0, lease_interval=0)
     async with providers_of(with_plugin(plugin)) as providers:
-        storage = MappedStorage(inner, SealedValues(transformer_of(providers)))
+        storage = MappedStorage(inner, EncryptedValues(transformer_of(providers)))
         first = await storage.create("/a", b"one")
         await storage.update("/a", b"two", expected_revision=first.mod_revision)
         await storage.create("/b", b"three")
     async with providers_of(with_plugin(plugin)) as providers:
-        storage = MappedStorage(inner, SealedValues(transformer_of(providers)))
+        storage = MappedStorage(inner, EncryptedValues(transformer_of(providers)))
         events: list[Event] = []
         await storage.subscribe("/", after_revision=1, deliver=events.extend)
         assert [each.current.value for each in events if each.current] == [b"one", b"two", b"three"]
@@ -230,7 +230,7 @@ async def test_storage_waits_for_keys_of_the_past_and_says_what_it_cannot_read(s
         assert events[-1].current is not None
         assert events[-1].current.value == b"four"
     async with providers_of(with_plugin(plugin)) as providers:
-        storage = MappedStorage(inner, SealedValues(transformer_of(providers)))
+        storage = MappedStorage(inner, EncryptedValues(transformer_of(providers)))
         plugin.failure = grpc.StatusCode.UNAVAILABLE
         for read in (storage.get("/a"), storage.range("/"), storage.subscribe("/", after_revision=1, deliver=print)):
             with pytest.raises(Unreadable, match='unable to transform key "/a": failed to decrypt DEK, error: rpc'):
@@ -247,5 +247,5 @@ async def test_storage_waits_for_keys_of_the_past_and_says_what_it_cannot_read(s
 async def test_a_socket_that_is_none_is_told(tmp_path: Path) -> None:
     async with providers_of(with_plugin(KMSPlugin(f"{tmp_path}/none.sock"), timeout="10ms")) as providers:
         assert "code = DeadlineExceeded desc = latest balancer error: connection error: desc = " in (
-            await providers.wrong_with_plugins() or ""
+            await providers.plugin_errors() or ""
         )

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from steersman.storage.etcd import EtcdStorage
-from steersman.storage.etcd.checks import why_silent, wrong_with_members
+from steersman.storage.etcd.checks import members_error, no_quorum_message
 from steersman.storage.etcd.members import Endpoint, endpoints
 from steersman.storage.etcd.messages import Status
 from steersman.storage.interface import StorageFormatError, StorageUnavailable
@@ -73,7 +73,7 @@ async def test_what_a_member_wants_that_hangs_up_is_told_once(caplog: pytest.Log
 
 
 def test_a_member_that_hangs_up_may_want_a_certificate() -> None:
-    told = why_silent([Endpoint("https://a:2379")], [StorageUnavailable("unexpected EOF")], "unexpected EOF")
+    told = no_quorum_message([Endpoint("https://a:2379")], [StorageUnavailable("unexpected EOF")], "unexpected EOF")
     assert told == (
         "no member of etcd answers: https://a:2379: unexpected EOF (if it requires client certificates, "
         "none is set or this one is not accepted: --etcd-certfile, --etcd-keyfile)"
@@ -82,13 +82,13 @@ def test_a_member_that_hangs_up_may_want_a_certificate() -> None:
 
 def test_a_version_that_is_too_old_is_told() -> None:
     old = dataclasses.replace(WELL, version="3.3.27")
-    assert wrong_with_members(TWO, [WELL, old]) == "http://b:2379 runs etcd 3.3.27; 3.4.31, 3.5.13 or later is needed"
-    assert wrong_with_members(TWO, [WELL, WELL]) == ""
-    assert wrong_with_members(TWO, [WELL, StorageUnavailable("no")]) == ""
+    assert members_error(TWO, [WELL, old]) == "http://b:2379 runs etcd 3.3.27; 3.4.31, 3.5.13 or later is needed"
+    assert members_error(TWO, [WELL, WELL]) == ""
+    assert members_error(TWO, [WELL, StorageUnavailable("no")]) == ""
 
 
 def test_members_without_a_majority_are_told() -> None:
-    told = why_silent(TWO, [WELL, StorageUnavailable("refused")], "etcdserver: no leader")
+    told = no_quorum_message(TWO, [WELL, StorageUnavailable("refused")], "etcdserver: no leader")
     assert told.startswith("etcd has no quorum: http://a:2379 answers")
     assert "no leader" in told
 
@@ -109,4 +109,4 @@ def test_members_without_a_majority_are_told() -> None:
     ],
 )
 def test_members_whose_watches_say_too_early_that_they_are_done_are_refused(version: str, is_refused: bool) -> None:
-    assert bool(wrong_with_members(TWO, [WELL, dataclasses.replace(WELL, version=version)])) is is_refused
+    assert bool(members_error(TWO, [WELL, dataclasses.replace(WELL, version=version)])) is is_refused

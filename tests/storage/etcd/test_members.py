@@ -205,7 +205,7 @@ async def test_a_watch_on_a_member_that_stops_goes_on_elsewhere(tmp_path: Path) 
         await store.create("/a", b"1")
         process.pause()
         async with asyncio.timeout(10):
-            while not store._following.trouble:  # noqa: ASYNC110 - nothing announces it
+            while not store._watch.trouble:  # noqa: ASYNC110 - nothing announces it
                 await asyncio.sleep(0.02)
         process.go_on()
         async with asyncio.timeout(10):

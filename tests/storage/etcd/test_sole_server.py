@@ -9,7 +9,7 @@ import pytest
 
 from steersman.storage.etcd import EtcdStorage, messages
 from steersman.storage.etcd.members import Members, endpoints
-from steersman.storage.etcd.sole_server import SOLE_SECONDS, SoleServer, moment
+from steersman.storage.etcd.sole_server import SOLE_SECONDS, SoleServer, boot_seconds
 from steersman.storage.interface import StorageUnavailable
 from tests.storage.etcd.process import EtcdProcess
 
@@ -23,7 +23,9 @@ class Server:
     def __init__(self, storage: EtcdStorage) -> None:
         self.storage = storage
         self.ahead = 0.0
-        self.sole: SoleServer = storage.sole_server(clock=lambda: moment() + self.ahead, quiet=_QUIET, interval=0.02)
+        self.sole: SoleServer = storage.sole_server(
+            clock=lambda: boot_seconds() + self.ahead, quiet=_QUIET, interval=0.02
+        )
 
     async def is_alone(self) -> None:
         """Return once it is, after a long time without writes of others."""
@@ -42,7 +44,7 @@ async def run_out(process: EtcdProcess, key: bytes) -> None:
     try:
         found = messages.read_range(await members.call(messages.RANGE, messages.range_of(key), repeatable=True))
         lease = found.items[0].lease
-        await members.call(messages.LEASE_REVOKE, messages.of_lease(lease), repeatable=False)
+        await members.call(messages.LEASE_REVOKE, messages.lease_request(lease), repeatable=False)
     finally:
         members.close()
 
@@ -155,11 +157,11 @@ async def test_the_claim_of_one_that_was_killed_is_waited_for_and_no_longer(
     killed = await start()
     await killed.is_alone()
     await killed.storage.close()
-    began = moment()
+    began = boot_seconds()
     other = await start()
     await other.may_write()
     assert not killed.sole.is_alone
-    assert moment() - began < 3 * SOLE_SECONDS
+    assert boot_seconds() - began < 3 * SOLE_SECONDS
 
 
 async def test_one_whose_presence_has_run_out_writes_nothing_before_it_is_present_again(

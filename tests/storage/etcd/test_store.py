@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from steersman.controlplane.storage_health import not_ready, wrong_with
+from steersman.controlplane.storage_health import not_ready, storage_fault
 from steersman.storage.cache.cacher import Cacher
 from steersman.storage.etcd import EtcdStorage, messages
 from steersman.storage.etcd.compaction import KEY, Compactor
@@ -111,13 +111,13 @@ async def test_keys_vanish_with_their_leases(store: EtcdStorage) -> None:
 
 
 async def test_keys_of_about_the_same_time_share_a_lease(store: EtcdStorage) -> None:
-    first, second = await store._leases.of(3600), await store._leases.of(3600)
+    first, second = await store._leases.lease_for(3600), await store._leases.lease_for(3600)
     assert first == second
-    assert await store._leases.of(60) != first
+    assert await store._leases.lease_for(60) != first
 
 
 async def test_a_lease_that_is_gone_is_replaced(store: EtcdStorage) -> None:
-    lease = await store._leases.of(3600)
+    lease = await store._leases.lease_for(3600)
     store._leases._id = lease + 1  # which nobody has granted
     written = await store.create("/a", b"1", ttl=3600)
     assert await store.get("/a") == written
@@ -181,11 +181,11 @@ async def test_caches_start_over_when_changes_are_no_longer_kept(
     await cacher.start()
     ended: list[Exception] = []
     cacher.watch("/a/", after_revision=None, deliver=lambda event: None, closed=ended.append)
-    await store._following.stop()  # as if it were cut off
+    await store._watch.stop()  # as if it were cut off
     await other.delete("/a/1", expected_revision=2)
     last = await other.create("/a/3", b"1")
     await other.compact(last.mod_revision)
-    store._following.start(store.revision)
+    store._watch.start(store.revision)
     async with asyncio.timeout(20):
         while not ended or not cacher.ready:  # noqa: ASYNC110 - nothing announces that it began anew
             await asyncio.sleep(0.01)
@@ -225,14 +225,14 @@ async def test_compaction_takes_two_rounds(store: EtcdStorage) -> None:
 
 async def test_questions_for_the_newest_revision_are_joined(store: EtcdStorage) -> None:
     asked = 0
-    look = store._look
+    look = store._check_newest
 
     async def counted() -> int:
         nonlocal asked
         asked += 1
         return await look()
 
-    store._look = counted  # type: ignore[method-assign]
+    store._check_newest = counted  # type: ignore[method-assign]
     assert await asyncio.gather(*(store.current_revision() for _ in range(100))) == [1] * 100
     assert asked <= 2
 
@@ -240,7 +240,7 @@ async def test_questions_for_the_newest_revision_are_joined(store: EtcdStorage) 
 async def test_a_write_whose_event_went_by_unseen_is_told_of_as_unknown(
     store: EtcdStorage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await store._following.stop()  # as if it started over while the answer was on its way
+    await store._watch.stop()  # as if it started over while the answer was on its way
     call = store._members.call
 
     async def late(method: str, message: bytes, *, repeatable: bool) -> bytes:
@@ -259,7 +259,7 @@ async def test_closing_does_not_wait_for_writes_that_never_end(
 ) -> None:
     monkeypatch.setattr("steersman.storage.etcd.store.LAST_SECONDS", 0.1)
     store = await opened(etcd_process)
-    await store._following.stop()
+    await store._watch.stop()
     unseen = asyncio.ensure_future(store.create("/a", b"1"))
     while await store.get("/a") is None:  # noqa: ASYNC110 - it is told by nobody
         await asyncio.sleep(0.01)
@@ -293,7 +293,7 @@ async def test_questions_that_fail_fail_for_those_who_have_asked_meanwhile(
         await ends.wait()
         raise StorageUnavailable("nobody answers")
 
-    monkeypatch.setattr(store, "_look", fails)
+    monkeypatch.setattr(store, "_check_newest", fails)
     first = asyncio.ensure_future(store.current_revision())
     await asked.wait()
     monkeypatch.undo()
@@ -359,7 +359,7 @@ async def test_an_etcd_without_space_is_told_and_a_large_value_is_not(tmp_path: 
             if store.refusals.writes.total:
                 break
         assert store.refusals.wrong() == "storage refuses to write: etcdserver: mvcc: database space exceeded"
-        assert await wrong_with(store, 5) is None
+        assert await storage_fault(store, 5) is None
         assert await not_ready(store, 5) == store.refusals.wrong()
     finally:
         await store.close()

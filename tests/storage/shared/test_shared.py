@@ -24,7 +24,7 @@ class House:
 
     def __init__(self, storage: MemoryStorage) -> None:
         self.storage = storage
-        self.words = SharedWords.made()
+        self.words = SharedWords.create()
         self.server = StorageServer(storage, self.words)
         self.ended: list[str] = []
         self.workers: list[SharedStorage] = []

@@ -1,4 +1,4 @@
-"""What goes wrong: faults of servers, of members of etcd, and of what lies between them."""
+"""Faults of servers, of members of etcd, and of the network between them."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ __all__ = ["Fault", "Makers", "Targets", "play", "restart"]
 
 @dataclass
 class Targets:
-    """What can be done something to."""
+    """Processes and proxies that faults act on."""
 
     servers: list[Server]
     cluster: Cluster | None = None
     machines: list[Machine] = field(default_factory=list)
-    """Those of the servers, if there are `wires`."""
+    """Machines of the servers, if there are `wires`."""
     wires: Wires | None = None
     traced: bool = False
-    """Whether strace may be used."""
+    """True if strace may be used."""
 
     def makers(self, chance: random.Random) -> Makers:
         """All faults there are for these."""

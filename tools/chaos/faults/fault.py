@@ -27,11 +27,11 @@ class Fault:
     do: Step
     undo: Step
     starts_server: bool = False
-    """Whether undoing it starts a server, which needs its storage."""
+    """True if undoing the fault starts a server, which needs its storage."""
     is_alone: bool = False
-    """Whether nothing else may be wrong meanwhile: doing it needs a majority."""
+    """True if no other fault may be active: the fault needs a majority of etcd."""
     found: str = ""
-    """What is to be said when it is undone."""
+    """Message for the time when the fault is undone."""
 
 
 Makers = Mapping[str, Callable[[], Fault]]

@@ -1,4 +1,4 @@
-"""What goes wrong with members of etcd: they are killed and stopped, their disks are full, slow, or fail."""
+"""Faults of etcd's members: kills, stops, and full, slow or failing disks."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _SLOW_SYNCS: Final = (0.05, 0.3, 1.5)
 
 
 class MemberFaults:
-    """Of members as processes."""
+    """Faults of members as processes."""
 
     def __init__(self, cluster: Cluster, chance: random.Random, *, traced: bool) -> None:
         """`traced` is whether strace may be used."""

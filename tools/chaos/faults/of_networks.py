@@ -1,4 +1,4 @@
-"""What goes wrong between servers and members: nothing comes through, only one way, late, or with holes."""
+"""Faults of the network between servers and members: cut, one-way, slow or lossy connections."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _SLOW: Final = 0.3
 
 
 class NetworkFaults:
-    """Of the proxies before etcd, and of wires where there are any."""
+    """Faults of the proxies before etcd, and of wires where there are any."""
 
     def __init__(self, cluster: Cluster, machines: list[Machine], chance: random.Random, wires: Wires | None) -> None:
         """`machines` are those of the servers, on `wires`."""

@@ -1,4 +1,4 @@
-"""What goes wrong with servers: they are killed and stopped, their clocks jump, their disks fail."""
+"""Faults of servers: kills, stops, clock jumps and failing disks."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ _ENDS: Final = 120.0
 _BACKDATED: Final = 3600.0
 """Seconds before their making from which the certificates of a server's clients are valid."""
 _STAYS: Final = 0.4
-"""How often a clock stays wrong after its fault, until the next one."""
+"""Probability that a clock stays wrong after its fault, until the next fault."""
 _SLOW_SYNC: Final = 0.3
 _FAILURES: Final = (1, 1, 2, 5, ALL)
 
 
 class ServerFaults:
-    """Of servers as processes."""
+    """Faults of servers as processes."""
 
     def __init__(self, servers: Sequence[Server], chance: random.Random, *, has_disk: bool) -> None:
         """`has_disk` is whether servers have what is stored on a disk of their own (SQLite)."""

@@ -53,18 +53,18 @@ def built() -> Path | None:
 
 
 class Liar:
-    """What one process, and those that it starts, are told."""
+    """Lies for one process and its children."""
 
     def __init__(self, library: Path, told: Path, disk: Path) -> None:
-        """What is told is kept in the file `told`; writes fail below the folder `disk`, and are noted beside `told`."""
+        """Keep the lies in the file `told`. Writes fail below the folder `disk`, and are recorded beside `told`."""
         told.write_bytes(bytes(8 * len(Field)))
         self.journal = told.with_suffix(".journal")
-        """What was done to the disk, for `disk_images`."""
+        """Journal of the writes to the disk, for `disk_images`."""
         with told.open("r+b") as file:
             self._fields = mmap.mmap(file.fileno(), 0)
         self.environment = {"LD_PRELOAD": str(library), "CHAOS_LIES": str(told), "CHAOS_DISK": str(disk.resolve())}
         self.environment["CHAOS_JOURNAL"] = str(self.journal)
-        """What the process has to be started with."""
+        """Environment variables with which the process must be started."""
 
     def _tell(self, field: Field, number: int) -> None:
         struct.pack_into("=q", self._fields, 8 * field, number)

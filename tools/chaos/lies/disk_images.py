@@ -1,4 +1,4 @@
-"""What a power cut leaves of files: what was synced, and of the rest what the kernel happened to have written.
+"""Files after a power cut: synced data, and of the rest the pages that the kernel happened to have written.
 
 Out of the journal of `lies.c`. The kernel writes pages. A sync that fails leaves pages that are not on the disk and are
 taken for written all the same: they are read as if they were there, until the power goes. Names of files are taken for
@@ -59,7 +59,7 @@ class Image:
         del self.durable[len(content) :]
 
     def settle(self, chance: random.Random, share: float) -> None:
-        """Of each dirty page decides whether it is written, which such a `share` of them is; none is dirty then."""
+        """Decide for each dirty page if it is written, with the probability `share`; no page is dirty afterwards."""
         for page in sorted(self.dirty):
             if chance.random() < share:
                 _put(self.durable, page * PAGE, self.cached[page * PAGE : (page + 1) * PAGE])
@@ -107,7 +107,7 @@ class Disk:
                     self.files[data.decode()] = image
 
     def cut_power(self) -> dict[str, Image]:
-        """What is left of each file, durable and cached."""
+        """Return the durable and cached contents of each file after a power cut."""
         share = self._chance.choice((0.0, 0.5, 1.0))
         for image in self.files.values():
             image.settle(self._chance, share)
@@ -116,7 +116,7 @@ class Disk:
 
 
 def records(journal: bytes) -> Iterator[tuple[Kind, str, int, bytes]]:
-    """What was done, to which file, at which offset (or to which size), with which bytes."""
+    """Yield the records of a journal: kind, file, offset (or size), and bytes."""
     start = 0
     while start + _RECORD.size <= len(journal):
         kind, path_length, at, size = _RECORD.unpack_from(journal, start)
@@ -130,7 +130,7 @@ def records(journal: bytes) -> Iterator[tuple[Kind, str, int, bytes]]:
 
 
 class Power:
-    """That of a process which writes with a journal; it can be cut when the process has been killed."""
+    """Power of a process that writes with a journal; it can be cut once the process has been killed."""
 
     def __init__(self, journal: Path, chance: random.Random) -> None:
         self._journal = journal

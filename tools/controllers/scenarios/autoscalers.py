@@ -26,7 +26,7 @@ _METRIC: Final = "metrics.simulation.steersman.dev/"
 
 
 def target(world: World, replicas: int = 2, *, kind: str = "ReplicaSet", **requests: str) -> None:
-    """What is scaled: its containers ask for 100m and 64Mi unless something else is said."""
+    """Create the scaled object: its containers request 100m and 64Mi unless `requests` says otherwise."""
     wanted = requests or {"cpu": "100m", "memory": "64Mi"}
     containers = [
         {"name": "c", "image": "i", "resources": {"requests": wanted}},

@@ -116,7 +116,7 @@ def several(world: World) -> None:
 
 
 def _status(world: World) -> list[Any]:
-    """Of all budgets, without times."""
+    """Return the statuses of all budgets, without times."""
     found = sorted(world.list("PodDisruptionBudget"), key=lambda each: str(each["metadata"]["name"]))
     for each in found:
         for condition in each["status"]["conditions"]:
@@ -125,7 +125,7 @@ def _status(world: World) -> list[Any]:
 
 
 def _events(world: World) -> list[Any]:
-    """What was told, however often."""
+    """Return the distinct events."""
     told = {
         (each["involvedObject"]["name"], each["type"], each["reason"], each["message"], each["source"]["component"])
         for each in world.list("Event")

@@ -52,7 +52,7 @@ def approve(world: World, *names: str, condition: str = "Approved") -> None:
 
 
 def signed(world: World) -> None:
-    """Of users: for as long as is asked, at most a year, at least ten minutes."""
+    """Certificates of users: as long as requested, at most a year, at least ten minutes."""
     world.also("CertificateSigningRequest")
     user = [("CN", "alice"), ("OU", "unit"), ("O", "dev"), ("O", "ops")]
     names = [x509.DNSName("a.example"), x509.IPAddress(ipaddress.ip_address("10.0.0.1")), x509.RFC822Name("a@b.c")]
@@ -66,7 +66,7 @@ def signed(world: World) -> None:
 
 
 def refused(world: World) -> None:
-    """What Kubernetes' signers do not sign, whoever approves it."""
+    """Approved requests that Kubernetes' signers refuse to sign."""
     world.also("CertificateSigningRequest")
     host, address = [x509.DNSName("h")], [x509.IPAddress(ipaddress.ip_address("10.0.0.1"))]
     mail, uri = [x509.RFC822Name("a@b.c")], [x509.UniformResourceIdentifier("spiffe://x")]

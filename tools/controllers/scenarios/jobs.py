@@ -31,7 +31,7 @@ def ended(code: int, *, name: str = "c", restarts: int = 0) -> dict[str, Any]:
 
 
 def of_index(*indexes: int) -> Callable[[dict[str, Any]], bool]:
-    """Whether a pod has one of these numbers."""
+    """Return a check that a pod has one of these completion indexes."""
     names = {f"j-{each}-" for each in indexes}
     return lambda pod: pod["metadata"]["generateName"] in names
 

@@ -1,4 +1,4 @@
-"""What nodes are given: addresses for their pods, how long they may go by what they know."""
+"""Scenarios of nodes: pod addresses, and the lifecycle by heartbeats."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What stays while it is used: claims, volumes, attributes classes."""
+"""Scenarios of protection: claims, volumes and attributes classes stay while they are used."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is used of quotas."""
+"""Scenarios of quota usage."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def counted(world: World) -> None:
 
 
 def charged(world: World) -> None:
-    """What is made afterwards, and what is too much."""
+    """Charge objects that are created later, and refuse those beyond the quota."""
     world.also("ResourceQuota")
     quota(world, "q", {"pods": "3", "count/jobs.batch": "2", "count/replicasets.apps": "1"})
     world.settle()

@@ -116,7 +116,7 @@ def shared_by_zones(world: World) -> None:
 
 
 def _hints(world: World) -> list[Any]:
-    """Of all endpoints, with their zones."""
+    """Return the zones and hints of all endpoints."""
     found = world.settle()
     return [
         sorted([each["zone"], json.dumps(each.get("hints"))] for each in slice_["endpoints"])
@@ -178,7 +178,7 @@ def without_node(world: World) -> None:
 
 
 def meddled_with(world: World) -> None:
-    """What somebody else does to slices is undone."""
+    """Undo changes of slices by others."""
     world.add_node("node-a")
     service(world)
     pod(world, "one", "10.1.0.1")

@@ -251,7 +251,7 @@ def pod_spec(claim_name: str = "", **spec: Any) -> Any:
 
 
 def provisioned(world: World) -> None:
-    """What an external provisioner makes: a volume that is meant for the claim from the beginning."""
+    """Bind a volume that an external provisioner has made for the claim."""
     name = storage_class(world)
     claim(world, storageClassName=name)
     world.settle()

@@ -1,4 +1,4 @@
-"""Who may do what: random roles, bindings, policies and nodes, and what they let users do, asked and tried."""
+"""Authorization: random roles, bindings, policies and nodes, with access reviews and attempts of users."""
 
 from .cases import aggregated_cases, cases
 from .policy_file import policy_file

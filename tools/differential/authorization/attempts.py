@@ -1,4 +1,4 @@
-"""What users try to do, instead of asking whether they may."""
+"""Requests by users themselves, in place of access reviews."""
 
 from __future__ import annotations
 

@@ -52,8 +52,10 @@ def _of_roles(random: Random) -> Case:
 
 
 def aggregated_cases(random: Random) -> Case:
-    """Of ClusterRoles that a controller puts together, and of others, for servers beside which one runs: without nodes,
-    as kubelets write too there."""
+    """Return a case of aggregated ClusterRoles and others, for servers beside which a controller manager runs.
+
+    The case has no nodes, as kubelets would write too.
+    """
     return random.choice((_of_aggregation, _of_aggregation, _of_roles, _of_impersonation))(random)
 
 
@@ -79,7 +81,7 @@ def _asked_soon(random: Random) -> Step:
 
 
 def _of_all(roles: list[Step]) -> Callable[[Any], bool]:
-    """Whether a role has as many rules as these, each counted once."""
+    """Return a check that a role has as many distinct rules as `roles` have together."""
     wanted = {json.dumps(rule, sort_keys=True) for role in roles for rule in role.body["rules"]}
     return lambda found: isinstance(found, dict) and len(found.get("rules") or ()) == len(wanted)
 

@@ -186,7 +186,7 @@ def _pod(random: Random, number: int) -> Step:
 
 
 def _question(random: Random) -> Step:
-    """Whether a node may do something."""
+    """Return an access review for a node."""
     group, resource = random.choice(_RESOURCES)
     attributes: Body = {"group": group, "resource": resource, "verb": random.choice(_VERBS), "version": "v1"}
     if resource not in ("persistentvolumes", "nodes", "volumeattachments", "csinodes"):

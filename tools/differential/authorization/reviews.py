@@ -168,7 +168,7 @@ def _resource(random: Random) -> dict[str, Any]:
 
 
 def selector(random: Random, keys: tuple[str, ...]) -> dict[str, Any]:
-    """What limits a list, as requirements or as text; one in some is not valid."""
+    """Return the selector of a list, as requirements or as text; some selectors are invalid."""
     found: dict[str, Any] = {}
     if random.random() < 0.4:
         found["rawSelector"] = random.choice(_RAW)

@@ -118,7 +118,7 @@ def role_ref(random: Random, roles: list[tuple[str, str]], *, in_namespace: bool
 
 
 def subject(random: Random) -> Fields:
-    """Whom a binding is about."""
+    """Return a random subject of a binding."""
     kind = random.choice(("User", "User", "Group", "ServiceAccount"))
     if kind == "ServiceAccount":
         found: Fields = {"kind": kind, "name": f"{NAME}-s0"}

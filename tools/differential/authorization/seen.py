@@ -1,4 +1,4 @@
-"""What is compared of verdicts: upstream goes through bindings in the order of a map, another one each time."""
+"""Compared parts of verdicts: upstream iterates over bindings in the order of a map, which varies."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def rules_alone(answer: Answer) -> Answer:
 
 
 def token_aside(answer: Answer) -> Answer:
-    """That a token was issued."""
+    """Return an answer with an issued token replaced by a constant."""
     return Answer(answer.code, None) if answer.code == 201 else answer
 
 

@@ -1,4 +1,4 @@
-"""Who asks: users of a case, whom the administrator impersonates; a service account with a token of its own."""
+"""Users of a case, whom the administrator impersonates, and a service account with its own token."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Subject:
 
     @property
     def headers(self) -> dict[str, str | tuple[str, ...] | None]:
-        """By which an administrator acts as this one."""
+        """Return the headers by which an administrator impersonates this user."""
         found: dict[str, str | tuple[str, ...] | None] = {"Impersonate-User": self.name}
         if self.groups:
             found["Impersonate-Group"] = self.groups
@@ -47,7 +47,7 @@ class Subject:
 
     @property
     def headers_by_account(self) -> dict[str, str | tuple[str, ...] | None]:
-        """The same by the service account of the case, whose token was asked for before."""
+        """Return the headers of a request by the case's service account, whose token was issued before."""
         return {**self.headers, "Authorization": f"Bearer {TOKEN}"}
 
     def as_review(self, random: Random) -> dict[str, Any]:
@@ -85,7 +85,7 @@ def of_policies(random: Random) -> Subject:
 
 
 def wanted(random: Random) -> Subject:
-    """Whom a service account would like to be."""
+    """Return a user whom a service account tries to impersonate."""
     name = random.choice(
         (
             f"{NAME}-u0",

@@ -1,4 +1,4 @@
-"""What a server has while cases of priority and fairness are played: objects that lists are made of, and watches."""
+"""Objects and watches on a server while cases of priority and fairness are played."""
 
 from __future__ import annotations
 

@@ -78,7 +78,7 @@ def question(random: Random) -> Step:
 
 
 def who(random: Random) -> Fields:
-    """Whom an administrator acts as; nobody at all, now and then."""
+    """Return the user whom an administrator impersonates; rarely nobody."""
     what = random.random()
     if what < 0.1:
         return {"Authorization": None}
@@ -100,13 +100,13 @@ def flow_alone(answer: Answer) -> Answer:
 
 
 def uids_alone(answer: Answer) -> Answer:
-    """Of a list of schemas or levels the names with their uids, in one order."""
+    """Return the sorted names and uids of a list of schemas or levels."""
     items = answer.body.get("items") or []
     return Answer(answer.code, [[each["metadata"]["name"], each["metadata"]["uid"]] for each in items])
 
 
 def status_alone(answer: Answer) -> Answer:
-    """Of an object its spec and its status."""
+    """Return the spec and status of an object."""
     if answer.code != 200:
         return answer
     return Answer(answer.code, {name: answer.body.get(name) for name in ("spec", "status")})

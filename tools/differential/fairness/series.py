@@ -1,4 +1,4 @@
-"""What the metrics of a server say of priority and fairness."""
+"""Metrics of priority and fairness, as a server reports them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _ESTIMATES: Final = ("work_estimated_seats_sum", "work_estimated_seats_count", "
 """Upstream watches what it stores over HTTP: how many watches there are is another number."""
 
 METRICS: Final = f"/metrics?{NAME}"
-"""Where they are asked for, with the name of the case."""
+"""Path of the metrics, with the name of the case."""
 
 Sample = tuple[str, dict[str, str], float]
 
@@ -51,14 +51,14 @@ def limits_of_others(answer: Answer) -> Answer:
 
 
 def estimates_alone(answer: Answer) -> Answer:
-    """What was estimated of the requests of the case."""
+    """Return the estimates for the requests of the case."""
     found = _found(answer, _ESTIMATES, "flow_schema")
     own = {f"{name} {schema}": value for name, schema, value in found if schema.startswith(_case(answer))}
     return Answer(answer.code, {key: value for key, value in own.items() if value})
 
 
 def _case(answer: Answer) -> str:
-    """What the names of the case begin with, which is in the query."""
+    """Return the prefix of the case's names, which is in the query."""
     return answer.asked.partition("?")[2] + "-"
 
 

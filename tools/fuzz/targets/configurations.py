@@ -42,7 +42,7 @@ def encryption_configuration(data: bytes) -> int:
     resources = found.resources or []
     for each in resources:
         each.providers = [provider for provider in each.providers or [] if provider.kms is None]  # needs a loop
-    Providers.of(found, Metrics(TransformationMetrics(), EnvelopeMetrics("server")))
+    Providers.from_configuration(found, Metrics(TransformationMetrics(), EnvelopeMetrics("server")))
     return len(resources)
 
 

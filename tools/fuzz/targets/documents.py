@@ -19,7 +19,7 @@ from steersman.machinery.managed_fields.fields_v1 import FieldsError, decode_fie
 from tools.fuzz.target import Target, same
 
 _ESCAPED: Final = re.compile(rb"[<>&]|\xe2\x80[\xa8\xa9]")
-"""What is written as an escape: the text of fieldsV1, which is kept as it came, is another one then."""
+"""Characters that are written as escapes, after which the raw text of fieldsV1 differs."""
 
 
 def json_object(data: bytes) -> str:
@@ -75,7 +75,7 @@ def protobuf(data: bytes) -> str:
 
 
 def fields_v1(data: bytes) -> str:
-    """What managedFields hold."""
+    """Check the field sets of managedFields."""
     fields, _ = decode_fields(data)
     written = bytes(encode_fields(fields))
     same(decode_fields(written)[0], fields, "what is written of fields")

@@ -1,4 +1,4 @@
-"""What members of etcd answer: the messages, and how they come over gRPC."""
+"""Answers of etcd's members: the messages, and their transport over gRPC."""
 
 from __future__ import annotations
 

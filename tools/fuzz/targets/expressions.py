@@ -17,7 +17,7 @@ from steersman.cel.values import CostLimitExceeded, EvaluationError
 from tools.fuzz.target import Target
 
 _LIMIT: Final = 20_000
-"""What an expression may cost here: some milliseconds."""
+"""Cost limit of an expression, some milliseconds."""
 _OBJECT: Final = declared_object(
     "Obj",
     {

@@ -55,7 +55,7 @@ def as_merge_patch(data: bytes) -> str:
 
 
 def as_strategic_merge_patch(data: bytes) -> str:
-    """Of a Pod."""
+    """Check a strategic merge patch of a Pod."""
     document, patch = _halves(data)
     if not isinstance(patch, dict):
         raise _NoDocument

@@ -1,4 +1,4 @@
-"""What plugins behind sockets answer, and what is stored of values that they have a part in."""
+"""Answers of plugins behind sockets, and stored values that plugins have a part in."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def message(data: bytes) -> int:
 
 
 def encrypted_object(data: bytes) -> int:
-    """What is stored of a value: what is read of it is written and read again."""
+    """Check that a stored value that can be read can be written and read again."""
     found = EncryptedObject.decode(data)
     same(EncryptedObject.decode(found.encode()), found, "an object that was written again")
     return found.source_type

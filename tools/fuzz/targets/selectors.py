@@ -15,7 +15,7 @@ _LONG: Final = 1100
 
 
 def label_selector(data: bytes) -> str:
-    """What is printed of a selector selects the same, and so does the way that long ones are read."""
+    """Check that a printed selector selects the same objects, also when it is parsed as a long one."""
     text = data.decode("utf-8", "replace")
     selector = labels.parse(text)
     again = labels.parse(str(selector))
@@ -28,7 +28,7 @@ def label_selector(data: bytes) -> str:
 
 
 def field_selector(data: bytes) -> str:
-    """What is printed of a selector selects the same; its terms come in the order of their texts, as upstream's."""
+    """Check that a printed selector selects the same objects; its terms are sorted as upstream's."""
     selector = fields.parse(data.decode("utf-8", "replace"))
     again = fields.parse(str(selector))
     same(sorted(str(again)), sorted(str(selector)), "what is printed of a selector")

@@ -42,7 +42,7 @@ def _world() -> World:
 
 
 def _allowed() -> float:
-    """How long a program may work between two effects here and now: others use the machine too."""
+    """Return the seconds that a program may run between two effects on this machine at this time."""
     return _BETWEEN * max(1.0, min(_work() for _ in range(5)) / _WORK)
 
 

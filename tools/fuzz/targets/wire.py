@@ -1,4 +1,4 @@
-"""What comes on connections: HTTP/1.1, HTTP/2 and its HPACK, SPDY, WebSockets."""
+"""Bytes on connections: HTTP/1.1, HTTP/2 with HPACK, SPDY, WebSockets."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ async def _handler(request: Request) -> Response:
 
 
 async def _served(kind: type[Http1Connection] | type[Http2Connection], pieces: list[bytes]) -> bytes:
-    """What a connection writes when these pieces come."""
+    """Return the bytes that a connection writes for these pieces."""
     fields = [_Undated(encode) for encode in (http1_exchange.field, hpack.field)]
     core = Core(
         _handler, Limits(linger=0), asyncio.get_running_loop(), eager=True, h1_fields=fields[0], h2_fields=fields[1]

@@ -54,7 +54,7 @@ def decode_patched(kind: Kind[Any], plain: Any) -> Any:
 
 def _decode(kind: Kind[Any], data: bytes) -> Any:
     """Return the object in JSON. Raises DecodeError."""
-    read = kind.read_own(data, strict=not kind.is_open)
+    read = kind.read_internal(data, strict=not kind.is_open)
     if read.warnings:
         raise DecodeError(f"strict decoding error: {', '.join(read.warnings)}")
     if why := kind.internal_error(read.obj):

@@ -292,7 +292,7 @@ def _decode_patched(patched: Any, kind: Kind[Any]) -> Any:
 def _decode(data: bytes, kind: Kind[Any]) -> Any:
     """Return the object in JSON, with empty kind and apiVersion. Raises StatusError 500."""
     try:
-        found = kind.read_own(data, strict=False).obj
+        found = kind.read_internal(data, strict=False).obj
         if why := kind.internal_error(found):
             raise DecodeError(why)
     except DecodeError as error:

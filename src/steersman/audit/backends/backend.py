@@ -17,7 +17,7 @@ Upstream retries as often as at other times, which takes minutes if the other se
 """
 
 
-class Written(ABC):
+class RecordResult(ABC):
     """Awaitable result of a write: True if the events were recorded."""
 
     __slots__ = ()
@@ -26,7 +26,7 @@ class Written(ABC):
     def __await__(self) -> Generator[Any, None, bool]: ...
 
     @abstractmethod
-    def then(self, callback: Callable[[], None]) -> None:
+    def add_done_callback(self, callback: Callable[[], None]) -> None:
         """Call `callback` when the result is known, or at once if it is known already."""
 
 
@@ -34,7 +34,7 @@ class Backend(Protocol):
     """A destination of audit events.
 
     If a backend is `deferred`, it completes events in the order of `process` calls, and the results of early events are
-    ignored: a request continues at once, and only its response waits for its last event. That result is a Written.
+    ignored: a request continues at once, and only its response waits for its last event. That result is a RecordResult.
     """
 
     deferred: bool

@@ -188,7 +188,7 @@ class _Throttle:
             await asyncio.sleep(-self._tokens / self._qps)
 
 
-class Queued:
+class QueuedLog:
     """Bounded queue in front of a log, in place of Buffered: the log writes available events at once, without
     batches.
     """

@@ -11,7 +11,7 @@ from collections.abc import Callable, Generator, Iterable, Sequence
 from queue import SimpleQueue
 from typing import Any, Final, Protocol
 
-from steersman.audit.backends.backend import Records, Written
+from steersman.audit.backends.backend import RecordResult, Records
 from steersman.audit.errors import Errors
 from steersman.audit.legacy import event_line
 
@@ -81,7 +81,7 @@ class LogBackend:
         self._thread: Final = threading.Thread(target=self._work, name="audit-log", daemon=True)
         self._thread.start()
 
-    def process(self, records: Records) -> Written:
+    def process(self, records: Records) -> RecordResult:
         """Accept events; the result is True once they are in the file. See Backend."""
         batch = self._batch
         first = len(batch.records)
@@ -90,7 +90,7 @@ class LogBackend:
         if not self._busy:
             self._busy = True
             self._loop.call_soon(self._hand_over)
-        return _Written(batch, range(first, len(batch.records)))
+        return _RecordResult(batch, range(first, len(batch.records)))
 
     @property
     def waiting(self) -> int:
@@ -115,7 +115,7 @@ class LogBackend:
             self._errors.lost(_PLUGIN, error, (batch.records[number],))
         self.bytes -= sum(map(len, batch.records))
         batch.records.clear()
-        batch.end(failed)
+        batch.set_result(failed)
         if self._batch.records:
             self._hand_over()
         else:
@@ -124,11 +124,11 @@ class LogBackend:
 
     def _work(self) -> None:
         while (batch := self._jobs.get()) is not None:
-            failed = self._tried(batch.records)
+            failed = self._write(batch.records)
             with contextlib.suppress(RuntimeError):  # the event loop is closed, so nobody waits
                 self._loop.call_soon_threadsafe(self._written, batch, failed)
 
-    def _tried(self, records: Sequence[bytes]) -> dict[int, OSError]:
+    def _write(self, records: Sequence[bytes]) -> dict[int, OSError]:
         """Write events, and return the errors by index."""
         try:
             return dict(self._lines.write(list(map(self._render, records))))
@@ -149,21 +149,21 @@ class _Batch:
         self.failed: dict[int, OSError] | None = None
         """Errors by index of the event; None until the write attempt has ended."""
 
-    def then(self, callback: Callable[[], None]) -> None:
+    def add_done_callback(self, callback: Callable[[], None]) -> None:
         """Call `callback` after the write attempt, or at once if it has ended."""
         if self.failed is None:
             self._waiting.append(callback)
         else:
             callback()
 
-    async def tried(self) -> None:
+    async def wait(self) -> None:
         """Wait until the write attempt has ended."""
         if self.failed is None:
             future: asyncio.Future[None] = self._loop.create_future()
             self._waiting.append(lambda: None if future.done() else future.set_result(None))
             await future
 
-    def end(self, failed: dict[int, OSError]) -> None:
+    def set_result(self, failed: dict[int, OSError]) -> None:
         """Set the result, and call the callbacks."""
         self.failed = failed
         # breaks a reference cycle: callbacks refer to requests, which refer to this batch
@@ -175,8 +175,8 @@ class _Batch:
                 logger.exception("sending a response after writing its audit event failed")
 
 
-class _Written(Written):
-    """Result of some events of a batch, see Written. Creates no future unless it is awaited."""
+class _RecordResult(RecordResult):
+    """Result of some events of a batch, see RecordResult. Creates no future unless it is awaited."""
 
     __slots__ = ("_batch", "_numbers")
 
@@ -186,10 +186,10 @@ class _Written(Written):
 
     def __await__(self) -> Generator[Any, None, bool]:
         batch = self._batch
-        yield from batch.tried().__await__()
+        yield from batch.wait().__await__()
         assert batch.failed is not None
         return batch.failed.keys().isdisjoint(self._numbers)
 
-    def then(self, callback: Callable[[], None]) -> None:
-        """See Written."""
-        self._batch.then(callback)
+    def add_done_callback(self, callback: Callable[[], None]) -> None:
+        """See RecordResult."""
+        self._batch.add_done_callback(callback)

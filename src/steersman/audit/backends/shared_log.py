@@ -31,11 +31,11 @@ class SharedLogFile(LogFile):
 
     def write(self, lines: Sequence[bytes]) -> Iterator[tuple[int, OSError]]:
         """See LogFile."""
-        with self._held(_WRITING):
-            self._look()
+        with self._locked(_WRITING):
+            self._detect_changes()
             yield from super().write(lines)
 
-    def _look(self) -> None:
+    def _detect_changes(self) -> None:
         """Detect that another process has rotated the file or appended to it."""
         if self._file < 0:
             return
@@ -51,11 +51,11 @@ class SharedLogFile(LogFile):
 
     def _clean_up(self) -> None:
         """Clean up old files, one process at a time: two that compress the same file would lose it."""
-        with self._held(_CLEANING):
+        with self._locked(_CLEANING):
             super()._clean_up()
 
     @contextlib.contextmanager
-    def _held(self, byte: int) -> Iterator[None]:
+    def _locked(self, byte: int) -> Iterator[None]:
         fcntl.lockf(self._lock, fcntl.LOCK_EX, 1, byte)
         try:
             yield

@@ -199,7 +199,7 @@ class IssuerAuthenticator:
         found = self._others.get(issuer)
         if found is None:
             expected = Expectations(issuer, self._expected.audiences, self._expected.algorithms)
-            found = ProviderTokens(expected, "", self._fetcher.fetch, JWTMetrics(Registry(), "").of(issuer))
+            found = ProviderTokens(expected, "", self._fetcher.fetch, JWTMetrics(Registry(), "").for_issuer(issuer))
             self._others[issuer] = found
         return found if found.is_ready else None
 
@@ -225,7 +225,7 @@ class JWTAuthenticators:
         ]
         self._api_audiences = api_audiences
         self._by_issuer: Final = {
-            each.issuer.url: IssuerAuthenticator(each, algorithms, fetcher, metrics.of(each.issuer.url))
+            each.issuer.url: IssuerAuthenticator(each, algorithms, fetcher, metrics.for_issuer(each.issuer.url))
             for each, fetcher in zip(issuers, fetchers, strict=True)
         }
 

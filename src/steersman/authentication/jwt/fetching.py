@@ -88,7 +88,7 @@ class Fetcher:
     async def _followed(self, url: str, token: str) -> Document:
         first = _origin(url)
         for _ in range(_MOST_REDIRECTS):
-            address, target = _place(url)
+            address, target = _address_and_target(url)
             headers = [("Host", urlsplit(url).netloc.rpartition("@")[2]), ("User-Agent", _USER_AGENT)]
             if token and _origin(url) == first:  # a redirect must not send the token to another server
                 headers.append(("Authorization", f"Bearer {token}"))
@@ -128,7 +128,7 @@ def _origin(url: str) -> tuple[str, str]:
     return parts.scheme, parts.netloc
 
 
-def _place(url: str) -> tuple[Address, str]:
+def _address_and_target(url: str) -> tuple[Address, str]:
     """Return the address and the request target of a URL. Raises ValueError if it is no HTTP URL."""
     parts = urlsplit(url)
     if parts.scheme not in _PORTS:

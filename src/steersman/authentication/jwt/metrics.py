@@ -37,7 +37,7 @@ class JWTMetrics:
         )
         registry.add(self.latency, self.fetched, info)
 
-    def of(self, issuer: str) -> IssuerMetrics:
+    def for_issuer(self, issuer: str) -> IssuerMetrics:
         """Return the metrics of one issuer."""
         return IssuerMetrics(self, sha256_label(issuer))
 
@@ -45,7 +45,7 @@ class JWTMetrics:
         """Remove the metrics about an issuer's keys."""
         self.key_sets.pop(sha256_label(issuer), None)
         for result in ("success", "failure"):
-            self.fetched.forget((result, sha256_label(issuer), self.server))
+            self.fetched.remove((result, sha256_label(issuer), self.server))
 
     def _infos(self) -> Iterable[tuple[tuple[str, ...], float]]:
         return [((issuer, self.server, keys), 1.0) for issuer, keys in self.key_sets.items()]

@@ -19,7 +19,7 @@ from steersman.authentication.jwt.expressions import CLAIMS, USER, Compiled, com
 from steersman.machinery.errors.field import FieldError, Path, duplicate, invalid, required, too_many
 from steersman.machinery.go.pem import blocks
 from steersman.machinery.go.strings import to_lower
-from steersman.machinery.go.urls import UrlError, failed, parse
+from steersman.machinery.go.urls import UrlError, parse, parse_error_message
 from steersman.machinery.validation.domains import is_domain_prefixed_path
 
 _MATCH_ANY: Final = "MatchAny"
@@ -94,7 +94,7 @@ def _url_errors(url: str, path: Path, disallowed: Sequence[str]) -> Iterator[Fie
     try:
         parts = parse(text, of_request=False)
     except UrlError as error:
-        yield invalid(path, url, failed(url, error))
+        yield invalid(path, url, parse_error_message(url, error))
         return
     if parts.scheme != "https":
         yield invalid(path, url, "URL scheme must be https")
@@ -175,10 +175,10 @@ def _rule_errors(text: str, variable: str, seen: set[str], path: Path) -> Iterat
         yield duplicate(path, text)
         return
     seen.add(text)
-    yield from _of(compiled(text, variable, is_rule=True), path)
+    yield from _expression_errors(compiled(text, variable, is_rule=True), path)
 
 
-def _of(expression: Compiled, path: Path) -> Iterator[FieldError]:
+def _expression_errors(expression: Compiled, path: Path) -> Iterator[FieldError]:
     error = expression.field_error(path)
     if error is not None:
         yield error
@@ -192,7 +192,7 @@ def _mapping_errors(authenticator: JWTAuthenticator, path: Path) -> Iterator[Fie
     if uid.claim and uid.expression:
         yield invalid(path / "uid", "", _BOTH)
     elif uid.expression:
-        yield from _of(compiled(uid.expression, CLAIMS, is_rule=False), path / "uid" / "expression")
+        yield from _expression_errors(compiled(uid.expression, CLAIMS, is_rule=False), path / "uid" / "expression")
     keys: set[str] = set()
     for index, each in enumerate(mappings.extra):
         yield from _extra_errors(each, keys, (path / "extra")[index])
@@ -212,7 +212,7 @@ def _text_errors(mapping: PrefixedClaimOrExpression, path: Path, *, is_required:
     elif mapping.expression:
         if mapping.prefix is not None:
             yield invalid(path / "prefix", mapping.prefix, "may not be specified when expression is set")
-        yield from _of(compiled(mapping.expression, CLAIMS, is_rule=False), path / "expression")
+        yield from _expression_errors(compiled(mapping.expression, CLAIMS, is_rule=False), path / "expression")
     elif mapping.claim:
         if mapping.prefix is None:
             detail = "prefix is required when claim is set. It can be set to an empty string to disable prefixing"
@@ -234,7 +234,9 @@ def _extra_errors(mapping: ExtraMapping, seen: set[str], path: Path) -> Iterator
         return
     seen.add(key)
     if mapping.value_expression:
-        yield from _of(compiled(mapping.value_expression, CLAIMS, is_rule=False), path / "valueExpression")
+        yield from _expression_errors(
+            compiled(mapping.value_expression, CLAIMS, is_rule=False), path / "valueExpression"
+        )
     else:
         yield required(path / "valueExpression")
 

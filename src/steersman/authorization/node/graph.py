@@ -60,9 +60,9 @@ class Graph:
             self._pods.setdefault(namespace, {})[name] = pod
             if pod.references:
                 # before the old pod is removed, so that common references do not drop to zero in between
-                self._use(namespace, pod)
+                self._add_references(namespace, pod)
         if before is not None and before.references:
-            self._let_go(namespace, before)
+            self._remove_references(namespace, before)
 
     def put_volume(self, name: str, volume: VolumeReferences | None) -> None:
         """Set the references of a PersistentVolume. A volume without a claim has no references."""
@@ -105,7 +105,7 @@ class Graph:
             self._shared.keep(known, known)
         return known
 
-    def _use(self, namespace: str, pod: PodReferences) -> None:
+    def _add_references(self, namespace: str, pod: PodReferences) -> None:
         node = pod.node
         users = self._users.get(namespace)
         if users is None:
@@ -122,7 +122,7 @@ class Graph:
             if reference[0] == CLAIM:
                 self._need_volumes((namespace, reference[1]), node, 1)
 
-    def _let_go(self, namespace: str, pod: PodReferences) -> None:
+    def _remove_references(self, namespace: str, pod: PodReferences) -> None:
         node = pod.node
         users = self._users[namespace]
         for reference in pod.references:

@@ -8,7 +8,7 @@ from urllib.parse import quote, unquote_to_bytes
 from steersman.cel.environment import Library, Overload
 from steersman.cel.types import BOOL, STRING, list_of, map_of, object_type
 from steersman.cel.values import EvaluationError, Extension, TextList
-from steersman.machinery.go.urls import ESCAPE, Parts, UrlError, failed, parse, uri_error
+from steersman.machinery.go.urls import ESCAPE, Parts, UrlError, parse, parse_error_message, uri_error
 from steersman.net.ascii import is_digits
 
 URL: Final = object_type("kubernetes.URL")
@@ -38,7 +38,7 @@ def _url(text: str) -> URLValue:
         try:
             return URLValue(text, parse(plain, of_request=False))
         except UrlError as error:
-            wrong = failed(text, error)
+            wrong = parse_error_message(text, error)
     raise EvaluationError(f"URL parse error during conversion from string: {wrong}")
 
 

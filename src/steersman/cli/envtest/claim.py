@@ -42,11 +42,11 @@ def claim(servers: str, *, longest_wait: float = _LONGEST_WAIT) -> Claim:
     host, port = _address(servers)
     connection = _connected(servers, host, port, longest_wait)
     try:
-        status, body = _asked(connection, host, port, b"")
+        status, body = _request(connection, host, port, b"")
         if status == 401:  # the answer has the path of a secret that only the etcd's user can read
             connection.close()
             connection = _connected(servers, host, port, longest_wait)
-            status, body = _asked(connection, host, port, _word(servers, json.loads(body)["claimFile"]))
+            status, body = _request(connection, host, port, _word(servers, json.loads(body)["claimFile"]))
         if status == 200:
             answer = json.loads(body)
             return Claim(Path(answer["dataDir"]), answer["fsync"] is not False, connection)
@@ -109,7 +109,7 @@ def _connected(server: str, host: str, port: int, longest_wait: float) -> socket
         time.sleep(_BETWEEN_TRIES)
 
 
-def _asked(connection: socket.socket, host: str, port: int, word: bytes) -> tuple[int, bytes]:
+def _request(connection: socket.socket, host: str, port: int, word: bytes) -> tuple[int, bytes]:
     """Send the request and return status and body. Raises OSError, and ValueError for an invalid response."""
     name = f"[{host}]" if ":" in host else host
     request = etcd.CLAIM + f"HTTP/1.1\r\nHost: {name}:{port}\r\nContent-Length: 0\r\n".encode()

@@ -15,7 +15,7 @@ from typing import Final
 from steersman.cli.envtest.claim import claim
 from steersman.cli.envtest.etcd import names
 from steersman.cli.flags import arguments_by_flag, parse
-from steersman.cli.serve import Started, fail, run
+from steersman.cli.serve import Service, fail, run
 from steersman.controlplane.options import FLAGS, Options, OptionsError
 
 NOT_UPSTREAM: Final = frozenset(name for name, flag in FLAGS.items() if flag.is_own)
@@ -69,7 +69,7 @@ def main(arguments: list[str] | None = None, *, nodes: int | None = None) -> Non
     run(options, program="kube-apiserver", tied_to=held.connection, make=make)
 
 
-def _cluster(nodes: int, options: Options) -> Started:
+def _cluster(nodes: int, options: Options) -> Service:
     from steersman.cluster.cluster import Cluster
     from steersman.cluster.configuration import Configuration, NodeGroup
 

@@ -16,7 +16,7 @@ from steersman.cli.command import FlagsCommand, Option
 from steersman.cli.flags import parse
 from steersman.cli.merged_context import take_out
 from steersman.cli.paths import AbsolutePath, cluster_data_dir, default_data_dir
-from steersman.cli.serve import Started, fail, os_error_line, run
+from steersman.cli.serve import Service, fail, os_error_line, run
 from steersman.cli.up.process_file import Running, claim, end, new_folder_taken_back, running
 from steersman.cli.up.screen import can_redraw
 from steersman.controlplane.data_files import check_files
@@ -148,7 +148,7 @@ def _cluster(options: Options, configuration: Configuration) -> Cluster:
 
 
 def _serve(
-    options: Options, own: dict[str, str], make: Callable[[], Started], ready: Callable[[Address], None] | None
+    options: Options, own: dict[str, str], make: Callable[[], Service], ready: Callable[[Address], None] | None
 ) -> None:
     from steersman.cluster.configuration import ConfigurationError
 
@@ -171,14 +171,14 @@ def _running(folder: Path) -> Running | None:
 @cluster_data_dir
 def status(data_dir: Path) -> None:
     """Print the state of the cluster or server in a folder; exit with 1 if it does not answer."""
-    found = _found(data_dir)
-    from steersman.cli.up.status import look
+    found = _require_running(data_dir)
+    from steersman.cli.up.status import status_lines
     from steersman.client.transport import Unreachable
     from steersman.machinery.errors.status import StatusError
     from steersman.webhooks.kubeconfig import KubeconfigError
 
     try:
-        lines = asyncio.run(look(data_dir, found))
+        lines = asyncio.run(status_lines(data_dir, found))
     except (KubeconfigError, StatusError, TimeoutError, Unreachable) as error:
         fail(f"process {found.pid} is running but does not answer: {str(error) or 'timed out'}")
     click.echo("\n".join(lines))
@@ -191,7 +191,7 @@ def down(data_dir: Path) -> None:
 
     Its data stays in the folder. Its context is removed from the user's kubeconfig.
     """
-    found = _found(data_dir)
+    found = _require_running(data_dir)
     if not found.pid:
         fail(f"a cluster is starting in {data_dir}, or was started by an older version: end its process yourself")
     try:
@@ -214,7 +214,7 @@ def _take_out_context(folder: Path) -> None:
         click.echo(f"context {name} was removed from {path}")
 
 
-def _found(folder: Path) -> Running:
+def _require_running(folder: Path) -> Running:
     """Return the process in a folder; exit with 1 if there is none."""
     found = _running(folder)
     if found is None:

@@ -65,7 +65,7 @@ def phase(pod: Part | PodPart) -> str:
     return pod.status.phase or "Unknown"
 
 
-async def asked(client: Client, seconds: float = 1.0, trouble: Trouble | None = None) -> Figures:
+async def measure(client: Client, seconds: float = 1.0, trouble: Trouble | None = None) -> Figures:
     """Return the statistics of another cluster, with the request rate measured over `seconds`.
 
     Passes pods and warning events to `trouble`. Raises StatusError, Unreachable.
@@ -92,7 +92,7 @@ def _requests(metrics: bytes) -> float:
     return sum(float(line.rpartition(b" ")[2]) for line in lines)
 
 
-class Followed:
+class LiveFigures:
     """Statistics of a cluster kept current by watches: `start`, then `now` any number of times, then `stop`.
 
     `requests` returns the number of requests answered so far. `trouble` lists pods with problems, and warnings.

@@ -82,7 +82,7 @@ class Screen:
         self._out.flush()
 
 
-class Above:
+class StreamAbove:
     """Text stream that writes above the lines of a screen; for logs."""
 
     def __init__(self, screen: Screen) -> None:

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Final
 
 from steersman.authentication.user import UserInfo
 from steersman.cli.durations import in_words
-from steersman.cli.up.figures import Figures, Followed, nodes_in_words, pods_in_words
-from steersman.cli.up.screen import GREEN, RED, YELLOW, Above, Line, Screen
+from steersman.cli.up.figures import Figures, LiveFigures, nodes_in_words, pods_in_words
+from steersman.cli.up.screen import GREEN, RED, YELLOW, Line, Screen, StreamAbove
 from steersman.work.periodic import Periodic
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ class ShownCluster:
         self._cluster: Cluster | None = None
         self._wanted = nodes
         self._screen = Screen(sys.stdout)
-        self._followed: Followed | None = None
+        self._followed: LiveFigures | None = None
         self._address: Address | None = None
         self._began = time.monotonic()
         self._ending = False
@@ -50,7 +50,7 @@ class ShownCluster:
         loop.add_signal_handler(signal.SIGWINCH, self._screen.redraw)
         for handler in logging.getLogger().handlers:
             if isinstance(handler, logging.StreamHandler) and sys.stderr.isatty():
-                handler.setStream(Above(self._screen))
+                handler.setStream(StreamAbove(self._screen))
         self._drawing.start()
         self._drawing.wake()
         try:
@@ -96,7 +96,7 @@ class ShownCluster:
         if self._cluster is None or self._followed is not None or server is None or not server.lifecycle.serving:
             return
         client = self._cluster.client(_WATCHER, "steersman")
-        self._followed = Followed(client, server.config.metrics.total.sum)
+        self._followed = LiveFigures(client, server.config.metrics.total.sum)
         self._followed.start()
 
     def _draw(self) -> None:

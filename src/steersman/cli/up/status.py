@@ -10,7 +10,7 @@ from typing import Final
 
 from steersman.cli.durations import in_words
 from steersman.cli.up.detached import log_file
-from steersman.cli.up.figures import asked, nodes_in_words, pods_in_words
+from steersman.cli.up.figures import measure, nodes_in_words, pods_in_words
 from steersman.cli.up.process_file import Running
 from steersman.cli.up.trouble import Trouble
 from steersman.client.client import Client
@@ -22,7 +22,7 @@ _TITLE: Final = 12
 """Columns of the titles of lines."""
 
 
-async def look(folder: Path, process: Running) -> list[str]:
+async def status_lines(folder: Path, process: Running) -> list[str]:
     """Return lines about a cluster. Raises KubeconfigError, StatusError, TimeoutError, Unreachable."""
     kubeconfig = folder / "admin.kubeconfig"
     endpoint = load_kubeconfig(kubeconfig)
@@ -30,7 +30,7 @@ async def look(folder: Path, process: Running) -> list[str]:
     client = Client(TLSTransport(endpoint), "steersman")
     try:
         async with asyncio.timeout(_PATIENCE):
-            figures = await asked(client, trouble=trouble)
+            figures = await measure(client, trouble=trouble)
     finally:
         await client.aclose()
     up = in_words(time.time() - process.since)

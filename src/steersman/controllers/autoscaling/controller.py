@@ -28,7 +28,7 @@ from steersman.client.informer import Key, key_of, new_or_old
 from steersman.client.resources import HORIZONTAL_POD_AUTOSCALERS, PODS
 from steersman.client.transport import Unreachable
 from steersman.controllers.autoscaling import history
-from steersman.controllers.autoscaling.evaluation import Evaluated, Evaluation, MetricFailed, Scaled
+from steersman.controllers.autoscaling.evaluation import Evaluated, Evaluation, MetricFailed, ScaleTarget
 from steersman.controllers.autoscaling.history import Bounds, History
 from steersman.controllers.autoscaling.metrics import MetricsClient
 from steersman.controllers.autoscaling.replicas import NoProposal, Readiness, Tolerances
@@ -45,12 +45,12 @@ from steersman.machinery.values.quantity import parse
 
 logger = logging.getLogger(__name__)
 
-_TRIES: Final = 5
+_MAX_ATTEMPTS: Final = 5
 """Most attempts to write a scale after conflicts (client-go retry.DefaultRetry)."""
 _WAIT: Final = 0.01
 
 
-class _Wanted(NamedTuple):
+class _Proposed(NamedTuple):
     """Replicas that the metrics ask for, the name of the decisive metric, and errors of other metrics."""
 
     replicas: int
@@ -58,7 +58,7 @@ class _Wanted(NamedTuple):
     error: str
 
 
-class _Pass(Struct):
+class _Reconciliation(Struct):
     """One reconciliation of an autoscaler; `hpa` is a copy whose status is being built."""
 
     key: Key
@@ -110,19 +110,19 @@ class HorizontalPodAutoscalerController(Controller[Key]):
         if known is None:
             return
         try:
-            await self._look_at(key, known)
+            await self._reconcile(key, known)
         except (_Failed, StatusError, Unreachable, msgspec.DecodeError, UnicodeDecodeError) as error:
             logger.debug("%s: %s", self.name, error)
         finally:
             if self._hpas.get(*key) is not None:
                 self.queue.add_after(key, self._settings.sync_period)
 
-    async def _look_at(self, key: Key, known: HorizontalPodAutoscaler) -> None:
+    async def _reconcile(self, key: Key, known: HorizontalPodAutoscaler) -> None:
         hpa = deep_copy(known)
-        this = _Pass(key, hpa, known.status, self._histories.setdefault(key, History()))
+        this = _Reconciliation(key, hpa, known.status, self._histories.setdefault(key, History()))
         this.resource, scale = await self._scale_of(this)
         current = scale.spec.replicas
-        this.history.begin(current, times.unix_now())
+        this.history.record_initial(current, times.unix_now())
         wanted, reason, failed = await self._decide(this, scale)
         if wanted is None:
             wanted = current
@@ -130,60 +130,62 @@ class HorizontalPodAutoscalerController(Controller[Key]):
         else:
             await self._rescale(this, scale, wanted, reason)
             _set_status(this, current, wanted, rescaled=True)
-        await self._write(this)
+        await self._write_status(this)
         if failed:
             raise _Failed(failed)
 
     # Scale of the target
 
-    async def _scale_of(self, this: _Pass) -> tuple[APIResource[Any], Scale]:
+    async def _scale_of(self, this: _Reconciliation) -> tuple[APIResource[Any], Scale]:
         target, namespace = this.hpa.spec.scale_target_ref, this.key[0]
         try:
             resource = await self._mapper.resource_of(group_of(target.api_version), target.kind)
             scale = await get_scale(self.client, resource, namespace, target.name)
         except (NoProposal, StatusError, Unreachable) as error:
-            self._say(this, "Warning", "FailedGetScale", str(error))
+            self._record_event(this, "Warning", "FailedGetScale", str(error))
             text = f"the HPA controller was unable to get the target's current scale: {error}"
             _set_condition(this, "AbleToScale", "False", "FailedGetScale", text)
-            await self._write_somehow(this)
+            await self._write_ignoring_errors(this)
             raise _Failed(str(error)) from None
         text = "the HPA controller was able to get the target's current scale"
         _set_condition(this, "AbleToScale", "True", "SucceededGetScale", text)
         return resource, scale
 
-    async def _rescale(self, this: _Pass, scale: Scale, wanted: int, reason: str) -> None:
+    async def _rescale(self, this: _Reconciliation, scale: Scale, wanted: int, reason: str) -> None:
         current = scale.spec.replicas
         try:
             await self._write_scale(this, scale, wanted)
         except (StatusError, Unreachable) as error:
-            self._say(this, "Warning", "FailedRescale", f"New size: {wanted}; reason: {reason}; error: {error}")
+            self._record_event(
+                this, "Warning", "FailedRescale", f"New size: {wanted}; reason: {reason}; error: {error}"
+            )
             text = f"the HPA controller was unable to update the target scale: {error}"
             _set_condition(this, "AbleToScale", "False", "FailedUpdateScale", text)
             _set_status(this, current, this.hpa.status.desired_replicas)
-            await self._write_somehow(this)
+            await self._write_ignoring_errors(this)
             raise _Failed(str(error)) from None
         text = f"the HPA controller was able to update the target scale to {wanted}"
         _set_condition(this, "AbleToScale", "True", "SucceededRescale", text)
-        self._say(this, "Normal", "SuccessfulRescale", f"New size: {wanted}; reason: {reason}")
+        self._record_event(this, "Normal", "SuccessfulRescale", f"New size: {wanted}; reason: {reason}")
         this.history.scaled(this.hpa.spec.behavior, current, wanted, times.unix_now())
 
-    async def _write_scale(self, this: _Pass, scale: Scale, wanted: int) -> None:
+    async def _write_scale(self, this: _Reconciliation, scale: Scale, wanted: int) -> None:
         assert this.resource is not None
         scale = deep_copy(scale)
-        for attempt in range(_TRIES):
+        for attempt in range(_MAX_ATTEMPTS):
             scale.spec.replicas = wanted
             try:
                 await put_scale(self.client, this.resource, scale)
                 return
             except StatusError as error:
-                if not is_conflict(error) or attempt == _TRIES - 1:
+                if not is_conflict(error) or attempt == _MAX_ATTEMPTS - 1:
                     raise
             await asyncio.sleep(_WAIT)
             scale = await get_scale(self.client, this.resource, scale.metadata.namespace, scale.metadata.name)
 
     # Desired number of replicas
 
-    async def _decide(self, this: _Pass, scale: Scale) -> tuple[int | None, str, str]:
+    async def _decide(self, this: _Reconciliation, scale: Scale) -> tuple[int | None, str, str]:
         """Return the desired replicas (None for no change), the reason, and the errors of metrics."""
         current, most = scale.spec.replicas, this.hpa.spec.max_replicas
         if current == 0:
@@ -201,7 +203,7 @@ class HorizontalPodAutoscalerController(Controller[Key]):
         allowed = self._allowed_by_rules(this, wanted, bounds)
         return (None if allowed == current else allowed), reason, found.error
 
-    def _allowed_by_rules(self, this: _Pass, wanted: int, bounds: Bounds) -> int:
+    def _allowed_by_rules(self, this: _Reconciliation, wanted: int, bounds: Bounds) -> int:
         rules, now = this.hpa.spec.behavior, times.unix_now()
         if rules is None:
             stable = this.history.stabilized(wanted, self._settings.downscale_stabilization, now)
@@ -220,13 +222,13 @@ class HorizontalPodAutoscalerController(Controller[Key]):
         _set_condition(this, "ScalingLimited", is_limited, allowed.reason, allowed.message)
         return allowed.replicas
 
-    async def _measure(self, this: _Pass, scale: Scale) -> _Wanted:
+    async def _measure(self, this: _Reconciliation, scale: Scale) -> _Proposed:
         """Return the largest number of replicas that any metric asks for. Raises _Failed after updating the status."""
         try:
             selector = self._selector(this, scale.status.selector)
         except NoProposal as error:
             raise await self._unmeasured(this, scale, None, str(error)) from None
-        of = Scaled(
+        of = ScaleTarget(
             this.key[0],
             scale.spec.replicas,
             scale.status.replicas,
@@ -245,7 +247,7 @@ class HorizontalPodAutoscalerController(Controller[Key]):
             try:
                 evaluated = await evaluation.evaluate(spec)
             except MetricFailed as error:
-                self._say(this, "Warning", error.reason, error.why)
+                self._record_event(this, "Warning", error.reason, error.why)
                 failures.append(error)
                 statuses.append(MetricStatus())
             else:
@@ -263,13 +265,15 @@ class HorizontalPodAutoscalerController(Controller[Key]):
         why = f"the HPA was able to successfully calculate a replica count from {best.name}"
         _set_condition(this, "ScalingActive", "True", "ValidMetricFound", why)
         this.statuses = statuses
-        return _Wanted(best.replicas, best.name, text)
+        return _Proposed(best.replicas, best.name, text)
 
-    async def _unmeasured(self, this: _Pass, scale: Scale, statuses: list[MetricStatus] | None, text: str) -> _Failed:
+    async def _unmeasured(
+        self, this: _Reconciliation, scale: Scale, statuses: list[MetricStatus] | None, text: str
+    ) -> _Failed:
         this.statuses = statuses
         _set_status(this, scale.spec.replicas, this.hpa.status.desired_replicas)
-        await self._write_somehow(this)
-        self._say(this, "Warning", "FailedComputeMetricsReplicas", text)
+        await self._write_ignoring_errors(this)
+        self._record_event(this, "Warning", "FailedComputeMetricsReplicas", text)
         return _Failed(text)
 
     def _tolerances(self, hpa: HorizontalPodAutoscaler) -> Tolerances:
@@ -282,12 +286,12 @@ class HorizontalPodAutoscalerController(Controller[Key]):
 
     # Pods of the target
 
-    def _selector(self, this: _Pass, text: str) -> Selector:
+    def _selector(self, this: _Reconciliation, text: str) -> Selector:
         """Return the selector of a target. Raises NoProposal for a bad one, and if another autoscaler selects one of
         its pods.
         """
         if not text:
-            self._say(this, "Warning", "SelectorRequired", "selector is required")
+            self._record_event(this, "Warning", "SelectorRequired", "selector is required")
             why = "the HPA target's scale is missing a selector"
             _set_condition(this, "ScalingActive", "False", "InvalidSelector", why)
             raise NoProposal("selector is required")
@@ -300,15 +304,15 @@ class HorizontalPodAutoscalerController(Controller[Key]):
             self._selectors.put(this.key, selector)
         namespace = this.key[0]
         pods = self._selected(namespace, selector)
-        selecting = self._selectors.of(namespace, (pod.metadata.labels for pod in pods))
+        selecting = self._selectors.selecting(namespace, (pod.metadata.labels for pod in pods))
         if len(selecting) > 1:
             shown = " ".join(f"{of}/{name}" for of, name in selecting)
             why = f"pods by selector {text} are controlled by multiple HPAs: [{shown}]"
             raise self._bad_selector(this, "AmbiguousSelector", why)
         return selector
 
-    def _bad_selector(self, this: _Pass, reason: str, why: str) -> NoProposal:
-        self._say(this, "Warning", reason, why)
+    def _bad_selector(self, this: _Reconciliation, reason: str, why: str) -> NoProposal:
+        self._record_event(this, "Warning", reason, why)
         _set_condition(this, "ScalingActive", "False", reason, why)
         return NoProposal(why)
 
@@ -317,33 +321,33 @@ class HorizontalPodAutoscalerController(Controller[Key]):
 
     # Status and events
 
-    async def _write(self, this: _Pass) -> None:
+    async def _write_status(self, this: _Reconciliation) -> None:
         """Update the status if it has changed. Raises StatusError, Unreachable."""
         if this.hpa.status == this.before:
             return
         try:
             await self.client.update_status(HORIZONTAL_POD_AUTOSCALERS, this.hpa)
         except (StatusError, Unreachable) as error:
-            self._say(this, "Warning", "FailedUpdateStatus", str(error))
+            self._record_event(this, "Warning", "FailedUpdateStatus", str(error))
             raise
 
-    async def _write_somehow(self, this: _Pass) -> None:
+    async def _write_ignoring_errors(self, this: _Reconciliation) -> None:
         """Update the status, and only log errors, because an earlier error is reported."""
         try:
-            await self._write(this)
+            await self._write_status(this)
         except (StatusError, Unreachable) as error:
             logger.debug("%s: status of %s: %s", self.name, this.key, error)
 
-    def _say(self, this: _Pass, type_: str, reason: str, message: str) -> None:
+    def _record_event(self, this: _Reconciliation, type_: str, reason: str, message: str) -> None:
         self.recorder.event(reference(HORIZONTAL_POD_AUTOSCALERS, this.hpa), type_, reason, message)
 
 
-def _set_condition(this: _Pass, type_: str, status: str, reason: str, message: str) -> None:
+def _set_condition(this: _Reconciliation, type_: str, status: str, reason: str, message: str) -> None:
     new = HorizontalPodAutoscalerCondition(type=type_, status=status, reason=reason, message=message)
     this.hpa.status.conditions = with_condition(this.hpa.status.conditions, new)
 
 
-def _set_status(this: _Pass, current: int, desired: int, *, rescaled: bool = False) -> None:
+def _set_status(this: _Reconciliation, current: int, desired: int, *, rescaled: bool = False) -> None:
     before = this.hpa.status
     this.hpa.status = HorizontalPodAutoscalerStatus(
         current_replicas=current,

@@ -42,7 +42,7 @@ from steersman.machinery.selectors.labels import SelectorError
 from steersman.machinery.values.quantity import BINARY_SI, DECIMAL_SI, Quantity, parse
 from steersman.work.yielding import time_sliced
 
-_AT_ONCE: Final = 500
+_PODS_PER_PART: Final = 500
 """Pods that are processed between two checks of the time slice."""
 
 
@@ -66,7 +66,7 @@ class MetricFailed(Exception):
         self.why = why
 
 
-class Scaled(Struct, frozen=True):
+class ScaleTarget(Struct, frozen=True):
     """The scaled object: its desired and actual replicas, and its pods."""
 
     namespace: str
@@ -79,7 +79,7 @@ class Scaled(Struct, frozen=True):
 class Evaluation:
     """Evaluates the metrics of one autoscaler at one moment."""
 
-    def __init__(self, client: MetricsClient, of: Scaled, tolerances: Tolerances, readiness: Readiness) -> None:
+    def __init__(self, client: MetricsClient, of: ScaleTarget, tolerances: Tolerances, readiness: Readiness) -> None:
         self._client = client
         self._of = of
         self._tolerances = tolerances
@@ -137,12 +137,12 @@ class Evaluation:
     async def _usage(self, name: str, target: MetricTarget, container: str) -> Proposal:
         of = self._of
         try:
-            metrics = await self._client.of_resource(of.namespace, of.selector, name, container)
+            metrics = await self._client.get_resource_metrics(of.namespace, of.selector, name, container)
         except NoProposal as error:
             raise NoProposal(f"unable to get metrics for resource {name}: {error}") from None
         pods = self._pods()
         grouped = await self._grouped(pods, metrics, name)
-        counted = replicas.counted(metrics, grouped)
+        counted = replicas.counted_metrics(metrics, grouped)
         if target.average_value is not None:
             wanted = Target(_milli(target.average_value))
         else:
@@ -150,7 +150,7 @@ class Evaluation:
             async for part in time_sliced(_parts(pods)):
                 requests |= replicas.requests_of(part, container, name)
             wanted = UtilizationTarget(target.average_utilization or 0, requests)
-        return replicas.of_pods(of.wanted, counted, wanted, self._tolerances, grouped)
+        return replicas.propose_for_pods(of.wanted, counted, wanted, self._tolerances, grouped)
 
     async def _grouped(self, pods: Sequence[Pod], metrics: dict[str, PodMetric], resource: str) -> Group:
         """Return the pods grouped by readiness and metrics, in time slices."""
@@ -164,13 +164,15 @@ class Evaluation:
         try:
             selector = _selector(metric.selector)
             try:
-                metrics = await self._client.of_pods(self._of.namespace, self._of.selector, metric.name, selector)
+                metrics = await self._client.get_pod_metrics(
+                    self._of.namespace, self._of.selector, metric.name, selector
+                )
             except NoProposal as error:
                 raise NoProposal(f"unable to get metric {metric.name}: {error}") from None
             target = Target(_milli(source.target.average_value or "0"))
             grouped = await self._grouped(self._pods(), metrics, "")
-            counted = replicas.counted(metrics, grouped)
-            proposal = replicas.of_pods(self._of.wanted, counted, target, self._tolerances, grouped)
+            counted = replicas.counted_metrics(metrics, grouped)
+            proposal = replicas.propose_for_pods(self._of.wanted, counted, target, self._tolerances, grouped)
         except NoProposal as error:
             whole = f"failed to get pods metric value: {error}"
             raise MetricFailed(whole, "FailedGetPodsMetric", str(error)) from None
@@ -191,7 +193,7 @@ class Evaluation:
             selector = _selector(metric.selector)
             if target.type == "Value" and target.value is not None:
                 usage = await self._of_object(source, selector)
-                proposal = replicas.of_value(
+                proposal = replicas.propose_for_value(
                     self._of.wanted, usage, _milli(target.value), self._tolerances, self._of.pods
                 )
                 value, name = _value(proposal.usage), f"{source.described_object.kind} metric {metric.name}"
@@ -211,12 +213,12 @@ class Evaluation:
             usage = await self._of_object(source, selector)
         except NoProposal as error:
             raise _object_failed(f"failed to get {source.metric.name} object metric: {error}", str(error)) from None
-        return replicas.of_value_per_pod(self._of.counted, usage, target, self._tolerances)
+        return replicas.propose_for_value_per_pod(self._of.counted, usage, target, self._tolerances)
 
     async def _of_object(self, source: ObjectMetricSource, selector: str) -> int:
         of, namespace = source.described_object, self._of.namespace
         try:
-            return await self._client.of_object(namespace, of, source.metric.name, selector)
+            return await self._client.get_object_metric(namespace, of, source.metric.name, selector)
         except NoProposal as error:
             text = f"unable to get metric {source.metric.name}: {of.kind} on {namespace} {of.name}/{error}"
             raise NoProposal(text) from None
@@ -245,7 +247,7 @@ class Evaluation:
     async def _external_usage(self, metric: MetricIdentifier) -> int:
         namespace, selector = self._of.namespace, _selector(metric.selector)
         try:
-            return replicas.total(await self._client.external(namespace, metric.name, selector))
+            return replicas.total(await self._client.get_external_metric(namespace, metric.name, selector))
         except NoProposal as error:
             where = f"{namespace}/{metric.name}/{as_go(metric.selector)}"
             raise NoProposal(f"unable to get external metric {where}: {error}") from None
@@ -253,13 +255,13 @@ class Evaluation:
     def _of_external(self, usage: int, target: MetricTarget) -> Proposal:
         of = self._of
         if target.average_value is not None:
-            return replicas.of_value_per_pod(of.counted, usage, _milli(target.average_value), self._tolerances)
-        return replicas.of_value(of.wanted, usage, _milli(target.value or "0"), self._tolerances, of.pods)
+            return replicas.propose_for_value_per_pod(of.counted, usage, _milli(target.average_value), self._tolerances)
+        return replicas.propose_for_value(of.wanted, usage, _milli(target.value or "0"), self._tolerances, of.pods)
 
 
 def _parts(pods: Sequence[Pod]) -> Iterator[Sequence[Pod]]:
-    for start in range(0, len(pods), _AT_ONCE):
-        yield pods[start : start + _AT_ONCE]
+    for start in range(0, len(pods), _PODS_PER_PART):
+        yield pods[start : start + _PODS_PER_PART]
 
 
 def _object_failed(text: str, why: str) -> MetricFailed:

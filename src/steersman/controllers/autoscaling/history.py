@@ -56,7 +56,7 @@ class History(Struct):
     added: list[_Change] = field(default_factory=list)
     removed: list[_Change] = field(default_factory=list)
 
-    def begin(self, replicas: int, now: float) -> None:
+    def record_initial(self, replicas: int, now: float) -> None:
         """Record the current number of replicas as the first recommendation."""
         if not self.recommendations:
             self.recommendations.append(_Change(replicas, now))
@@ -70,7 +70,7 @@ class History(Struct):
 
     def stabilized_by(self, rules: HorizontalPodAutoscalerBehavior, wanted: int, current: int, now: float) -> Limited:
         """Record a recommendation, and return the one nearest to `current` that the windows of both directions allow."""
-        up, down = _both(rules)
+        up, down = _rules_up_and_down(rules)
         up_cutoff = now - (up.stabilization_window_seconds or 0)
         down_cutoff = now - (down.stabilization_window_seconds or 0)
         lowest = min([wanted, *(each.replicas for each in self.recommendations if each.at > up_cutoff)])
@@ -85,14 +85,14 @@ class History(Struct):
         """Record a scaling, for the periods of the policies."""
         if rules is None:
             return
-        up, down = _both(rules)
+        up, down = _rules_up_and_down(rules)
         (changes, of) = (self.added, up) if after > before else (self.removed, down)
         longest = max((each.period_seconds for each in of.policies or ()), default=0)
         _put(changes, _Change(abs(after - before), now), lambda each: each.at < now - longest)
 
     def limited_by(self, rules: HorizontalPodAutoscalerBehavior, wanted: int, bounds: Bounds, now: float) -> Limited:
         """Return the number of replicas that the policies of the direction allow."""
-        up, down = _both(rules)
+        up, down = _rules_up_and_down(rules)
         current, least, most = bounds
         if wanted > current:
             fastest = max(_limit(up, current, self._starts(up, current, now), _ADDING), current)
@@ -155,7 +155,7 @@ def _limit(rules: HPAScalingRules, current: int, starts: Sequence[int], directio
     return direction.smallest(found) if rules.select_policy == "Min" else direction.largest(found)
 
 
-def _both(rules: HorizontalPodAutoscalerBehavior) -> tuple[HPAScalingRules, HPAScalingRules]:
+def _rules_up_and_down(rules: HorizontalPodAutoscalerBehavior) -> tuple[HPAScalingRules, HPAScalingRules]:
     """Return the rules for scaling up and down; the server's defaults have filled them in."""
     return rules.scale_up or HPAScalingRules(), rules.scale_down or HPAScalingRules()
 

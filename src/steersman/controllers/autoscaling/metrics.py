@@ -55,7 +55,9 @@ class MetricsClient:
         self._version: tuple[float, str] | None = None
         """Time of the last discovery, and the preferred version of custom metrics."""
 
-    async def of_resource(self, namespace: str, selector: str, resource: str, container: str) -> dict[str, PodMetric]:
+    async def get_resource_metrics(
+        self, namespace: str, selector: str, resource: str, container: str
+    ) -> dict[str, PodMetric]:
         """Return the usage of a resource by pods or by one container of them, by the pods' names."""
         asked = self._client.request("GET", POD_METRICS.path(namespace) + _query(labelSelector=selector))
         found = _decoded("resource", _Items, await _answer("resource", asked, "pods.metrics.k8s.io"))
@@ -69,7 +71,9 @@ class MetricsClient:
                 values[each.metadata.name] = PodMetric(value, _unix(each.timestamp), _seconds(each.window))
         return values
 
-    async def of_pods(self, namespace: str, selector: str, metric: str, metric_selector: str) -> dict[str, PodMetric]:
+    async def get_pod_metrics(
+        self, namespace: str, selector: str, metric: str, metric_selector: str
+    ) -> dict[str, PodMetric]:
         """Return a custom metric of pods, by their names."""
         query = _query(labelSelector=selector, metricLabelSelector=metric_selector)
         found = await self._custom(namespace, "", "Pod", "*", metric, query)
@@ -81,7 +85,7 @@ class MetricsClient:
             values[each.described_object.name] = PodMetric(_milli(each.value), _unix(each.timestamp), seconds)
         return values
 
-    async def of_object(
+    async def get_object_metric(
         self, namespace: str, of: CrossVersionObjectReference, metric: str, metric_selector: str
     ) -> int:
         """Return a custom metric of an object."""
@@ -96,7 +100,7 @@ class MetricsClient:
             raise NoProposal(f"unable to fetch metrics from custom metrics API: {text}")
         return _milli(found.items[0].value)
 
-    async def external(self, namespace: str, metric: str, selector: str) -> Sequence[int]:
+    async def get_external_metric(self, namespace: str, metric: str, selector: str) -> Sequence[int]:
         """Return the values of an external metric."""
         path = f"/apis/{EXTERNAL_METRICS}/v1beta1/namespaces/{_part(namespace)}/{_part(metric)}"
         asked = self._client.request("GET", path + _query(labelSelector=selector))

@@ -160,7 +160,7 @@ class Target:
         average = quotient(sum(each.value for each in metrics.values()), len(metrics))
         return _Usage(average / self._amount, average)
 
-    def of_missing(self, name: str) -> int:
+    def assumed_usage(self, name: str) -> int:
         """Return the assumed usage of a pod without metrics, when scaling down."""
         return self._amount
 
@@ -181,11 +181,11 @@ class UtilizationTarget(Target):
         utilization = quotient(used * 100, asked)
         return _Usage(utilization / self._amount, quotient(used, len(known)), utilization)
 
-    def of_missing(self, name: str) -> int:
+    def assumed_usage(self, name: str) -> int:
         return quotient(self._requests[name] * max(100, self._amount), 100)
 
 
-def counted(metrics: Mapping[str, PodMetric], grouped: Group) -> dict[str, PodMetric]:
+def counted_metrics(metrics: Mapping[str, PodMetric], grouped: Group) -> dict[str, PodMetric]:
     """Return the metrics of the pods that count. Raises NoProposal if there are none."""
     left_out = grouped.ignored | grouped.unready
     found = {name: metric for name, metric in metrics.items() if name not in left_out}
@@ -194,15 +194,15 @@ def counted(metrics: Mapping[str, PodMetric], grouped: Group) -> dict[str, PodMe
     return found
 
 
-def of_pods(
-    current: int, counted: Mapping[str, PodMetric], target: Target, tolerances: Tolerances, grouped: Group
+def propose_for_pods(
+    current: int, counted_metrics: Mapping[str, PodMetric], target: Target, tolerances: Tolerances, grouped: Group
 ) -> Proposal:
-    """Return the replicas proposed by the usage of pods; `counted` are the metrics of the pods that count.
+    """Return the replicas proposed by the usage of pods; `counted_metrics` are the metrics of the pods that count.
 
     Pods without metrics are assumed to have the usage that changes least: their target when scaling down, 0 when
     scaling up. When scaling up, unready pods are assumed to have usage 0 too. Raises NoProposal.
     """
-    metrics = dict(counted)
+    metrics = dict(counted_metrics)
     found = target.usage(metrics)
     stays = Proposal(current, found.usage, found.utilization)
     adds_beside_unready = bool(grouped.unready) and found.ratio > 1.0
@@ -211,7 +211,7 @@ def of_pods(
             return stays
         return stays._replace(replicas=_whole(found.ratio * grouped.ready))
     if found.ratio < 1.0:
-        metrics |= {name: PodMetric(target.of_missing(name)) for name in grouped.missing}
+        metrics |= {name: PodMetric(target.assumed_usage(name)) for name in grouped.missing}
     elif found.ratio > 1.0:
         metrics |= dict.fromkeys(grouped.missing, PodMetric(0))
     if adds_beside_unready:
@@ -226,7 +226,7 @@ def of_pods(
     return stays._replace(replicas=replicas)
 
 
-def of_value(
+def propose_for_value(
     current: int, usage: int, target: int, tolerances: Tolerances, pods_of: Callable[[], Sequence[Pod]]
 ) -> Proposal:
     """Return the replicas proposed by a value that does not belong to pods, relative to a total target. Raises
@@ -243,7 +243,7 @@ def of_value(
     return Proposal(_whole(ratio * ready), usage)
 
 
-def of_value_per_pod(replicas: int, usage: int, target: int, tolerances: Tolerances) -> Proposal:
+def propose_for_value_per_pod(replicas: int, usage: int, target: int, tolerances: Tolerances) -> Proposal:
     """Return the replicas proposed by a value relative to a target for each of the `replicas` present."""
     wanted = replicas
     if not tolerances.are_met(_float_quotient(usage, target * replicas)):

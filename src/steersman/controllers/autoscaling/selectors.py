@@ -40,7 +40,7 @@ class Selectors:
             if not self._by_label[place]:
                 del self._by_label[place]
 
-    def of(self, namespace: str, all_labels: Iterable[Mapping[str, str]]) -> list[Key]:
+    def selecting(self, namespace: str, all_labels: Iterable[Mapping[str, str]]) -> list[Key]:
         """Return the autoscalers that select any of these pods (by their labels) of a namespace, sorted by name."""
         found: set[Key] = set()
         for labels in all_labels:

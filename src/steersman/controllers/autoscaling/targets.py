@@ -14,9 +14,9 @@ from steersman.client.resources import SCALES
 from steersman.controllers.autoscaling.replicas import NoProposal
 from steersman.machinery.errors.field import quote
 
-_GOOD_FOR: Final = 30.0
+_CACHE_SECONDS: Final = 30.0
 """Seconds for which a discovery is cached (kube-controller-manager's RESTMapper)."""
-_NOT_AGAIN: Final = 2.0
+_NEGATIVE_CACHE_SECONDS: Final = 2.0
 """Seconds before a discovery is repeated for a kind that was not found."""
 
 
@@ -36,7 +36,7 @@ class Mapper:
         """
         async with self._asking:
             age = asyncio.get_running_loop().time() - self._at
-            if age > _GOOD_FOR or ((group, kind) not in self._known and age > _NOT_AGAIN):
+            if age > _CACHE_SECONDS or ((group, kind) not in self._known and age > _NEGATIVE_CACHE_SECONDS):
                 found = await preferred_resources(self._client)
                 self._known = {
                     (each.resource.group, each.resource.kind): each.resource for each in reversed(found.served)

@@ -20,7 +20,7 @@ from steersman.client.resources import CONTROLLER_REVISIONS, DAEMON_SETS, NODES,
 from steersman.client.transport import Unreachable
 from steersman.controllers.controller import Controller, ControllerDependencies
 from steersman.controllers.daemon_set.history import History
-from steersman.controllers.daemon_set.nodes import Suits, bound_to, is_updated, target_of, template_for
+from steersman.controllers.daemon_set.nodes import NodeMatcher, bound_to, is_updated, target_node, template_for
 from steersman.controllers.daemon_set.rolling import Change, next_change, surge_of
 from steersman.controllers.workloads.controller_ref import (
     Claims,
@@ -47,8 +47,8 @@ from steersman.work.yielding import TimeSlice
 
 _BURST: Final = 250
 """Most pods that one reconciliation creates or deletes."""
-_WAIT_FOR_EACH: Final = 20e-6
-_MOST_WAIT: Final = 0.1
+_DELAY_PER_NODE: Final = 20e-6
+_MAX_DELAY: Final = 0.1
 """Seconds for each node, and at most, that a reconciliation is delayed to collect changes: it visits all nodes."""
 _BACKOFF: Final = Backoff(1.0, 900.0)
 """Back-off in seconds before failed pods on a node are replaced again."""
@@ -69,7 +69,7 @@ class DaemonSetController(Controller[Key]):
         super().__init__(dependencies)
         self._control = PodControl(self.client, self.recorder, DAEMON_SETS)
         self._expected: Expectations[Key] = Expectations()
-        self._written: OwnWrites[Key] = OwnWrites()
+        self._own_writes: OwnWrites[Key] = OwnWrites()
         self._backoff = _Backoff()
         self._sets = self.informers.for_resource(DAEMON_SETS)
         self._pods = self.informers.for_resource(PODS)
@@ -91,11 +91,11 @@ class DaemonSetController(Controller[Key]):
 
     def _forget(self, key: Key) -> None:
         self._expected.forget(key)
-        self._written.forget(key)
+        self._own_writes.forget(key)
 
-    def _soon(self, daemon_set: DaemonSet) -> None:
+    def _enqueue_soon(self, daemon_set: DaemonSet) -> None:
         """Queue a DaemonSet with a short delay, as more of its pods or nodes may change."""
-        self.queue.add_after(key_of(daemon_set), min(len(self._nodes) * _WAIT_FOR_EACH, _MOST_WAIT))
+        self.queue.add_after(key_of(daemon_set), min(len(self._nodes) * _DELAY_PER_NODE, _MAX_DELAY))
 
     def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
         pod = new_or_old(old, new)
@@ -104,26 +104,26 @@ class DaemonSetController(Controller[Key]):
             owner = resolve(self._sets, namespace, controller_of(pod))
             if owner is not None:
                 self._expected.observe_deletion(key_of(owner), pod.metadata.uid)
-                self._soon(owner)
+                self._enqueue_soon(owner)
             return
         former, owner = owners_of_change(self._sets, old, new)
         for each in (former, owner):
             if each is not None:
-                self._soon(each)
+                self._enqueue_soon(each)
         if owner is not None and old is None:
             self._expected.observe_creation(key_of(owner))
         for candidate in possible_owners(self._sets, may_own, old, new):
-            self._soon(candidate)
+            self._enqueue_soon(candidate)
 
     def _revision_changed(self, old: ControllerRevision | None, new: ControllerRevision | None) -> None:
         one = new_or_old(old, new)
         owner = resolve(self._sets, one.metadata.namespace, controller_of(one))
         if owner is not None:
             if old is not None:
-                self._soon(owner)
+                self._enqueue_soon(owner)
         elif new is not None:
             for candidate in possible_owners(self._sets, may_own, None, new):
-                self._soon(candidate)
+                self._enqueue_soon(candidate)
 
     def _node_changed(self, old: Node | None, new: Node | None) -> None:
         if new is None:
@@ -133,41 +133,43 @@ class DaemonSetController(Controller[Key]):
         controllers = map(controller_of, self._pods.indexed(BY_NODE, new.metadata.name))
         present = {each.uid for each in controllers if each is not None}
         for daemon_set in self._sets.list():
-            should_run, may_stay = Suits(daemon_set)(new)
+            should_run, may_stay = NodeMatcher(daemon_set)(new)
             if daemon_set.metadata.uid in present:
                 is_concerned = not may_stay or daemon_set.status.number_misscheduled > 0
             else:
                 is_concerned = should_run
             if is_concerned:
-                self._soon(daemon_set)
+                self._enqueue_soon(daemon_set)
 
     async def sync(self, key: Key) -> None:
         daemon_set = self._sets.get(*key)
         if daemon_set is None:
             self._forget(key)
             return
-        if self._written.is_stale(key, daemon_set):
+        if self._own_writes.is_stale(key, daemon_set):
             return
         if daemon_set.spec.selector == LabelSelector():
             text = "This daemon set is selecting all pods. A non-empty selector is required."
-            self._say(daemon_set, "Warning", "SelectingAll", text)
+            self._record_event(daemon_set, "Warning", "SelectingAll", text)
             return
         if daemon_set.metadata.deletion_timestamp:
             return
         time_slice = TimeSlice()
         selector = await compile_selector(daemon_set.spec.selector)
-        history = await History.of(self.client, daemon_set, await self._claimed_revisions(daemon_set, selector))
+        history = await History.load(self.client, daemon_set, await self._claimed_revisions(daemon_set, selector))
         pods = await self._claimed_pods(daemon_set, selector)
         current = await history.current(pods)
         hash_ = current.metadata.labels.get(REVISION_HASH, "")
         nodes = self._nodes.list()
-        suits = Suits(daemon_set)
+        suits = NodeMatcher(daemon_set)
         verdicts = {node.metadata.name: suits(node) for node in nodes}
         await time_slice.pause_if_over()  # with many nodes each step takes milliseconds
         if not self._expected.are_satisfied(key):
-            await self._tell(key, daemon_set, pods, verdicts, hash_, observed=False)
+            await self._update_status(key, daemon_set, pods, verdicts, hash_, observed=False)
             return
-        errors = await self._act(key, daemon_set, self._managed(daemon_set, on_each_node(pods), verdicts, hash_), hash_)
+        errors = await self._apply_change(
+            key, daemon_set, self._missing_and_surplus(daemon_set, pods_by_node(pods), verdicts, hash_), hash_
+        )
         pods = await self._claimed_pods(daemon_set, selector)
         await time_slice.pause_if_over()
         if not errors:
@@ -176,7 +178,7 @@ class DaemonSetController(Controller[Key]):
             await history.clean_up(pods)
             pods = await self._claimed_pods(daemon_set, selector)
         await time_slice.pause_if_over()
-        await self._tell(key, daemon_set, pods, verdicts, hash_, observed=True)
+        await self._update_status(key, daemon_set, pods, verdicts, hash_, observed=True)
         if errors:
             raise errors[0]
 
@@ -204,11 +206,11 @@ class DaemonSetController(Controller[Key]):
             return []
         suitable = {name for name, (should_run, _) in verdicts.items() if should_run}
         now = times.unix(times.now())
-        return await self._act(
-            key, daemon_set, next_change(daemon_set, on_each_node(pods), suitable, hash_, now), hash_
+        return await self._apply_change(
+            key, daemon_set, next_change(daemon_set, pods_by_node(pods), suitable, hash_, now), hash_
         )
 
-    def _managed(
+    def _missing_and_surplus(
         self, daemon_set: DaemonSet, on_nodes: Mapping[str, Sequence[Pod]], verdicts: Verdicts, hash_: str
     ) -> Change:
         """Return the missing and surplus pods on nodes."""
@@ -244,17 +246,17 @@ class DaemonSetController(Controller[Key]):
                     self.queue.add_after(key_of(daemon_set), wait)
                     continue
                 text = f"Found failed daemon pod {name} on node {node}, will try to kill it"
-                self._say(daemon_set, "Warning", "FailedDaemonPod", text)
+                self._record_event(daemon_set, "Warning", "FailedDaemonPod", text)
                 change.pods.append(pod)
             elif pod.status.phase == "Succeeded":
                 text = f"Found succeeded daemon pod {name} on node {node}, will try to delete it"
-                self._say(daemon_set, "Normal", "SucceededDaemonPod", text)
+                self._record_event(daemon_set, "Normal", "SucceededDaemonPod", text)
                 change.pods.append(pod)
             else:
                 running.append(pod)
         return sorted(running, key=_oldest_first)
 
-    async def _act(self, key: Key, daemon_set: DaemonSet, change: Change, hash_: str) -> list[Exception]:
+    async def _apply_change(self, key: Key, daemon_set: DaemonSet, change: Change, hash_: str) -> list[Exception]:
         nodes, pods = change.nodes[:_BURST], change.pods[:_BURST]
         if not nodes and not pods:
             return []
@@ -282,12 +284,12 @@ class DaemonSetController(Controller[Key]):
         errors = await run_all([partial(delete, pod) for pod in pods])
         return [error, *errors] if error is not None else errors
 
-    async def _tell(
+    async def _update_status(
         self, key: Key, daemon_set: DaemonSet, pods: Sequence[Pod], verdicts: Verdicts, hash_: str, *, observed: bool
     ) -> None:
         """Update the status if it has changed. After a refusal, retry once on the newest version."""
         now, seconds = times.unix(times.now()), daemon_set.spec.min_ready_seconds
-        status = status_of(daemon_set, on_each_node(pods), verdicts, hash_, now)
+        status = status_of(daemon_set, pods_by_node(pods), verdicts, hash_, now)
         generation = daemon_set.metadata.generation
         status.observed_generation = generation if observed else daemon_set.status.observed_generation
         if status != daemon_set.status or daemon_set.status.observed_generation < generation:
@@ -298,11 +300,11 @@ class DaemonSetController(Controller[Key]):
                 fresh = await self.client.get(DAEMON_SETS, key[1], key[0])
                 status.collision_count = fresh.status.collision_count
                 written = await self.client.update_status(DAEMON_SETS, replace(fresh, status=status))
-            self._written.record(key, written)
+            self._own_writes.record(key, written)
         if seconds > 0 and status.number_ready != status.number_available:
             self.queue.add_after(key, seconds)
 
-    def _say(self, daemon_set: DaemonSet, type_: str, reason: str, message: str) -> None:
+    def _record_event(self, daemon_set: DaemonSet, type_: str, reason: str, message: str) -> None:
         self.recorder.event(reference(DAEMON_SETS, daemon_set), type_, reason, message)
 
 
@@ -310,19 +312,19 @@ class _Backoff:
     """Back-off for the replacement of failed pods, by key (client-go flowcontrol.Backoff)."""
 
     def __init__(self) -> None:
-        self._known: dict[tuple[str, int, str], tuple[int, float]] = {}
+        self._waits: dict[tuple[str, int, str], tuple[int, float]] = {}
         """Number of consecutive waits of each key, and the start of the last one on the event loop's clock."""
 
     def wait(self, key: tuple[str, int, str]) -> float:
         """Return the seconds to wait; 0 if the wait is over, which lengthens the next one."""
         now = asyncio.get_running_loop().time()
-        waits, since = self._known.get(key, (0, now))
+        waits, since = self._waits.get(key, (0, now))
         if waits and now - since < (delay := _BACKOFF.wait(waits - 1)):
             return delay
         rested = now - since > 2 * _BACKOFF.longest
-        self._known[key] = (1 if rested else waits + 1), now
-        if len(self._known) > 4096:
-            self._known = {key: each for key, each in self._known.items() if now - each[1] <= 2 * _BACKOFF.longest}
+        self._waits[key] = (1 if rested else waits + 1), now
+        if len(self._waits) > 4096:
+            self._waits = {key: each for key, each in self._waits.items() if now - each[1] <= 2 * _BACKOFF.longest}
         return 0.0
 
 
@@ -344,13 +346,13 @@ def _surplus(daemon_set: DaemonSet, running: Sequence[Pod], hash_: str) -> list[
     return surplus
 
 
-def on_each_node(pods: Iterable[Pod]) -> dict[str, list[Pod]]:
+def pods_by_node(pods: Iterable[Pod]) -> dict[str, list[Pod]]:
     """Return the pods on each node, or to be scheduled to it, without finished pods that are being deleted."""
     found: dict[str, list[Pod]] = {}
     for pod in pods:
         if is_terminal(pod) and pod.metadata.deletion_timestamp:
             continue
-        node = target_of(pod)
+        node = target_node(pod)
         if node is not None:
             found.setdefault(node, []).append(pod)
     return found

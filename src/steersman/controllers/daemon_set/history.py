@@ -36,7 +36,7 @@ class History:
         self.old = old
 
     @classmethod
-    async def of(cls, client: Client, daemon_set: DaemonSet, revisions: Sequence[ControllerRevision]) -> History:
+    async def load(cls, client: Client, daemon_set: DaemonSet, revisions: Sequence[ControllerRevision]) -> History:
         """Return the history of a DaemonSet from its revisions."""
         template = daemon_set.spec.template
         data, same = await offload_if_large(template, equal_revisions, template, revisions)
@@ -49,10 +49,10 @@ class History:
         """
         newest = max((each.revision for each in self.old), default=0) + 1
         if not self._same:
-            return await self._make(newest)
+            return await self._create(newest)
         kept = max(self._same, key=lambda each: each.revision)
         if len(self._same) > 1:
-            await self._keep(kept, pods)
+            await self._keep_one(kept, pods)
         if kept.revision < newest or REVISION_HASH not in kept.metadata.labels:
             kept = deep_copy(kept)
             kept.metadata.labels.setdefault(REVISION_HASH, kept.metadata.name)
@@ -60,7 +60,7 @@ class History:
             kept = await self._client.update(CONTROLLER_REVISIONS, kept)
         return kept
 
-    async def _keep(self, kept: ControllerRevision, pods: Sequence[Pod]) -> None:
+    async def _keep_one(self, kept: ControllerRevision, pods: Sequence[Pod]) -> None:
         hash_ = kept.metadata.labels.get(REVISION_HASH, kept.metadata.name)
         for pod in pods:
             if pod.metadata.labels.get(REVISION_HASH) != hash_:
@@ -70,7 +70,7 @@ class History:
             if each is not kept:
                 await self._client.delete(CONTROLLER_REVISIONS, each.metadata.name, each.metadata.namespace)
 
-    async def _make(self, number: int) -> ControllerRevision:
+    async def _create(self, number: int) -> ControllerRevision:
         daemon_set = self._daemon_set
         metadata, template = daemon_set.metadata, daemon_set.spec.template
         hash_ = await offload_if_large(template, template_hash, template, daemon_set.status.collision_count)
@@ -84,10 +84,10 @@ class History:
             existing = await self._client.get(CONTROLLER_REVISIONS, name, metadata.namespace)
             if await offload_if_large(template, has_data, existing, self._data):
                 return existing
-            await self._collided()
+            await self._count_collision()
             raise
 
-    async def _collided(self) -> None:
+    async def _count_collision(self) -> None:
         """Count a hash collision: another template's revision has the name."""
         known = self._daemon_set
         fresh = await self._client.get(DAEMON_SETS, known.metadata.name, known.metadata.namespace)

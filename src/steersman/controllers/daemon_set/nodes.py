@@ -39,7 +39,7 @@ _TOLERATED: Final = (
 _TOLERATED_ON_HOST_NETWORK: Final = ("node.kubernetes.io/network-unavailable", "NoSchedule")
 
 
-class Suits:
+class NodeMatcher:
     """Predicate over nodes for the pods of a DaemonSet."""
 
     def __init__(self, daemon_set: DaemonSet) -> None:
@@ -114,7 +114,7 @@ def bound_to(template: PodTemplateSpec, node: str) -> PodTemplateSpec:
     return replace(template, spec=replace(template.spec, affinity=replace(affinity, node_affinity=own)))
 
 
-def target_of(pod: Pod) -> str | None:
+def target_node(pod: Pod) -> str | None:
     """Return the node that a pod runs on or will be scheduled to, None if it is not limited to one node."""
     if pod.spec.node_name:
         return pod.spec.node_name

@@ -14,7 +14,7 @@ from steersman.client.events import reference
 from steersman.client.informer import Key, key_of, new_or_old
 from steersman.client.resources import DEPLOYMENTS, PODS, REPLICA_SETS
 from steersman.controllers.controller import Controller, ControllerDependencies
-from steersman.controllers.deployment import notes, rollout
+from steersman.controllers.deployment import deployment_annotations, rollout
 from steersman.controllers.deployment.fence_posts import (
     MAX_INT32,
     active,
@@ -22,7 +22,7 @@ from steersman.controllers.deployment.fence_posts import (
     has_progress_deadline,
     replicas_of,
 )
-from steersman.controllers.deployment.newest import Newest, SameTemplate
+from steersman.controllers.deployment.replica_sets import DeploymentState, SameTemplate
 from steersman.controllers.deployment.status import (
     PROGRESSING,
     TIMED_OUT,
@@ -61,7 +61,7 @@ class DeploymentController(Controller[Key]):
         self._deployments = self.informers.for_resource(DEPLOYMENTS)
         self._sets = self.informers.for_resource(REPLICA_SETS)
         self._pods = self.informers.for_resource(PODS)
-        self._same = SameTemplate()
+        self._is_same_template = SameTemplate()
         add_controller_index(self._sets)
         add_controller_index(self._pods)
         self._deployments.on_change(self._changed)
@@ -103,7 +103,7 @@ class DeploymentController(Controller[Key]):
 
     async def _sync(self, deployment: Deployment) -> None:
         if deployment.spec.selector == LabelSelector():
-            await self._selects_all(deployment)
+            await self._refuse_empty_selector(deployment)
             return
         selector = await compile_selector(deployment.spec.selector)
         claims = Claims(
@@ -112,36 +112,38 @@ class DeploymentController(Controller[Key]):
         uid, namespace = deployment.metadata.uid, deployment.metadata.namespace
         known = (*controlled_by(self._sets, uid), *orphans(self._sets, namespace))
         found = by_creation(await claims.claim(known))
-        newest = await Newest.of(self.client, self.recorder, self._sets, self._same, deployment, found)
+        state = await DeploymentState.find(
+            self.client, self.recorder, self._sets, self._is_same_template, deployment, found
+        )
         if deployment.metadata.deletion_timestamp:
-            await newest.find()
-            await self._write(newest, status_of(newest.deployment, newest.new, newest.everything))
+            await state.update_new()
+            await self._write_status(state, status_of(state.deployment, state.new, state.all_sets))
             return
-        await self._tell_of_pause(newest)
+        await self._update_pause_condition(state)
         if deployment.spec.paused:
-            await newest.find()
-            await self._scale(newest)
-        elif notes.rollback_to(deployment) is not None:
-            await newest.find()
-            await newest.make()
-            await rollout.roll_back(self.client, self.recorder, newest)
+            await state.update_new()
+            await self._scale(state)
+        elif deployment_annotations.rollback_to(deployment) is not None:
+            await state.update_new()
+            await state.create_new()
+            await rollout.roll_back(self.client, self.recorder, state)
         else:
-            await newest.find()
-            if _was_scaled(newest):
-                await self._scale(newest)
+            await state.update_new()
+            if _was_scaled(state):
+                await self._scale(state)
             else:
-                await self._roll_out(newest)
+                await self._roll_out(state)
 
-    async def _selects_all(self, deployment: Deployment) -> None:
+    async def _refuse_empty_selector(self, deployment: Deployment) -> None:
         text = "This deployment is selecting all pods. A non-empty selector is required."
         self.recorder.event(reference(DEPLOYMENTS, deployment), "Warning", "SelectingAll", text)
         if deployment.status.observed_generation < deployment.metadata.generation:
             deployment.status.observed_generation = deployment.metadata.generation
             await self.client.update_status(DEPLOYMENTS, deployment)
 
-    async def _tell_of_pause(self, newest: Newest) -> None:
+    async def _update_pause_condition(self, state: DeploymentState) -> None:
         """Set the condition Progressing when a Deployment is paused, and when it is resumed."""
-        deployment = newest.deployment
+        deployment = state.deployment
         condition = find_condition(deployment.status.conditions, PROGRESSING)
         if not has_progress_deadline(deployment) or (condition is not None and condition.reason == TIMED_OUT):
             return
@@ -149,42 +151,42 @@ class DeploymentController(Controller[Key]):
         if deployment.spec.paused == is_told:
             return
         told = ("DeploymentResumed", "Deployment is resumed") if is_told else (_PAUSED, "Deployment is paused")
-        await newest.tell(progressing("Unknown", *told))
+        await state.write_conditions(progressing("Unknown", *told))
 
-    async def _scale(self, newest: Newest) -> None:
-        await rollout.scale(self.client, self.recorder, newest)
-        if newest.deployment.spec.paused and notes.rollback_to(newest.deployment) is None:
-            await self._clean_up(newest)
-        await self._write(newest, status_of(newest.deployment, newest.new, newest.everything))
+    async def _scale(self, state: DeploymentState) -> None:
+        await rollout.scale(self.client, self.recorder, state)
+        if state.deployment.spec.paused and deployment_annotations.rollback_to(state.deployment) is None:
+            await self._clean_up(state)
+        await self._write_status(state, status_of(state.deployment, state.new, state.all_sets))
 
-    async def _roll_out(self, newest: Newest) -> None:
-        if newest.deployment.spec.strategy.type == "Recreate":
-            moved = await self._recreate(newest)
+    async def _roll_out(self, state: DeploymentState) -> None:
+        if state.deployment.spec.strategy.type == "Recreate":
+            moved = await self._recreate(state)
         else:
-            await newest.make()
-            moved = await rollout.roll(self.client, self.recorder, newest)
-        if not moved and is_complete(newest.deployment, newest.deployment.status):
-            await self._clean_up(newest)
-        status = rollout_status(newest.deployment, newest.new, newest.everything)
-        if not await self._write(newest, status):
-            self._look_again(newest.deployment, status)
+            await state.create_new()
+            moved = await rollout.rolling_update(self.client, self.recorder, state)
+        if not moved and is_complete(state.deployment, state.deployment.status):
+            await self._clean_up(state)
+        status = rollout_status(state.deployment, state.new, state.all_sets)
+        if not await self._write_status(state, status):
+            self._enqueue_for_deadline(state.deployment, status)
 
-    async def _recreate(self, newest: Newest) -> bool:
+    async def _recreate(self, state: DeploymentState) -> bool:
         """Scale down all old ReplicaSets, then create new pods. Return True while old pods exist."""
-        if await rollout.scale_to(self.client, self.recorder, newest, {each.metadata.uid: 0 for each in newest.old}):
+        if await rollout.scale_to(self.client, self.recorder, state, {each.metadata.uid: 0 for each in state.old}):
             return True
-        if any(each.status.replicas for each in newest.old) or self._runs_old_pods(newest):
+        if any(each.status.replicas for each in state.old) or self._runs_old_pods(state):
             return True
-        await newest.make()
-        assert newest.new is not None
-        wanted = {newest.new.metadata.uid: replicas_of(newest.deployment)}
-        await rollout.scale_to(self.client, self.recorder, newest, wanted)
+        await state.create_new()
+        assert state.new is not None
+        wanted = {state.new.metadata.uid: replicas_of(state.deployment)}
+        await rollout.scale_to(self.client, self.recorder, state, wanted)
         return False
 
-    def _runs_old_pods(self, newest: Newest) -> bool:
-        return any(not is_terminal(pod) for each in newest.old for pod in controlled_by(self._pods, each.metadata.uid))
+    def _runs_old_pods(self, state: DeploymentState) -> bool:
+        return any(not is_terminal(pod) for each in state.old for pod in controlled_by(self._pods, each.metadata.uid))
 
-    def _look_again(self, deployment: Deployment, status: DeploymentStatus) -> None:
+    def _enqueue_for_deadline(self, deployment: Deployment, status: DeploymentStatus) -> None:
         """Queue the Deployment for the end of its progress deadline."""
         condition = find_condition(deployment.status.conditions, PROGRESSING)
         if not has_progress_deadline(deployment) or condition is None:
@@ -192,29 +194,31 @@ class DeploymentController(Controller[Key]):
         if not is_complete(deployment, status) and condition.reason != TIMED_OUT:
             self.queue.add_after(key_of(deployment), max(seconds_left(deployment, condition), 0) + 1)
 
-    async def _write(self, newest: Newest, status: DeploymentStatus) -> bool:
+    async def _write_status(self, state: DeploymentState, status: DeploymentStatus) -> bool:
         """Update the status if it has changed. Return True if it was written."""
-        deployment = newest.deployment
+        deployment = state.deployment
         if status == deployment.status:
             return False
         await self.client.update_status(DEPLOYMENTS, msgspec.structs.replace(deployment, status=status))
         return True
 
-    async def _clean_up(self, newest: Newest) -> None:
+    async def _clean_up(self, state: DeploymentState) -> None:
         """Delete the oldest ReplicaSets beyond the history limit."""
-        limit = newest.deployment.spec.revision_history_limit
+        limit = state.deployment.spec.revision_history_limit
         if limit is None or limit == MAX_INT32:
             return
-        alive = [each for each in newest.old if not each.metadata.deletion_timestamp]
-        for each in sorted(alive, key=lambda each: notes.revision_of(each) or 0)[: max(len(alive) - limit, 0)]:
+        alive = [each for each in state.old if not each.metadata.deletion_timestamp]
+        for each in sorted(alive, key=lambda each: deployment_annotations.revision_of(each) or 0)[
+            : max(len(alive) - limit, 0)
+        ]:
             if each.status.replicas or replicas_of(each) or each.metadata.generation > each.status.observed_generation:
                 continue
             with ignoring(is_not_found):
                 await self.client.delete(REPLICA_SETS, each.metadata.name, each.metadata.namespace)
 
 
-def _was_scaled(newest: Newest) -> bool:
+def _was_scaled(state: DeploymentState) -> bool:
     """Return True if the desired number of pods differs from the one in the annotations of the ReplicaSets."""
-    wanted = replicas_of(newest.deployment)
-    sizes: Sequence[int | None] = [notes.desired_replicas(each) for each in active(newest.everything)]
+    wanted = replicas_of(state.deployment)
+    sizes: Sequence[int | None] = [deployment_annotations.desired_replicas(each) for each in active(state.all_sets)]
     return any(size is not None and size != wanted for size in sizes)

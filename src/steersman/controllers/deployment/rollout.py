@@ -11,7 +11,7 @@ from steersman.api.apps.v1 import Deployment, ReplicaSet
 from steersman.client.client import Client
 from steersman.client.events import Recorder, reference
 from steersman.client.resources import DEPLOYMENTS, REPLICA_SETS
-from steersman.controllers.deployment import notes
+from steersman.controllers.deployment import deployment_annotations
 from steersman.controllers.deployment.fence_posts import (
     active,
     by_creation,
@@ -22,43 +22,43 @@ from steersman.controllers.deployment.fence_posts import (
     new_replicas,
     replicas_of,
 )
-from steersman.controllers.deployment.newest import TEMPLATE_HASH, Newest, SameTemplate
+from steersman.controllers.deployment.replica_sets import TEMPLATE_HASH, DeploymentState, SameTemplate
 from steersman.controllers.workloads.copies import mutable_copy, mutable_template_copy
 
 
-async def roll(client: Client, recorder: Recorder, newest: Newest) -> bool:
+async def rolling_update(client: Client, recorder: Recorder, state: DeploymentState) -> bool:
     """Make one step of a rolling update: scale up if possible, else down. Return True if anything was scaled."""
-    assert newest.new is not None
-    wanted, has = replicas_of(newest.deployment), replicas_of(newest.new)
+    assert state.new is not None
+    wanted, has = replicas_of(state.deployment), replicas_of(state.new)
     if has != wanted:
-        size = wanted if has > wanted else new_replicas(newest.deployment, newest.everything, newest.new)
-        if await scale_to(client, recorder, newest, {newest.new.metadata.uid: size}):
+        size = wanted if has > wanted else new_replicas(state.deployment, state.all_sets, state.new)
+        if await scale_to(client, recorder, state, {state.new.metadata.uid: size}):
             return True
-    old = active(newest.old)
+    old = active(state.old)
     if any(each.metadata.generation > each.status.observed_generation for each in old):
         return False  # their status is from before the last scaling: by it, too many pods would be deleted
-    if not old or _may_go(newest) <= 0:
+    if not old or _max_scale_down(state) <= 0:
         return False
-    cleaned_up = await scale_to(client, recorder, newest, _without_unhealthy(newest))
-    return await scale_to(client, recorder, newest, _without_dispensable(newest)) or cleaned_up
+    cleaned_up = await scale_to(client, recorder, state, _without_unhealthy(state))
+    return await scale_to(client, recorder, state, _without_dispensable(state)) or cleaned_up
 
 
-def _may_go(newest: Newest) -> int:
+def _max_scale_down(state: DeploymentState) -> int:
     """Return the number of pods that may be deleted; new pods that are not available count as missing."""
-    assert newest.new is not None
-    missing = replicas_of(newest.new) - newest.new.status.available_replicas
-    return sum(map(replicas_of, newest.everything)) - _least(newest) - missing
+    assert state.new is not None
+    missing = replicas_of(state.new) - state.new.status.available_replicas
+    return sum(map(replicas_of, state.all_sets)) - _min_available(state) - missing
 
 
-def _least(newest: Newest) -> int:
+def _min_available(state: DeploymentState) -> int:
     """Return the number of pods that must be available."""
-    return replicas_of(newest.deployment) - max_unavailable(newest.deployment)
+    return replicas_of(state.deployment) - max_unavailable(state.deployment)
 
 
-def _without_unhealthy(newest: Newest) -> dict[str, int]:
+def _without_unhealthy(state: DeploymentState) -> dict[str, int]:
     """Return sizes of old ReplicaSets without their unavailable pods, as far as these may be deleted."""
-    left, sizes = _may_go(newest), {}
-    for each in by_creation(active(newest.old)):
+    left, sizes = _max_scale_down(state), {}
+    for each in by_creation(active(state.old)):
         unhealthy = max(replicas_of(each) - each.status.available_replicas, 0)
         gone = min(left, unhealthy)
         sizes[each.metadata.uid] = replicas_of(each) - gone
@@ -66,10 +66,10 @@ def _without_unhealthy(newest: Newest) -> dict[str, int]:
     return sizes
 
 
-def _without_dispensable(newest: Newest) -> dict[str, int]:
+def _without_dispensable(state: DeploymentState) -> dict[str, int]:
     """Return sizes of old ReplicaSets without available pods beyond the required number."""
-    left, sizes = sum(each.status.available_replicas for each in newest.everything) - _least(newest), {}
-    for each in by_creation(active(newest.old)):
+    left, sizes = sum(each.status.available_replicas for each in state.all_sets) - _min_available(state), {}
+    for each in by_creation(active(state.old)):
         gone = max(min(replicas_of(each), left), 0)
         sizes[each.metadata.uid] = replicas_of(each) - gone
         left -= gone
@@ -77,15 +77,15 @@ def _without_dispensable(newest: Newest) -> dict[str, int]:
 
 
 async def scale_to(
-    client: Client, recorder: Recorder, newest: Newest, sizes: Mapping[str, int], *, annotate: bool = False
+    client: Client, recorder: Recorder, state: DeploymentState, sizes: Mapping[str, int], *, annotate: bool = False
 ) -> bool:
     """Scale ReplicaSets to `sizes`, by uid. Return True if any size has changed.
 
     With `annotate` the annotations about the Deployment's size are updated in any case.
     """
-    deployment, scaled = newest.deployment, False
-    written = notes.replicas_annotations(deployment)
-    by_uid = {each.metadata.uid: each for each in newest.everything}
+    deployment, scaled = state.deployment, False
+    written = deployment_annotations.replicas_annotations(deployment)
+    by_uid = {each.metadata.uid: each for each in state.all_sets}
     for uid, size in sizes.items():
         each = by_uid[uid]
         own, before = each.metadata.annotations, replicas_of(each)
@@ -95,7 +95,7 @@ async def scale_to(
         changed = mutable_copy(each)
         changed.spec.replicas = size
         changed.metadata.annotations = {**own, **written}
-        newest.put(await client.update(REPLICA_SETS, changed))
+        state.replace(await client.update(REPLICA_SETS, changed))
         if size != before:
             scaled = True
             text = (
@@ -105,24 +105,24 @@ async def scale_to(
     return scaled
 
 
-async def scale(client: Client, recorder: Recorder, newest: Newest) -> None:
+async def scale(client: Client, recorder: Recorder, state: DeploymentState) -> None:
     """Scale a Deployment to its desired size, also if it is paused or in the middle of a rollout."""
-    deployment, wanted = newest.deployment, replicas_of(newest.deployment)
-    running = active(newest.everything)
+    deployment, wanted = state.deployment, replicas_of(state.deployment)
+    running = active(state.all_sets)
     if len(running) <= 1:
-        latest = running or ([newest.new] if newest.new else by_creation(newest.old)[-1:])
-        await scale_to(client, recorder, newest, {each.metadata.uid: wanted for each in latest})
-    elif _is_saturated(deployment, newest.new):
-        await scale_to(client, recorder, newest, {each.metadata.uid: 0 for each in active(newest.old)})
+        latest = running or ([state.new] if state.new else by_creation(state.old)[-1:])
+        await scale_to(client, recorder, state, {each.metadata.uid: wanted for each in latest})
+    elif _is_saturated(deployment, state.new):
+        await scale_to(client, recorder, state, {each.metadata.uid: 0 for each in active(state.old)})
     elif is_rolling(deployment):
-        await scale_to(client, recorder, newest, _shares(deployment, running), annotate=True)
+        await scale_to(client, recorder, state, _shares(deployment, running), annotate=True)
 
 
 def _is_saturated(deployment: Deployment, new: ReplicaSet | None) -> bool:
     if new is None:
         return False
     wanted = replicas_of(deployment)
-    return replicas_of(new) == notes.desired_replicas(new) == new.status.available_replicas == wanted
+    return replicas_of(new) == deployment_annotations.desired_replicas(new) == new.status.available_replicas == wanted
 
 
 def _shares(deployment: Deployment, running: list[ReplicaSet]) -> dict[str, int]:
@@ -150,17 +150,17 @@ def _share(deployment: Deployment, each: ReplicaSet, most: int, more: int, added
     if replicas_of(deployment) == 0:
         share = -has
     else:
-        before = notes.max_replicas(each) or deployment.status.replicas
+        before = deployment_annotations.max_replicas(each) or deployment.status.replicas
         share = int(has * most / before + 0.5) - has if before else 0
     return min(share, more - added) if more > 0 else max(share, more - added)
 
 
-async def roll_back(client: Client, recorder: Recorder, newest: Newest) -> None:
+async def roll_back(client: Client, recorder: Recorder, state: DeploymentState) -> None:
     """Set a Deployment's template to that of an older revision, as requested by the annotation of an older API."""
-    deployment = mutable_copy(newest.deployment)
+    deployment = mutable_copy(state.deployment)
     about = reference(DEPLOYMENTS, deployment)
-    revision = notes.rollback_to(deployment) or notes.last_revision(newest.everything)
-    found = next((each for each in newest.everything if notes.revision_of(each) == revision), None)
+    revision = deployment_annotations.rollback_to(deployment) or deployment_annotations.last_revision(state.all_sets)
+    found = next((each for each in state.all_sets if deployment_annotations.revision_of(each) == revision), None)
     own = deployment.metadata.annotations
     rolled_back = False
     if not revision or found is None:
@@ -172,9 +172,14 @@ async def roll_back(client: Client, recorder: Recorder, newest: Newest) -> None:
     else:
         deployment.spec.template = mutable_template_copy(found.spec.template)
         deployment.spec.template.metadata.labels.pop(TEMPLATE_HASH, None)
-        own = {**notes.not_handed_on(own), **notes.handed_on(found.metadata.annotations)}
+        own = {
+            **deployment_annotations.own_annotations(own),
+            **deployment_annotations.inherited_annotations(found.metadata.annotations),
+        }
         rolled_back = True
-    deployment.metadata.annotations = {key: value for key, value in own.items() if key != notes.ROLLBACK_TO}
+    deployment.metadata.annotations = {
+        key: value for key, value in own.items() if key != deployment_annotations.ROLLBACK_TO
+    }
     await client.update(DEPLOYMENTS, deployment)
     if rolled_back:
         text = f'Rolled back deployment "{deployment.metadata.name}" to revision {revision}'

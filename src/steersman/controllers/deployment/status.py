@@ -31,7 +31,7 @@ def _condition(type_: str, status: str, reason: str, message: str) -> Deployment
     )
 
 
-def with_changed(conditions: Conditions, new: DeploymentCondition) -> list[DeploymentCondition]:
+def with_condition_changed(conditions: Conditions, new: DeploymentCondition) -> list[DeploymentCondition]:
     """Return the conditions with `new` at the end, unchanged if its status and reason are the same already."""
     old = find_condition(conditions, new.type)
     if old is not None and (old.status, old.reason) == (new.status, new.reason):
@@ -57,7 +57,7 @@ def status_of(deployment: Deployment, new: ReplicaSet | None, everything: Sequen
         unavailable_replicas=max(sum(map(replicas_of, everything)) - available, 0),
         terminating_replicas=_terminating(everything),
         collision_count=deployment.status.collision_count,
-        conditions=with_changed(deployment.status.conditions, condition),
+        conditions=with_condition_changed(deployment.status.conditions, condition),
     )
 
 
@@ -85,7 +85,7 @@ def rollout_status(
         conditions = _with_progress(deployment, status, new)
     failure = _failure(new, everything)
     status.conditions = (
-        with_changed(conditions, failure) if failure else without_conditions(conditions, REPLICA_FAILURE)
+        with_condition_changed(conditions, failure) if failure else without_conditions(conditions, REPLICA_FAILURE)
     )
     return status
 
@@ -98,7 +98,7 @@ def _with_progress(deployment: Deployment, status: DeploymentStatus, new: Replic
     name = f'ReplicaSet "{new.metadata.name}"' if new else f'Deployment "{deployment.metadata.name}"'
     if is_complete(deployment, status):
         found = progressing("True", NEW_AVAILABLE, f"{name} has successfully progressed.")
-        return with_changed(conditions, found)
+        return with_condition_changed(conditions, found)
     if _has_progressed(deployment.status, status):
         found = progressing("True", "ReplicaSetUpdated", f"{name} is progressing.")
         if current is not None:
@@ -106,10 +106,10 @@ def _with_progress(deployment: Deployment, status: DeploymentStatus, new: Replic
                 found.last_transition_time = current.last_transition_time
             # Without the old condition, the new one gets the current time as its update time.
             conditions = without_conditions(conditions, PROGRESSING)
-        return with_changed(conditions, found)
+        return with_condition_changed(conditions, found)
     if _has_timed_out(deployment, status):
         found = progressing("False", TIMED_OUT, f"{name} has timed out progressing.")
-        return with_changed(conditions, found)
+        return with_condition_changed(conditions, found)
     return conditions
 
 

@@ -21,7 +21,7 @@ DELETION_TIMEOUT: Final = 120.0
 _ALLOWED: Final = "DisruptionAllowed"
 
 
-class Counted(Struct):
+class PodCounts(Struct):
     """Counts of a budget's pods."""
 
     healthy: int = 0
@@ -29,7 +29,7 @@ class Counted(Struct):
     """Evicted pods that still exist, with the times of their eviction."""
     late: list[Pod] = field(default_factory=list)
     """Evicted pods that were not deleted in time."""
-    look_again: float | None = None
+    next_timeout: float | None = None
     """Seconds until the first evicted pod is late."""
 
     def add(self, pod: Pod, disrupted: Mapping[str, str], now: float) -> None:
@@ -41,7 +41,7 @@ class Counted(Struct):
             left = times.parse(since).timestamp() + DELETION_TIMEOUT - now
             if left >= 0:
                 self.disrupted[pod.metadata.name] = since
-                self.look_again = left if self.look_again is None else min(left, self.look_again)
+                self.next_timeout = left if self.next_timeout is None else min(left, self.next_timeout)
                 if left > 0:
                     return
             else:
@@ -64,7 +64,7 @@ def desired_healthy(budget: PodDisruptionBudget, expected: int) -> int:
 
 
 def new_status(
-    budget: PodDisruptionBudget, counted: Counted, desired: int, expected: int
+    budget: PodDisruptionBudget, counted: PodCounts, desired: int, expected: int
 ) -> PodDisruptionBudgetStatus | None:
     """Return the new status of a budget; None if it has not changed."""
     allowed = max(counted.healthy - desired, 0) if expected > 0 else 0

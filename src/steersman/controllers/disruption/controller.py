@@ -18,7 +18,7 @@ from steersman.client.resources import POD_DISRUPTION_BUDGETS, PODS
 from steersman.client.transport import Unreachable
 from steersman.controllers.controller import Controller, ControllerDependencies
 from steersman.controllers.disruption.budgets import (
-    Counted,
+    PodCounts,
     desired_healthy,
     failed_status,
     needs_scale,
@@ -41,12 +41,12 @@ STALE_AFTER: Final = 120.0
 """Seconds after which the DisruptionTarget condition of a pod that is not being deleted is stale."""
 _TARGET: Final = "DisruptionTarget"
 _BY_KUBELET: Final = "TerminationByKubelet"
-_WAIT_FOR_EACH: Final = 200e-6
+_DELAY_PER_POD: Final = 200e-6
 """Seconds for each pod of a budget that a reconciliation is delayed after a change of a pod."""
-_MOST_WAIT: Final = 0.5
+_MAX_DELAY: Final = 0.5
 
 
-class Subject(NamedTuple):
+class DisruptionKey(NamedTuple):
     """Key of a budget, or of a pod with a DisruptionTarget condition."""
 
     is_budget: bool
@@ -54,7 +54,7 @@ class Subject(NamedTuple):
     name: str
 
 
-class DisruptionController(Controller[Subject]):
+class DisruptionController(Controller[DisruptionKey]):
     """Keeps the status of budgets, and clears stale conditions. A key is a budget or a pod."""
 
     name = "disruption-controller"
@@ -79,17 +79,17 @@ class DisruptionController(Controller[Subject]):
             self._sizes.pop(key, None)
         elif old is None or old.spec != new.spec:
             self._selectors.pop(key, None)
-        self.queue.add(Subject(True, *key))
+        self.queue.add(DisruptionKey(True, *key))
 
     def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
         pod = new_or_old(old, new)
         key = self._budget_of(pod)
         if key is not None:
-            wait = min(self._sizes.get(key, 0) * _WAIT_FOR_EACH, _MOST_WAIT)
-            self.queue.add_after(Subject(True, *key), wait)
+            wait = min(self._sizes.get(key, 0) * _DELAY_PER_POD, _MAX_DELAY)
+            self.queue.add_after(DisruptionKey(True, *key), wait)
         stays_after = seconds_to_stay(pod) if new is not None else None
         if stays_after is not None:
-            self.queue.add_after(Subject(False, *key_of(pod)), stays_after)
+            self.queue.add_after(DisruptionKey(False, *key_of(pod)), stays_after)
 
     def _budget_of(self, pod: Pod) -> Key | None:
         """Return the budget of a pod. If several match, any of them is returned, and an event is recorded."""
@@ -107,7 +107,7 @@ class DisruptionController(Controller[Subject]):
             self.recorder.event(reference(PODS, pod), "Warning", "MultiplePodDisruptionBudgets", text)
         return found[0] if found else None
 
-    async def sync(self, key: Subject) -> None:
+    async def sync(self, key: DisruptionKey) -> None:
         if not key.is_budget:
             await self._clear_condition(key)
             return
@@ -125,7 +125,7 @@ class DisruptionController(Controller[Subject]):
     async def _sync(self, budget: PodDisruptionBudget) -> None:
         """Count the pods of a budget and update its status. Raises StatusError, Unreachable, TryLater."""
         about, key = reference(POD_DISRUPTION_BUDGETS, budget), key_of(budget)
-        counted, now = Counted(), times.unix_now()
+        counted, now = PodCounts(), times.unix_now()
         owned: dict[str, Pod] = {}
         size, has_unmanaged = 0, False
         async for pod in self._pods_of(budget):
@@ -157,8 +157,8 @@ class DisruptionController(Controller[Subject]):
         status = new_status(budget, counted, desired_healthy(budget, expected), expected)
         if status is not None:
             await self.client.update_status(POD_DISRUPTION_BUDGETS, msgspec.structs.replace(budget, status=status))
-        if counted.look_again is not None:
-            self.queue.add_after(Subject(True, *key), counted.look_again)
+        if counted.next_timeout is not None:
+            self.queue.add_after(DisruptionKey(True, *key), counted.next_timeout)
 
     async def _selector_of(self, budget: PodDisruptionBudget) -> Selector:
         """Return the selector of a budget.
@@ -188,13 +188,13 @@ class DisruptionController(Controller[Subject]):
             assert owner is not None
             if owner.uid in scales:
                 continue
-            found = await self._scales.of(owner, pod.metadata.namespace)
+            found = await self._scales.get(owner, pod.metadata.namespace)
             if found is None:
                 raise TryLater(f"found no controllers for pod {quote(pod.metadata.name)}")
             scales[found[0]] = found[1]
         return sum(scales.values())
 
-    async def _clear_condition(self, key: Subject) -> None:
+    async def _clear_condition(self, key: DisruptionKey) -> None:
         """Set the DisruptionTarget condition of a pod to False once it is stale."""
         pod = self._pods.get(key.namespace, key.name)
         wait = seconds_to_stay(pod) if pod is not None else None

@@ -32,7 +32,7 @@ Scale = tuple[str, int]
 _Workload = Deployment | ReplicaSet | StatefulSet | ReplicationController
 
 
-class _Served(Struct, frozen=True):
+class _Discovery(Struct, frozen=True):
     """Discovery of a group version: resources by kind, and resources with a scale subresource."""
 
     at: float
@@ -49,9 +49,9 @@ class Scales:
         self._replica_sets = informers.for_resource(REPLICA_SETS)
         self._deployments = informers.for_resource(DEPLOYMENTS)
         self._stateful_sets = informers.for_resource(STATEFUL_SETS)
-        self._served: BoundedCache[str, _Served] = BoundedCache(_MOST_KNOWN)
+        self._served: BoundedCache[str, _Discovery] = BoundedCache(_MOST_KNOWN)
 
-    async def of(self, owner: OwnerReference, namespace: str) -> Scale | None:
+    async def get(self, owner: OwnerReference, namespace: str) -> Scale | None:
         """Return the scale of a pod's controller, or of the Deployment above it; None if it is gone.
 
         Raises StatusError, Unreachable, and TryLater if the kind has no scale.
@@ -66,7 +66,7 @@ class Scales:
             found = resolve(self._stateful_sets, namespace, owner)
         if found is not None:
             return _scale(found)
-        return await self._ask(owner, group, namespace)
+        return await self._request_scale(owner, group, namespace)
 
     def _of_replica_set(self, found: ReplicaSet | None) -> ReplicaSet | Deployment | None:
         """Return a ReplicaSet, or the Deployment that controls it."""
@@ -76,8 +76,8 @@ class Scales:
         informer: Informer[Deployment] = self._deployments
         return resolve(informer, found.metadata.namespace, reference)
 
-    async def _ask(self, owner: OwnerReference, group: str, namespace: str) -> Scale | None:
-        served = await self._serves(owner.api_version)
+    async def _request_scale(self, owner: OwnerReference, group: str, namespace: str) -> Scale | None:
+        served = await self._discover(owner.api_version)
         plural = served.plurals.get(owner.kind) if served is not None else None
         if served is None or plural is None:
             raise TryLater(f'no matches for kind "{owner.kind}" in version "{owner.api_version}"')
@@ -96,7 +96,7 @@ class Scales:
             return None
         return owner.uid, int((scale.get("spec") or {}).get("replicas") or 0)
 
-    async def _serves(self, api_version: str) -> _Served | None:
+    async def _discover(self, api_version: str) -> _Discovery | None:
         """Return the discovery of a group version, cached for a short time; None if it is not served."""
         now = asyncio.get_running_loop().time()
         known = self._served[api_version]
@@ -116,7 +116,7 @@ class Scales:
             and each["kind"] == "Scale"
             and (each.get("group"), each.get("version")) in _SCALES
         )
-        found = _Served(now, plurals, scalable)
+        found = _Discovery(now, plurals, scalable)
         self._served.keep(api_version, found)
         return found
 

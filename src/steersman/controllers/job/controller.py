@@ -15,7 +15,7 @@ from steersman.client.resources import JOBS, PODS
 from steersman.controllers.controller import Controller, ControllerDependencies
 from steersman.controllers.job.backoff import Failures
 from steersman.controllers.job.pods import JobPods
-from steersman.controllers.job.policies import judge, met
+from steersman.controllers.job.policies import evaluate_failure, met_success_rule
 from steersman.controllers.job.state import (
     FAILURE_TARGET,
     FINALIZER,
@@ -28,7 +28,7 @@ from steersman.controllers.job.state import (
     is_suspended,
     is_tracked,
 )
-from steersman.controllers.job.tracking import Tracker, ensured, failed_of
+from steersman.controllers.job.tracking import Tracker, ensure_condition, failed_condition
 from steersman.controllers.workloads.controller_ref import (
     Claims,
     add_controller_index,
@@ -72,17 +72,17 @@ class JobController(Controller[Key | OrphanPod]):
         super().__init__(dependencies)
         self.queue = WorkQueue(base_delay=_BASE_DELAY, max_delay=_MAX_DELAY)
         self._period = dependencies.settings.job_sync_period
-        self._pods_of_jobs = JobPods(self.client, PodControl(self.client, self.recorder, JOBS), self._later)
-        self._tracker = Tracker(self._pods_of_jobs, self._write)
+        self._pods_of_jobs = JobPods(self.client, PodControl(self.client, self.recorder, JOBS), self._enqueue_after)
+        self._tracker = Tracker(self._pods_of_jobs, self._write_status)
         self._failures: dict[Key, Failures] = {}
-        self._written: OwnWrites[Key] = OwnWrites()
+        self._own_writes: OwnWrites[Key] = OwnWrites()
         self._jobs = self.informers.for_resource(JOBS)
         self._pods = self.informers.for_resource(PODS)
         add_controller_index(self._pods)
         self._jobs.on_change(self._job_changed)
         self._pods.on_change(self._pod_changed)
 
-    def _later(self, key: Key, seconds: float) -> None:
+    def _enqueue_after(self, key: Key, seconds: float) -> None:
         self.queue.add_after(key, max(seconds, self._period))
 
     def _job_changed(self, old: Job | None, new: Job | None) -> None:
@@ -90,9 +90,9 @@ class JobController(Controller[Key | OrphanPod]):
         key = key_of(job)
         if new is None:
             self._forget(key)
-            self._let_pods_go(job)
+            self._enqueue_orphans(job)
         elif old is not None and finished(new):
-            self._let_pods_go(new)
+            self._enqueue_orphans(new)
         elif old is None or old.metadata.generation != new.metadata.generation:
             self.queue.add(key)
         else:
@@ -101,21 +101,21 @@ class JobController(Controller[Key | OrphanPod]):
     def _forget(self, key: Key) -> None:
         self._pods_of_jobs.expected.forget(key)
         self._tracker.forget(key)
-        self._written.forget(key)
+        self._own_writes.forget(key)
         self._failures.pop(key, None)
 
-    def _let_pods_go(self, job: Job) -> None:
+    def _enqueue_orphans(self, job: Job) -> None:
         for pod in controlled_by(self._pods, job.metadata.uid):
-            self._let_go(pod)
+            self._enqueue_orphan(pod)
 
-    def _let_go(self, pod: Pod) -> None:
+    def _enqueue_orphan(self, pod: Pod) -> None:
         if is_tracked(pod):
             self.queue.add(OrphanPod(pod.metadata.namespace, pod.metadata.name))
 
     def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
         pod = new_or_old(old, new)
         if new is None or new.metadata.deletion_timestamp:
-            self._pod_goes(pod, is_gone=new is None)
+            self._pod_deleted(pod, is_gone=new is None)
             return
         former, job = owners_of_change(self._jobs, old, new)
         self._observe(pod, former)
@@ -123,25 +123,25 @@ class JobController(Controller[Key | OrphanPod]):
             self._pods_of_jobs.expected.observe_creation(key_of(job))
         self._observe(pod, job)
         if controller_of(new) is None:
-            self._let_go(new)
+            self._enqueue_orphan(new)
         for candidate in possible_owners(self._jobs, may_own, old, new):
             self.queue.add_after(key_of(candidate), self._period)
 
     def _observe(self, pod: Pod, job: Job | None) -> None:
         if job is not None:
             if not is_tracked(pod):
-                self._tracker.gone(key_of(job), pod.metadata.uid)
+                self._tracker.finalizer_removed(key_of(job), pod.metadata.uid)
             self.queue.add_after(key_of(job), self._period)
 
-    def _pod_goes(self, pod: Pod, *, is_gone: bool) -> None:
+    def _pod_deleted(self, pod: Pod, *, is_gone: bool) -> None:
         job = resolve(self._jobs, pod.metadata.namespace, controller_of(pod))
         if job is None or finished(job):
-            self._let_go(pod)
+            self._enqueue_orphan(pod)
             return
         key = key_of(job)
         self._pods_of_jobs.expected.observe_deletion(key, pod.metadata.uid)
         if is_gone or not is_tracked(pod):
-            self._tracker.gone(key, pod.metadata.uid)
+            self._tracker.finalizer_removed(key, pod.metadata.uid)
         self.queue.add_after(key, self._period)
 
     async def sync(self, key: Key | OrphanPod) -> None:
@@ -153,7 +153,7 @@ class JobController(Controller[Key | OrphanPod]):
             self._forget(key)
         elif finished(known):
             self._failures.pop(key, None)
-        elif known.spec.managed_by in (None, _OWN_NAME) and not self._written.is_stale(key, known):
+        elif known.spec.managed_by in (None, _OWN_NAME) and not self._own_writes.is_stale(key, known):
             await self._sync(key, mutable_copy(known))
 
     async def _release_orphan(self, key: OrphanPod) -> None:
@@ -178,21 +178,21 @@ class JobController(Controller[Key | OrphanPod]):
         if job.status.uncounted_terminated_pods is None:
             job.status.uncounted_terminated_pods = UncountedTerminatedPods()
         may_act = self._pods_of_jobs.expected.are_satisfied(key)
-        pods = await self._claimed(job)
-        state = State(job, pods, self._tracker.going(key), self._failures.get(key, Failures()))
+        pods = await self._claim_pods(job)
+        state = State(job, pods, self._tracker.released(key), self._failures.get(key, Failures()))
         if not job.status.start_time and not is_suspended(job):
             job.status.start_time = times.now()
-        await self._judge(key, state)
-        active, has_changed, error = await self._act(key, state, may_act=may_act)
+        await self._determine_outcome(key, state)
+        active, has_changed, error = await self._manage_pods(key, state, may_act=may_act)
         status = job.status
         has_changed |= (status.active, status.ready, status.terminating) != (active, state.ready, state.terminating)
         status.active, status.ready, status.terminating = active, state.ready, state.terminating
         if await self._tracker.track(key, state, has_changed=has_changed):
-            self._tell_of_end(state)
+            self._record_end(state)
         if error is not None:
             raise error
 
-    async def _claimed(self, job: Job) -> list[Pod]:
+    async def _claim_pods(self, job: Job) -> list[Pod]:
         selector = await compile_selector(job.spec.selector)
         claims = Claims(
             self.client, JOBS, job, PODS, lambda pod: selector.matches(pod.metadata.labels), finalizers=(FINALIZER,)
@@ -201,28 +201,28 @@ class JobController(Controller[Key | OrphanPod]):
         found = await claims.claim((*controlled_by(self._pods, uid), *orphans(self._pods, namespace)))
         return [pod if is_controlled_by(pod, job) else _with_finalizer(pod) for pod in found]
 
-    async def _judge(self, key: Key, state: State) -> None:
+    async def _determine_outcome(self, key: Key, state: State) -> None:
         """Determine if the Job has failed or met its success criteria, and store that in `state.finished`."""
         job = state.job
         target = find_condition(job.status.conditions, FAILURE_TARGET)
         state.finished = find_condition(job.status.conditions, SUCCESS_CRITERIA_MET)
         if state.finished is None and target is not None and target.status == "True":
-            state.finished = failed_of(target)
+            state.finished = failed_condition(target)
         if state.finished is None:
             state.finished = _fails_by_policy(state) or _fails_by_limits(state)
         deadline = job.spec.active_deadline_seconds
         if state.finished is None and deadline is not None and not is_suspended(job):
             self.queue.add_after(key, deadline - _seconds_since(job.status.start_time))
         if is_indexed(job):
-            state.look_at_indexes()
+            state.compute_indexes()
             if job.spec.backoff_limit_per_index is not None:
                 state.finished = state.finished or _fails_by_indexes(state)
-                state.look_at_delayed()
-            message = await met(job.spec.success_policy, state.completions, state.succeeded_indexes)
+                state.compute_delayed()
+            message = await met_success_rule(job.spec.success_policy, state.completions, state.succeeded_indexes)
             if state.finished is None and message is not None:
                 state.finished = condition(SUCCESS_CRITERIA_MET, "True", "SuccessPolicy", message)
 
-    async def _act(self, key: Key, state: State, *, may_act: bool) -> tuple[int, bool, Exception | None]:
+    async def _manage_pods(self, key: Key, state: State, *, may_act: bool) -> tuple[int, bool, Exception | None]:
         """Create and delete pods.
 
         Return the number of active pods then, True if conditions have changed, and the first error.
@@ -244,13 +244,13 @@ class JobController(Controller[Key | OrphanPod]):
             text = "Reached expected number of succeeded pods"
             state.finished = condition(SUCCESS_CRITERIA_MET, "True", "CompletionsReached", text)
         elif manages:
-            has_changed = self._tell_of_suspension(state.job)
+            has_changed = self._update_suspension(state.job)
         return active, has_changed, error
 
-    def _tell_of_suspension(self, job: Job) -> bool:
+    def _update_suspension(self, job: Job) -> bool:
         suspended = is_suspended(job)
         told = ("JobSuspended", "Job suspended") if suspended else ("JobResumed", "Job resumed")
-        conditions, changed = ensured(job, condition("Suspended", "True" if suspended else "False", *told))
+        conditions, changed = ensure_condition(job, condition("Suspended", "True" if suspended else "False", *told))
         if changed:
             job.status.conditions = conditions
             job.status.start_time = None if suspended else times.now()
@@ -258,12 +258,12 @@ class JobController(Controller[Key | OrphanPod]):
             self.recorder.event(reference(JOBS, job), "Normal", reason, told[1])
         return changed
 
-    async def _write(self, key: Key, state: State) -> None:
+    async def _write_status(self, key: Key, state: State) -> None:
         state.job = await self.client.update_status(JOBS, state.job)
-        self._written.record(key, state.job)
+        self._own_writes.record(key, state.job)
         self._failures[key] = state.failures
 
-    def _tell_of_end(self, state: State) -> None:
+    def _record_end(self, state: State) -> None:
         job, found = state.job, state.finished
         assert found is not None
         about = reference(JOBS, job)
@@ -298,7 +298,7 @@ def _fails_by_policy(state: State) -> JobCondition | None:
     policy = state.job.spec.pod_failure_policy
     for pod in state.pods if policy else ():
         if has_failed(pod, state.job):
-            verdict = judge(policy, pod)
+            verdict = evaluate_failure(policy, pod)
             if verdict.action == "FailJob":
                 return _failure("PodFailurePolicy", verdict.message)
     return None

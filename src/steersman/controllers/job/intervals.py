@@ -63,7 +63,7 @@ class Indexes:
         return count
 
 
-def of(indexes: Iterable[int]) -> Indexes:
+def from_indexes(indexes: Iterable[int]) -> Indexes:
     """Return the set of these numbers."""
     return Indexes((each, each) for each in sorted(set(indexes)))
 

@@ -15,7 +15,7 @@ from steersman.client.errors import ignoring, is_namespace_terminating, is_not_f
 from steersman.client.informer import Key
 from steersman.client.resources import JOBS, PODS
 from steersman.controllers.job import backoff
-from steersman.controllers.job.policies import judge
+from steersman.controllers.job.policies import evaluate_failure
 from steersman.controllers.job.state import (
     FAILURE_COUNT,
     FINALIZER,
@@ -39,7 +39,7 @@ from steersman.machinery.built_in.pod_state import is_ready
 from steersman.machinery.errors.status import StatusError
 from steersman.machinery.values import times
 
-MOST_AT_ONCE: Final = 500
+MAX_AT_ONCE: Final = 500
 """Most pods that one reconciliation creates or deletes."""
 _MAX_PREFIX: Final = 58
 """Most characters before the random part of a name."""
@@ -62,8 +62,8 @@ class JobPods:
         job, active = state.job, len(state.active)
         if is_suspended(job):
             return await self._delete(key, state, list(state.active))
-        wanted = _wanted(state)
-        surplus = _surplus(state, max(active - wanted, 0))[:MOST_AT_ONCE]
+        wanted = _desired_active(state)
+        surplus = _surplus(state, max(active - wanted, 0))[:MAX_AT_ONCE]
         if surplus:
             return await self._delete(key, state, surplus)
         missing = wanted - active - (state.terminating if only_replaces_failed(job) else 0)
@@ -72,11 +72,11 @@ class JobPods:
         now, per_index = times.unix(times.now()), job.spec.backoff_limit_per_index is not None
         wait = 0 if per_index else state.failures.seconds_left(now)
         indexes: list[int] = []
-        missing = min(missing, MOST_AT_ONCE)
+        missing = min(missing, MAX_AT_ONCE)
         if not wait and is_indexed(job):
             indexes = state.pending_indexes(missing)
             if per_index:
-                indexes, wait = _without_waiting(state, indexes, now)
+                indexes, wait = _ready_indexes(state, indexes, now)
             missing = len(indexes)
         if wait:
             self._later(key, wait)
@@ -110,7 +110,7 @@ class JobPods:
                 if not is_not_found(error):
                     raise
 
-        deleted, error = await self._all(state, pods, delete)
+        deleted, error = await self._delete_all(state, pods, delete)
         state.terminating += deleted
         return len(state.active) - deleted, error
 
@@ -124,9 +124,9 @@ class JobPods:
             with ignoring(is_not_found):
                 await self._control.delete(pod, state.job)
 
-        return await self._all(state, state.active, delete)
+        return await self._delete_all(state, state.active, delete)
 
-    async def _all(
+    async def _delete_all(
         self, state: State, pods: Sequence[Pod], delete: Callable[[Pod], Awaitable[None]]
     ) -> tuple[int, Exception | None]:
         errors = await run_all([partial(delete, pod) for pod in pods])
@@ -141,7 +141,7 @@ class JobPods:
             await self._client.patch(PODS, metadata.name, metadata.namespace, patch, media=STRATEGIC_MERGE_PATCH)
 
 
-def _wanted(state: State) -> int:
+def _desired_active(state: State) -> int:
     """Return the desired number of active pods."""
     spec = state.job.spec
     parallelism = spec.parallelism or 0
@@ -165,14 +165,14 @@ def _surplus(state: State, count: int) -> list[Pod]:
     return doomed + in_deletion_order(left)[: max(count - len(doomed), 0)]
 
 
-def _without_waiting(state: State, indexes: Sequence[int], now: int) -> tuple[list[int], int]:
+def _ready_indexes(state: State, indexes: Sequence[int], now: int) -> tuple[list[int], int]:
     """Return the indexes whose back-off is over; if there are none, also the seconds until the first is."""
-    waits = {index: _wait(state, index, now) for index in indexes}
+    waits = {index: _seconds_left(state, index, now) for index in indexes}
     at_once = [index for index, wait in waits.items() if wait == 0]
     return at_once, 0 if at_once else min(waits.values(), default=0)
 
 
-def _wait(state: State, index: int, now: int) -> int:
+def _seconds_left(state: State, index: int, now: int) -> int:
     failed = state.delayed.get(index)
     return 0 if failed is None else backoff.seconds_left(absolute_failures(failed), backoff.finish_time(failed), now)
 
@@ -219,7 +219,7 @@ def _failures_before(state: State, index: int) -> tuple[int, int]:
     failed = state.delayed.get(index)
     if failed is None:
         return 0, 0
-    counts = judge(state.job.spec.pod_failure_policy, failed).counts
+    counts = evaluate_failure(state.job.spec.pod_failure_policy, failed).counts
     return failure_count(failed) + counts, ignored_failure_count(failed) + (not counts)
 
 

@@ -26,7 +26,7 @@ class Verdict(Struct, frozen=True):
         return self.action != "Ignore"
 
 
-def judge(policy: PodFailurePolicy | None, pod: Pod) -> Verdict:
+def evaluate_failure(policy: PodFailurePolicy | None, pod: Pod) -> Verdict:
     """Return the verdict of the policy on a failed pod."""
     for index, rule in enumerate(policy.rules or () if policy else ()):
         of = f"matching {rule.action} rule at index {index}"
@@ -63,7 +63,7 @@ def _first(
     return None
 
 
-async def met(policy: SuccessPolicy | None, completions: int, succeeded: Indexes) -> str | None:
+async def met_success_rule(policy: SuccessPolicy | None, completions: int, succeeded: Indexes) -> str | None:
     """Return a text about the first rule that the succeeded indexes meet; None if no rule is met."""
     if policy is None or not len(succeeded):
         return None

@@ -12,7 +12,7 @@ from steersman.api.core.v1 import Pod
 from steersman.controllers.job import intervals
 from steersman.controllers.job.backoff import Failures, finish_time
 from steersman.controllers.job.intervals import Indexes
-from steersman.controllers.job.policies import judge
+from steersman.controllers.job.policies import evaluate_failure
 from steersman.machinery.built_in.pod_state import is_active, is_ready, is_terminating
 from steersman.machinery.values import times
 
@@ -96,12 +96,12 @@ def ignored_failure_count(pod: Pod) -> int:
 class State:
     """A Job (a copy that the reconciliation changes) with its pods.
 
-    `going` are uids of pods whose finalizer was removed, but whose change the informer does not have yet.
+    `released` are uids of pods whose finalizer was removed, but whose change the informer does not have yet.
     """
 
     job: Job
     pods: list[Pod]
-    going: frozenset[str]
+    released: frozenset[str]
     failures: Failures
     active: list[Pod] = field(init=False)
     ready: int = field(init=False)
@@ -127,9 +127,9 @@ class State:
         self.active = list(filter(is_active, self.pods))
         self.ready = sum(map(is_ready, self.active))
         self.terminating = sum(map(is_terminating, self.pods))
-        new = self._valid(lambda pod: pod.status.phase == "Succeeded", self.uncounted_succeeded)
-        new_failed = self._valid(lambda pod: has_failed(pod, job), self.uncounted_failed)
-        counted = sum(judge(job.spec.pod_failure_policy, pod).counts for pod in new_failed)
+        new = self._uncounted(lambda pod: pod.status.phase == "Succeeded", self.uncounted_succeeded)
+        new_failed = self._uncounted(lambda pod: has_failed(pod, job), self.uncounted_failed)
+        counted = sum(evaluate_failure(job.spec.pod_failure_policy, pod).counts for pod in new_failed)
         self.failures = self.failures.after(new, new_failed)
         self.succeeded = job.status.succeeded + len(new) + len(self.uncounted_succeeded)
         self.failed = job.status.failed + counted + len(self.uncounted_failed)
@@ -144,30 +144,32 @@ class State:
         index = index_of(pod)
         return index if index is not None and index < self.completions else None
 
-    def _valid(self, matches: Callable[[Pod], bool], counted: Iterable[str] = ()) -> list[Pod]:
+    def _uncounted(self, matches: Callable[[Pod], bool], counted: Iterable[str] = ()) -> list[Pod]:
         """Return the matching pods that have not been counted yet."""
         indexed = is_indexed(self.job)
         return [
             pod
             for pod in self.pods
             if is_tracked(pod)
-            and pod.metadata.uid not in self.going
+            and pod.metadata.uid not in self.released
             and pod.metadata.uid not in counted
             and not (indexed and self.valid_index(pod) is None)
             and matches(pod)
         ]
 
-    def look_at_indexes(self) -> None:
+    def compute_indexes(self) -> None:
         """Determine the succeeded and failed indexes."""
         status = self.job.status
         self.succeeded_before = intervals.parse(status.completed_indexes, self.completions)
         new = (self._tracked_index(pod) for pod in self.pods if pod.status.phase == "Succeeded")
-        self.succeeded_indexes = self.succeeded_before | intervals.of(each for each in new if each is not None)
+        self.succeeded_indexes = self.succeeded_before | intervals.from_indexes(
+            each for each in new if each is not None
+        )
         self.succeeded = len(self.succeeded_indexes)
         if self.job.spec.backoff_limit_per_index is not None:
             before = intervals.parse(status.failed_indexes or "", self.completions)
             failed = (self._tracked_index(pod) for pod in self.pods if self._fails_index(pod))
-            self.failed_indexes = before | intervals.of(each for each in failed if each is not None)
+            self.failed_indexes = before | intervals.from_indexes(each for each in failed if each is not None)
 
     def _tracked_index(self, pod: Pod) -> int | None:
         return self.valid_index(pod) if is_tracked(pod) else None
@@ -175,16 +177,16 @@ class State:
     def _fails_index(self, pod: Pod) -> bool:
         if not has_failed(pod, self.job):
             return False
-        verdict = judge(self.job.spec.pod_failure_policy, pod)
+        verdict = evaluate_failure(self.job.spec.pod_failure_policy, pod)
         if verdict.action == "FailIndex":
             return True
         return verdict.counts and failure_count(pod) >= (self.job.spec.backoff_limit_per_index or 0)
 
-    def look_at_delayed(self) -> None:
+    def compute_delayed(self) -> None:
         """Determine the last failed pod of each index that is to be retried."""
         failed = self.failed_indexes or Indexes()
         active = set(map(index_of, self.active))
-        for pod in self._valid(lambda pod: has_failed(pod, self.job)):
+        for pod in self._uncounted(lambda pod: has_failed(pod, self.job)):
             index = self.valid_index(pod)
             if index is None or index in self.succeeded_indexes or index in failed or index in active:
                 continue
@@ -197,7 +199,7 @@ class State:
         taken = {index for pod in self.active if (index := index_of(pod)) is not None}
         if only_replaces_failed(self.job):
             taken.update(index for pod in self.pods if is_terminating(pod) and (index := index_of(pod)) is not None)
-        busy = self.succeeded_indexes | intervals.of(taken)
+        busy = self.succeeded_indexes | intervals.from_indexes(taken)
         if self.failed_indexes is not None:
             busy = busy | self.failed_indexes
         missing = busy.missing(self.completions)

@@ -16,7 +16,7 @@ from steersman.client.errors import is_not_found
 from steersman.client.informer import Key
 from steersman.controllers.job import intervals
 from steersman.controllers.job.pods import JobPods, by_index
-from steersman.controllers.job.policies import judge
+from steersman.controllers.job.policies import evaluate_failure
 from steersman.controllers.job.state import (
     FAILURE_TARGET,
     SUCCESS_CRITERIA_MET,
@@ -31,7 +31,7 @@ from steersman.controllers.workloads.pod_control import run_all
 from steersman.machinery.errors.status import StatusError
 from steersman.machinery.values.conditions import find_condition
 
-_MOST_UNCOUNTED: Final = 500
+_MAX_UNCOUNTED: Final = 500
 """Most uids in a status at the same time."""
 
 
@@ -41,19 +41,19 @@ class Tracker:
     def __init__(self, pods: JobPods, write: Callable[[Key, State], Awaitable[None]]) -> None:
         self._pods = pods
         self._write = write
-        self._going: dict[Key, set[str]] = {}
+        self._released: dict[Key, set[str]] = {}
 
-    def going(self, key: Key) -> frozenset[str]:
+    def released(self, key: Key) -> frozenset[str]:
         """Return the pods without a finalizer whose change the informer does not have yet."""
-        return frozenset(self._going.get(key, ()))
+        return frozenset(self._released.get(key, ()))
 
-    def gone(self, key: Key, uid: str) -> None:
+    def finalizer_removed(self, key: Key, uid: str) -> None:
         """Note that the informer has a pod without the finalizer, or has removed the pod."""
-        self._going.get(key, set()).discard(uid)
+        self._released.get(key, set()).discard(uid)
 
     def forget(self, key: Key) -> None:
         """Drop the state of a deleted Job."""
-        self._going.pop(key, None)
+        self._released.pop(key, None)
 
     async def track(self, key: Key, state: State, *, has_changed: bool) -> bool:
         """Count finished pods and update the status. Return True if the Job is finished. Raises StatusError,
@@ -61,13 +61,13 @@ class Tracker:
         """
         if is_indexed(state.job):
             state.pods = by_index(state.pods)
-        tracked = {pod.metadata.uid for pod in state.pods if is_tracked(pod) and pod.metadata.uid not in state.going}
+        tracked = {pod.metadata.uid for pod in state.pods if is_tracked(pod) and pod.metadata.uid not in state.released}
         has_changed |= _count_gone(state.job.status, tracked)
-        chosen = _choose(state, tracked)
+        chosen = _select(state, tracked)
         has_changed |= chosen.has_changed
         if is_indexed(state.job):
-            has_changed |= _tell_indexes(state, chosen.succeeded)
-        has_changed |= _tell_what_it_comes_to(state)
+            has_changed |= _update_indexes(state, chosen.succeeded)
+        has_changed |= _add_target_condition(state)
         if has_changed:
             await self._write(key, state)
         errors = await self._release(key, chosen.pods, tracked)
@@ -82,15 +82,15 @@ class Tracker:
         return over
 
     async def _release(self, key: Key, pods: Sequence[Pod], tracked: set[str]) -> list[Exception]:
-        going = self._going.setdefault(key, set()) if pods else set()
-        going.update(pod.metadata.uid for pod in pods)
+        released = self._released.setdefault(key, set()) if pods else set()
+        released.update(pod.metadata.uid for pod in pods)
 
         async def release(pod: Pod) -> None:
             uid = pod.metadata.uid
             try:
                 await self._pods.release(pod)
             except StatusError as error:
-                going.discard(uid)
+                released.discard(uid)
                 if not is_not_found(error):
                     raise
             tracked.discard(uid)
@@ -98,7 +98,7 @@ class Tracker:
         return await run_all([partial(release, pod) for pod in pods])
 
 
-class _Chosen:
+class _Selection:
     """Pods whose finalizer is to be removed, and the changes of the Job's status that must be written before."""
 
     def __init__(self) -> None:
@@ -108,8 +108,8 @@ class _Chosen:
         self.is_full = False
 
 
-def _choose(state: State, tracked: set[str]) -> _Chosen:
-    job, chosen = state.job, _Chosen()
+def _select(state: State, tracked: set[str]) -> _Selection:
+    job, chosen = state.job, _Selection()
     uncounted = job.status.uncounted_terminated_pods
     assert uncounted is not None
     succeeded, failed = list(uncounted.succeeded), list(uncounted.failed)
@@ -117,7 +117,7 @@ def _choose(state: State, tracked: set[str]) -> _Chosen:
     for pod in state.pods:
         uid = pod.metadata.uid
         fails = has_failed(pod, job)
-        if uid not in tracked or not _can_go(state, pod, fails=fails):
+        if uid not in tracked or not _is_releasable(state, pod, fails=fails):
             continue
         chosen.pods.append(pod)
         if pod.status.phase == "Succeeded" and uid not in state.uncounted_failed:
@@ -129,9 +129,9 @@ def _choose(state: State, tracked: set[str]) -> _Chosen:
                 succeeded.append(uid)
         elif (fails or _is_failing(state.finished)) and uid not in state.uncounted_failed:
             is_valid = not indexed or state.valid_index(pod) is not None
-            if is_valid and judge(job.spec.pod_failure_policy, pod).counts:
+            if is_valid and evaluate_failure(job.spec.pod_failure_policy, pod).counts:
                 failed.append(uid)
-        if len(chosen.succeeded) + len(succeeded) + len(failed) >= _MOST_UNCOUNTED:
+        if len(chosen.succeeded) + len(succeeded) + len(failed) >= _MAX_UNCOUNTED:
             chosen.is_full = True
             break
     chosen.has_changed = bool(chosen.succeeded) or succeeded != uncounted.succeeded or failed != uncounted.failed
@@ -143,7 +143,7 @@ def _is_failing(finished: JobCondition | None) -> bool:
     return finished is not None and finished.type != SUCCESS_CRITERIA_MET
 
 
-def _can_go(state: State, pod: Pod, *, fails: bool) -> bool:
+def _is_releasable(state: State, pod: Pod, *, fails: bool) -> bool:
     if state.job.metadata.deletion_timestamp or state.finished is not None or pod.status.phase == "Succeeded":
         return True
     index = index_of(pod)
@@ -165,9 +165,9 @@ def _count_gone(status: JobStatus, tracked: set[str]) -> bool:
     return changed
 
 
-def _tell_indexes(state: State, succeeded: Sequence[int]) -> bool:
+def _update_indexes(state: State, succeeded: Sequence[int]) -> bool:
     status = state.job.status
-    state.succeeded_indexes |= intervals.of(succeeded)
+    state.succeeded_indexes |= intervals.from_indexes(succeeded)
     completed = str(state.succeeded_indexes)
     failed = None if state.failed_indexes is None else str(state.failed_indexes)
     changed = completed != status.completed_indexes or failed != status.failed_indexes
@@ -176,7 +176,7 @@ def _tell_indexes(state: State, succeeded: Sequence[int]) -> bool:
     return changed
 
 
-def _tell_what_it_comes_to(state: State) -> bool:
+def _add_target_condition(state: State) -> bool:
     """Add the condition that decides the Job. The final condition is added once all pods have ended.
 
     Return True if the conditions have changed.
@@ -187,7 +187,7 @@ def _tell_what_it_comes_to(state: State) -> bool:
     changed = False
     if found.type == FAILURE_TARGET:
         job.status.conditions = [*job.status.conditions, found]
-        state.finished = failed_of(found)
+        state.finished = failed_condition(found)
         changed = True
     elif found.type == SUCCESS_CRITERIA_MET:
         if find_condition(job.status.conditions, SUCCESS_CRITERIA_MET) is None:
@@ -197,7 +197,7 @@ def _tell_what_it_comes_to(state: State) -> bool:
     return changed
 
 
-def failed_of(target: JobCondition) -> JobCondition:
+def failed_condition(target: JobCondition) -> JobCondition:
     """Return the Failed condition for a FailureTarget condition."""
     return condition("Failed", "True", target.reason, target.message)
 
@@ -208,13 +208,13 @@ def _finish(state: State) -> bool:
     uncounted = status.uncounted_terminated_pods
     if found is None or state.terminating or (uncounted and (uncounted.succeeded or uncounted.failed)):
         return False
-    status.conditions, _ = ensured(state.job, found)
+    status.conditions, _ = ensure_condition(state.job, found)
     if found.type == "Complete":
         status.completion_time = found.last_transition_time
     return True
 
 
-def ensured(job: Job, wanted: JobCondition) -> tuple[list[JobCondition], bool]:
+def ensure_condition(job: Job, wanted: JobCondition) -> tuple[list[JobCondition], bool]:
     """Return the conditions including `wanted`, and True if they have changed. A new condition that is False is left
     out.
     """

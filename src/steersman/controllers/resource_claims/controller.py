@@ -17,11 +17,11 @@ from steersman.client.informer import Key as ObjectKey
 from steersman.client.informer import key_of
 from steersman.client.resources import PODS, RESOURCE_CLAIM_TEMPLATES, RESOURCE_CLAIMS
 from steersman.controllers.controller import Controller, ControllerDependencies
-from steersman.controllers.resource_claims.giving_back import (
+from steersman.controllers.resource_claims.release import (
     deallocated,
     is_done,
-    is_held,
     is_pod,
+    is_protected,
     owner_of,
     with_consumers,
     without_protection,
@@ -63,7 +63,7 @@ class ResourceClaimController(Controller[Key]):
         self._pods.add_index(_BY_CLAIM, _claims)
         self._pods.add_index(_BY_TEMPLATE, _templates)
         self._claims.add_index(_BY_OWNER, _owners)
-        self._made: dict[tuple[str, str], ResourceClaim] = {}
+        self._created: dict[tuple[str, str], ResourceClaim] = {}
         """Created claims that the informer does not have yet, by the uid of the pod and the name of its claim."""
         self._pods.on_change(self._pod_changed)
         self._claims.on_change(self._claim_changed)
@@ -80,7 +80,7 @@ class ResourceClaimController(Controller[Key]):
                 self.queue.add(("claim", (pod.metadata.namespace, name)))
         if new is None:
             for each in pod.spec.resource_claims:
-                self._made.pop((pod.metadata.uid, each.name), None)
+                self._created.pop((pod.metadata.uid, each.name), None)
         elif not is_done(new) and self._needs_work(new):
             self.queue.add(("pod", key_of(new)))
 
@@ -89,7 +89,7 @@ class ResourceClaimController(Controller[Key]):
         if claim is None:
             return
         _, uid = owner_of(claim)
-        self._made.pop((uid, claim.metadata.annotations.get(OF_POD_CLAIM, "")), None)
+        self._created.pop((uid, claim.metadata.annotations.get(OF_POD_CLAIM, "")), None)
         if new is not None:
             self.queue.add(("claim", key_of(new)))
         for pod in self._pods.indexed(_BY_CLAIM, "/".join(key_of(claim))):
@@ -150,7 +150,7 @@ class ResourceClaimController(Controller[Key]):
             if claim is not None:
                 made[given.name] = claim.metadata.name
         if made:
-            await self._put_names(pod, made)
+            await self._apply_names(pod, made)
         if not pod.spec.node_name:
             return
         for given in pod.spec.resource_claims:
@@ -178,8 +178,8 @@ class ResourceClaimController(Controller[Key]):
         for each in self._claims.indexed(_BY_OWNER, pod.metadata.uid):
             if each.metadata.annotations.get(OF_POD_CLAIM) == given.name:
                 return each
-        if key in self._made:
-            return self._made[key]
+        if key in self._created:
+            return self._created[key]
         template = self._templates.get(pod.metadata.namespace, given.resource_claim_template_name)
         if template is None:
             name = given.resource_claim_template_name
@@ -191,10 +191,10 @@ class ResourceClaimController(Controller[Key]):
         except StatusError as error:
             raise TryLater(f"create ResourceClaim : {error}") from None
         if self._claims.get(*key_of(claim)) is None:
-            self._made[key] = claim
+            self._created[key] = claim
         return claim
 
-    async def _put_names(self, pod: Pod, made: dict[str, str]) -> None:
+    async def _apply_names(self, pod: Pod, made: dict[str, str]) -> None:
         """Apply the names of created claims to the status of their pod."""
         statuses = [{"name": each, "resourceClaimName": name} for each, name in made.items()]
         namespace, name = key_of(pod)
@@ -210,12 +210,12 @@ class ResourceClaimController(Controller[Key]):
         consumers = [each for each in claim.status.reserved_for if not is_pod(each) or await self._uses(claim, each)]
         if len(consumers) < len(claim.status.reserved_for):
             wanted = with_consumers(claim, consumers)
-            if not consumers and is_held(claim):
+            if not consumers and is_protected(claim):
                 wanted = deallocated(wanted)
             now = await self.client.update_status(RESOURCE_CLAIMS, wanted)
-            if is_held(now) and now.status.allocation is None:
+            if is_protected(now) and now.status.allocation is None:
                 await self.client.update(RESOURCE_CLAIMS, without_protection(now))
-        elif not consumers and is_held(claim) and claim.metadata.deletion_timestamp:
+        elif not consumers and is_protected(claim) and claim.metadata.deletion_timestamp:
             now = claim
             if claim.status.allocation is not None:
                 now = await self.client.update_status(RESOURCE_CLAIMS, deallocated(claim))

@@ -74,7 +74,7 @@ class DeviceTaintEviction(Controller[Key]):
             if old is not None:
                 self._due.discard(old.metadata.uid)
                 self._evicted.discard(old.metadata.uid)
-        elif new.spec.resource_claims and (old is None or _concern(old) != _concern(new)):
+        elif new.spec.resource_claims and (old is None or _relevant_parts(old) != _relevant_parts(new)):
             self.queue.add(key_of(new))
 
     def _slice_changed(self, old: ResourceSlice | None, new: ResourceSlice | None) -> None:
@@ -92,7 +92,7 @@ class DeviceTaintEviction(Controller[Key]):
         if when is None:
             if uid in self._due:
                 self._due.discard(uid)
-                self._tell(pod, "Cancelling deletion")
+                self._record_event(pod, "Cancelling deletion")
             return
         self._due.add(uid)
         left = when - times.unix_now()
@@ -125,7 +125,7 @@ class DeviceTaintEviction(Controller[Key]):
         allocation = claim.status.allocation
         for result in allocation.devices.results if allocation is not None else ():
             for taint in self._taints(result):
-                time = _end(taint, result.tolerations)
+                time = _tolerated_until(taint, result.tolerations)
                 if time is not None:
                     yield time
 
@@ -146,7 +146,7 @@ class DeviceTaintEviction(Controller[Key]):
         with ignoring(is_not_found):
             now = await self.client.get(PODS, name, namespace)
             if now.metadata.uid == uid and not now.metadata.deletion_timestamp:
-                self._tell(pod, "Marking for deletion")
+                self._record_event(pod, "Marking for deletion")
                 await self._put_condition(now)
                 await self.client.delete(PODS, name, namespace, DeleteOptions(preconditions=Preconditions(uid=uid)))
         self._due.discard(uid)
@@ -169,7 +169,7 @@ class DeviceTaintEviction(Controller[Key]):
         change = {"conditions": [to_plain(condition)], "$setElementOrder/conditions": order}
         await patch_pod_status(self.client, pod, change)
 
-    def _tell(self, pod: Pod, message: str) -> None:
+    def _record_event(self, pod: Pod, message: str) -> None:
         metadata = pod.metadata
         about = ObjectReference(
             api_version="v1", kind="Pod", namespace=metadata.namespace, name=metadata.name, uid=metadata.uid
@@ -177,7 +177,7 @@ class DeviceTaintEviction(Controller[Key]):
         self.recorder.event(about, "Normal", "DeviceTaintManagerEviction", message)
 
 
-def _end(taint: DeviceTaint, tolerations: Iterable[DeviceToleration]) -> float | None:
+def _tolerated_until(taint: DeviceTaint, tolerations: Iterable[DeviceToleration]) -> float | None:
     """Return the time at which a taint ends the use of a device; None if it is tolerated without limit."""
     since = float(times.unix(taint.time_added)) if taint.time_added else times.unix_now()
     fitting = [each for each in tolerations if each.effect == NO_EXECUTE and _tolerates(each, taint)]
@@ -202,6 +202,6 @@ def _pools_of_claim(claim: ResourceClaim) -> Iterable[str]:
     return () if allocation is None else {_pool(each.driver, each.pool) for each in allocation.devices.results}
 
 
-def _concern(pod: Pod) -> tuple[object, ...]:
+def _relevant_parts(pod: Pod) -> tuple[object, ...]:
     """Return the parts of a pod that the controller depends on."""
     return pod.spec.node_name, pod.status.resource_claim_statuses

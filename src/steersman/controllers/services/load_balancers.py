@@ -58,14 +58,14 @@ class Addresses:
             number = self._free.lowest()
             if number >= self._network.num_addresses - 1:
                 raise NoAddresses
-            self._numbers[owner] = self._free.take(number)
+            self._numbers[owner] = self._free.allocate(number)
         return str(self._network[number])
 
     def occupy(self, owner: str, address: str) -> None:
         """Allocate an address that an owner has had before. Do nothing if it is outside of the range or not free."""
         number = self._number(address)
         if number is not None and number in self._free and owner not in self._numbers:
-            self._numbers[owner] = self._free.take(number)
+            self._numbers[owner] = self._free.allocate(number)
 
     def release(self, owner: str) -> None:
         """Free the address of an owner."""

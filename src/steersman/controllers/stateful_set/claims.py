@@ -19,14 +19,14 @@ def policy_of(stateful_set: StatefulSet) -> tuple[bool, bool]:
     return (policy.when_deleted == "Delete", policy.when_scaled == "Delete") if policy else (False, False)
 
 
-def _wanted(stateful_set: StatefulSet, pod: Pod) -> tuple[bool, bool]:
+def _desired_owners(stateful_set: StatefulSet, pod: Pod) -> tuple[bool, bool]:
     """Return True if the set should own the claims of a pod, and True if the pod itself should."""
     with_set, with_scaled = policy_of(stateful_set)
     scaled_away = with_scaled and ordinal_of(pod) not in ordinals(stateful_set)
     return with_set and not scaled_away, scaled_away
 
 
-def _means(reference: OwnerReference, resource: APIResource[Any], obj: Object) -> bool:
+def _refers_to(reference: OwnerReference, resource: APIResource[Any], obj: Object) -> bool:
     named = reference.api_version, reference.kind, reference.name
     return named == (resource.api_version, resource.kind, obj.metadata.name)
 
@@ -34,7 +34,7 @@ def _means(reference: OwnerReference, resource: APIResource[Any], obj: Object) -
 def is_stale(claim: PersistentVolumeClaim, resource: APIResource[Any], obj: Object) -> bool:
     """Return True if a claim is owned by a former object with the name of `obj`."""
     for each in claim.metadata.owner_references:
-        if _means(each, resource, obj):
+        if _refers_to(each, resource, obj):
             return each.uid != obj.metadata.uid
     return False
 
@@ -44,10 +44,10 @@ def has_unexpected_controller(claim: PersistentVolumeClaim, stateful_set: Statef
     if not any(policy_of(stateful_set)):
         return False
     for each in claim.metadata.owner_references:
-        if _means(each, STATEFUL_SETS, stateful_set):
+        if _refers_to(each, STATEFUL_SETS, stateful_set):
             if each.uid != stateful_set.metadata.uid:
                 return True
-        elif _means(each, PODS, pod):
+        elif _refers_to(each, PODS, pod):
             if each.uid != pod.metadata.uid:
                 return True
         elif each.controller:
@@ -66,7 +66,7 @@ def is_owner_up_to_date(claim: PersistentVolumeClaim, stateful_set: StatefulSet,
     if any(not each.controller for each in references):
         return False
     uids = {each.uid for each in references}
-    return (own[0] in uids, own[1] in uids) == _wanted(stateful_set, pod)
+    return (own[0] in uids, own[1] in uids) == _desired_owners(stateful_set, pod)
 
 
 def put_owners(claim: PersistentVolumeClaim, stateful_set: StatefulSet, pod: Pod) -> None:
@@ -75,10 +75,10 @@ def put_owners(claim: PersistentVolumeClaim, stateful_set: StatefulSet, pod: Pod
     references = [
         each
         for each in claim.metadata.owner_references
-        if not (_means(each, STATEFUL_SETS, stateful_set) or _means(each, PODS, pod))
+        if not (_refers_to(each, STATEFUL_SETS, stateful_set) or _refers_to(each, PODS, pod))
     ]
     if not conflicting:
-        by_set, by_pod = _wanted(stateful_set, pod)
+        by_set, by_pod = _desired_owners(stateful_set, pod)
         if by_pod:
             references.append(new_controller_ref(PODS, pod))
         if by_set:

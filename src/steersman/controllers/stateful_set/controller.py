@@ -13,7 +13,7 @@ from steersman.controllers.controller import Controller, ControllerDependencies
 from steersman.controllers.stateful_set import history
 from steersman.controllers.stateful_set.identity import is_member
 from steersman.controllers.stateful_set.pods import StatefulPods
-from steersman.controllers.stateful_set.update import Update, complete
+from steersman.controllers.stateful_set.update import Update, complete_rolling_update
 from steersman.controllers.workloads.controller_ref import (
     Claims,
     add_controller_index,
@@ -44,7 +44,7 @@ class StatefulSetController(Controller[Key]):
         self._revisions = self.informers.for_resource(CONTROLLER_REVISIONS)
         claims = self.informers.for_resource(PERSISTENT_VOLUME_CLAIMS)
         self._stateful_pods = StatefulPods(self.client, self.recorder, claims)
-        self._written: OwnWrites[Key] = OwnWrites()
+        self._own_writes: OwnWrites[Key] = OwnWrites()
         add_controller_index(self._pods)
         add_controller_index(self._revisions)
         self._sets.on_change(self._changed)
@@ -58,17 +58,17 @@ class StatefulSetController(Controller[Key]):
 
     def _forget(self, key: Key) -> None:
         self._stateful_pods.expected.forget(key)
-        self._written.forget(key)
+        self._own_writes.forget(key)
 
     def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
         pod = new_or_old(old, new)
         for owner in owners_of_change(self._sets, old, new):
             if owner is not None:
-                self._observe(key_of(owner), pod, is_new=old is None, goes=new is None)
+                self._observe_pod(key_of(owner), pod, is_new=old is None, goes=new is None)
         for candidate in () if new is None else possible_owners(self._sets, may_own, old, new):
             self.queue.add(key_of(candidate))
 
-    def _observe(self, key: Key, pod: Pod, *, is_new: bool, goes: bool) -> None:
+    def _observe_pod(self, key: Key, pod: Pod, *, is_new: bool, goes: bool) -> None:
         if is_new:
             self._stateful_pods.expected.observe_creation(key)
         if goes or pod.metadata.deletion_timestamp:
@@ -81,22 +81,22 @@ class StatefulSetController(Controller[Key]):
             self._forget(key)
         elif not self._stateful_pods.expected.are_satisfied(key):
             self.queue.add_after(key, TIMEOUT + 1)
-        elif not self._written.is_stale(key, stateful_set):
+        elif not self._own_writes.is_stale(key, stateful_set):
             await self._sync(key, stateful_set)
 
     async def _sync(self, key: Key, stateful_set: StatefulSet) -> None:
         selector = await compile_selector(stateful_set.spec.selector)
         known = await self._own_revisions(stateful_set, selector)
-        pods = await self._claimed(stateful_set, selector)
-        found = await history.find(self.client, stateful_set, known)
+        pods = await self._claim_pods(stateful_set, selector)
+        found = await history.find_revisions(self.client, stateful_set, known)
         now = times.unix(times.now())
         self._stateful_pods.expected.forget(key)
         update = Update(self._stateful_pods, stateful_set, found, pods, now)
         try:
             await update.run()
         finally:
-            complete(stateful_set, update.status)
-            await self._write(key, stateful_set, update.status)
+            complete_rolling_update(stateful_set, update.status)
+            await self._write_status(key, stateful_set, update.status)
         await history.truncate(self.client, stateful_set, known, found, pods)
         seconds = stateful_set.spec.min_ready_seconds
         if seconds > 0 and update.status.ready_replicas != update.status.available_replicas:
@@ -115,7 +115,7 @@ class StatefulSetController(Controller[Key]):
         adopted = await claims.claim(orphans(self._revisions, stateful_set.metadata.namespace))
         return [*(each for each in own if selector.matches(each.metadata.labels)), *adopted]
 
-    async def _claimed(self, stateful_set: StatefulSet, selector: Selector) -> list[Pod]:
+    async def _claim_pods(self, stateful_set: StatefulSet, selector: Selector) -> list[Pod]:
         def matches(pod: Pod) -> bool:
             return selector.matches(pod.metadata.labels) and is_member(stateful_set, pod)
 
@@ -123,7 +123,7 @@ class StatefulSetController(Controller[Key]):
         uid, namespace = stateful_set.metadata.uid, stateful_set.metadata.namespace
         return await claims.claim((*controlled_by(self._pods, uid), *orphans(self._pods, namespace)))
 
-    async def _write(self, key: Key, stateful_set: StatefulSet, status: StatefulSetStatus) -> None:
+    async def _write_status(self, key: Key, stateful_set: StatefulSet, status: StatefulSetStatus) -> None:
         """Update the status if it has changed. After a conflict, retry once on the newest version of the set."""
         if not _has_changed(stateful_set.status, status):
             return
@@ -135,7 +135,7 @@ class StatefulSetController(Controller[Key]):
                 raise
             fresh = await self.client.get(STATEFUL_SETS, key[1], key[0])
             written = await self.client.update_status(STATEFUL_SETS, replace(fresh, status=status))
-        self._written.record(key, written)
+        self._own_writes.record(key, written)
 
 
 def _has_changed(old: StatefulSetStatus, new: StatefulSetStatus) -> bool:

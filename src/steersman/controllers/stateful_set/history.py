@@ -38,7 +38,7 @@ class Revisions(Struct, frozen=True):
     collision_count: int
 
 
-async def find(client: Client, stateful_set: StatefulSet, known: Iterable[ControllerRevision]) -> Revisions:
+async def find_revisions(client: Client, stateful_set: StatefulSet, known: Iterable[ControllerRevision]) -> Revisions:
     """Return the revisions of a set, from `known` ones; the revision of its present template is created if it is
     missing.
     """
@@ -47,7 +47,7 @@ async def find(client: Client, stateful_set: StatefulSet, known: Iterable[Contro
     collisions = stateful_set.status.collision_count or 0
     newest = revisions[-1].revision + 1 if revisions else 1
     if not same:
-        update, collisions = await _make(client, stateful_set, data, newest, collisions)
+        update, collisions = await _create(client, stateful_set, data, newest, collisions)
     elif revisions[-1] is same[-1]:
         update = revisions[-1]
     else:
@@ -67,7 +67,7 @@ def _with_template(stateful_set: StatefulSet, revision: ControllerRevision) -> S
     return msgspec.structs.replace(stateful_set, spec=spec)
 
 
-async def _make(
+async def _create(
     client: Client, stateful_set: StatefulSet, data: bytes, number: int, collisions: int
 ) -> tuple[ControllerRevision, int]:
     """Create a revision under the first free name. Return the revision, and the new count of collisions."""

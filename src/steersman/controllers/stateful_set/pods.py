@@ -41,7 +41,7 @@ class StatefulPods:
         try:
             await self.create_claims(stateful_set, pod)
         except (StatusError, TryLater) as error:
-            self._tell("Create", stateful_set, pod, error)
+            self._record_event("Create", stateful_set, pod, error)
             raise
         key = key_of(stateful_set)
         self.expected.add(key, creations=1)
@@ -50,10 +50,10 @@ class StatefulPods:
         except StatusError as error:
             self.expected.observe_creation(key)
             if not is_already_exists(error):
-                self._tell("Create", stateful_set, pod, error)
+                self._record_event("Create", stateful_set, pod, error)
             raise
         await self._put_owners(stateful_set, made)
-        self._tell("Create", stateful_set, pod)
+        self._record_event("Create", stateful_set, pod)
 
     async def delete(self, stateful_set: StatefulSet, pod: Pod) -> None:
         """Delete a pod. Raises StatusError, Unreachable."""
@@ -64,11 +64,11 @@ class StatefulPods:
         except StatusError as error:
             self.expected.observe_deletion(key, uid)
             if not is_not_found(error):
-                self._tell("Delete", stateful_set, pod, error)
+                self._record_event("Delete", stateful_set, pod, error)
                 raise
-        self._tell("Delete", stateful_set, pod)
+        self._record_event("Delete", stateful_set, pod)
 
-    async def put_right(self, stateful_set: StatefulSet, pod: Pod) -> None:
+    async def restore(self, stateful_set: StatefulSet, pod: Pod) -> None:
         """Restore the labels and volumes of a pod, and the owners of its claims, if any of them is wrong."""
         if has_identity(pod) and has_storage(stateful_set, pod) and self.owners_are_right(stateful_set, pod):
             return
@@ -83,16 +83,16 @@ class StatefulPods:
                 await self._client.update(PODS, changed)
             except StatusError as error:
                 if not is_conflict(error) or attempt == _TRIES - 1:
-                    self._tell("Update", stateful_set, pod, error)
+                    self._record_event("Update", stateful_set, pod, error)
                     raise
                 pod = await self._client.get(PODS, pod.metadata.name, pod.metadata.namespace)
             else:
-                self._tell("Update", stateful_set, pod)
+                self._record_event("Update", stateful_set, pod)
                 return
 
     def owners_are_right(self, stateful_set: StatefulSet, pod: Pod) -> bool:
         """Return True if the claims of a pod have the owners that the policy requires."""
-        return all(claims.is_owner_up_to_date(each, stateful_set, pod) for each in self._known(stateful_set, pod))
+        return all(claims.is_owner_up_to_date(each, stateful_set, pod) for each in self._claims_of(stateful_set, pod))
 
     async def put_owners(self, stateful_set: StatefulSet, pod: Pod) -> None:
         """Set the owners of a pod's claims that the policy requires, if they are wrong."""
@@ -103,15 +103,15 @@ class StatefulPods:
         """Return True if claims of the pod are still to be deleted with a former pod of that name."""
         if not claims.policy_of(stateful_set)[1]:
             return False
-        return any(claims.is_stale(each, PODS, pod) for each in self._known(stateful_set, pod))
+        return any(claims.is_stale(each, PODS, pod) for each in self._claims_of(stateful_set, pod))
 
-    def _known(self, stateful_set: StatefulSet, pod: Pod) -> list[PersistentVolumeClaim]:
+    def _claims_of(self, stateful_set: StatefulSet, pod: Pod) -> list[PersistentVolumeClaim]:
         namespace, ordinal = stateful_set.metadata.namespace, ordinal_of(pod)
         names = (claim_name(stateful_set, each, ordinal) for each in stateful_set.spec.volume_claim_templates)
         return [each for name in names if (each := self._claims.get(namespace, name)) is not None]
 
     async def _put_owners(self, stateful_set: StatefulSet, pod: Pod) -> None:
-        for claim in self._known(stateful_set, pod):
+        for claim in self._claims_of(stateful_set, pod):
             if claims.has_unexpected_controller(claim, stateful_set, pod):
                 text = (
                     f"PersistentVolumeClaim {claim.metadata.name} has a conflicting OwnerReference that acts as a "
@@ -152,7 +152,7 @@ class StatefulPods:
         if failed:
             raise TryLater(failed[0] if len(failed) == 1 else f"[{', '.join(failed)}]")
 
-    def _tell(self, verb: str, stateful_set: StatefulSet, pod: Pod, error: Exception | None = None) -> None:
+    def _record_event(self, verb: str, stateful_set: StatefulSet, pod: Pod, error: Exception | None = None) -> None:
         about = reference(STATEFUL_SETS, stateful_set)
         text = f"{verb} Pod {pod.metadata.name} in StatefulSet {stateful_set.metadata.name}"
         if error is None:

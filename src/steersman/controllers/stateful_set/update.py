@@ -67,7 +67,7 @@ class Update:
         self._now = now
         numbers = ordinals(stateful_set)
         of_number = {ordinal_of(pod): pod for pod in present}
-        self._replicas = _Replicas(numbers, of_number, self._missing)
+        self._replicas = _Replicas(numbers, of_number, self._new_pod)
         self._kept = [pod for number, pod in of_number.items() if number in numbers]
         """Existing pods that are replicas."""
         self._condemned = sorted(
@@ -77,7 +77,7 @@ class Update:
         )
         self.status = self._status(present)
 
-    def _missing(self, number: int) -> Pod:
+    def _new_pod(self, number: int) -> Pod:
         """Return a new pod: of the current revision below the partition or during an update, else of the update
         revision.
         """
@@ -137,7 +137,7 @@ class Update:
         finally:
             self.status = self._status([*self._kept, *self._condemned])
         if self._set.spec.update_strategy.type != "OnDelete":
-            await self._replace_old()
+            await self._delete_last_outdated()
 
     async def _for_all(self, pods: Sequence[Pod], act: Callable[[Pod], Awaitable[bool]]) -> bool:
         """Call `act` for pods, one at a time until a call returns _STOP, or for all with the policy Parallel.
@@ -182,7 +182,7 @@ class Update:
         update_set = self._found.update_set
         is_right = has_identity(pod) and has_storage(stateful_set, pod)
         if pod.status.phase and not (is_right and self._pods.owners_are_right(update_set, pod)):
-            await self._pods.put_right(update_set, pod)
+            await self._pods.restore(update_set, pod)
         return False
 
     async def _claims_of_condemned(self, pod: Pod) -> bool:
@@ -199,7 +199,7 @@ class Update:
         await self._pods.delete(self._set, pod)
         return _STOP
 
-    async def _replace_old(self) -> None:
+    async def _delete_last_outdated(self) -> None:
         """Delete the last pod that is not of the update revision, if all pods after it are available."""
         rolling = self._set.spec.update_strategy.rolling_update
         partition = (rolling.partition or 0) if rolling else 0
@@ -215,7 +215,7 @@ class Update:
             await time_slice.pause_if_over()
 
 
-def complete(stateful_set: StatefulSet, status: StatefulSetStatus) -> None:
+def complete_rolling_update(stateful_set: StatefulSet, status: StatefulSetStatus) -> None:
     """Make the update revision the current one, if all pods have it and are ready."""
     wanted = replicas_of(stateful_set)
     if stateful_set.spec.update_strategy.type == "RollingUpdate" and (

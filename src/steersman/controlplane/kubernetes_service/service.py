@@ -112,7 +112,7 @@ class KubernetesService:
 
     async def _reconcile(self, *, at_start: bool) -> None:
         services = self._objects("", "services")
-        is_new = await self._made(services)
+        is_new = await self._create_if_missing(services)
         address = self._address()
         is_alone = address is None or await self._reconciler.reconcile(address.host, address.port, at_start=at_start)
         if not at_start or is_new or not is_alone:
@@ -127,7 +127,7 @@ class KubernetesService:
 
         await services.update(loopback(NAMESPACE, NAME), NAME, changed)
 
-    async def _made(self, services: StoreObjects) -> bool:
+    async def _create_if_missing(self, services: StoreObjects) -> bool:
         """Create the Service if it is missing; return True if it was created. Raises StatusError."""
         for _ in range(_LOOKS):
             try:

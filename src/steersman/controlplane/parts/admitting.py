@@ -14,7 +14,7 @@ from steersman.controlplane.admission import admission_chain
 from steersman.controlplane.audit_options import is_audited
 from steersman.controlplane.flow_control import FlowControl
 from steersman.controlplane.options import Options
-from steersman.controlplane.parts.basis import Common, Embedding, GivenFlags, Ways
+from steersman.controlplane.parts.basis import Common, Embedding, OutgoingRoutes, ValidatedFlags
 from steersman.controlplane.parts.identity import Authorization
 from steersman.controlplane.parts.resources import ResourceServices
 from steersman.controlplane.parts.storing import ObjectStores
@@ -36,7 +36,7 @@ class Admission(Part):
     async def start(self, ending: AsyncExitStack) -> None:
         registry, services = self.common.registry, self.resources.services
         server = PluginDependencies(
-            authorizer=self.authorization.chain.judges.authorizer,
+            authorizer=self.authorization.chain.interfaces.authorizer,
             objects=self.objects.stores.objects,
             mapper=self.common.mapper,
             locate_service=partial(locate_service, services),
@@ -60,8 +60,8 @@ class Audit(Part):
     options: Options
     embedding: Embedding
     common: Common
-    flags: GivenFlags
-    ways: Ways
+    flags: ValidatedFlags
+    ways: OutgoingRoutes
     auditor: Auditor | None = None
 
     async def start(self, ending: AsyncExitStack) -> None:

@@ -16,7 +16,7 @@ from steersman.controlplane.addresses import check_port, public_address, service
 from steersman.controlplane.admission import admission_configuration
 from steersman.controlplane.audit_options import is_audited
 from steersman.controlplane.controllers import check_own
-from steersman.controlplane.given_files import check_kubelet_files, check_proxy_client, check_serving_files
+from steersman.controlplane.flag_files import check_kubelet_files, check_proxy_client, check_serving_files
 from steersman.controlplane.option_ties import check_families
 from steersman.controlplane.options import Options, OptionsError
 from steersman.endpoints.filters.observation import Observe
@@ -89,7 +89,7 @@ class LoopWatch(Part):
         ending.callback(self.watchdog.stop)
 
 
-class GivenFlags(Part):
+class ValidatedFlags(Part):
     """Validated flags and the files that they name. Raises OptionsError.
 
     Validation comes before all writes, so that a refused start leaves nothing behind.
@@ -123,7 +123,7 @@ class GivenFlags(Part):
         check_serving_files(options)
 
 
-class Ways(Part):
+class OutgoingRoutes(Part):
     """Routes of requests to other servers (--egress-selector-config-file)."""
 
     options: Options

@@ -18,10 +18,10 @@ from steersman.controlplane.authenticators import (
 )
 from steersman.controlplane.authorizers import AuthorizerChain
 from steersman.controlplane.data_folder import any_keys, certificate_files, make_data_folder
-from steersman.controlplane.given_files import service_account_keys
+from steersman.controlplane.flag_files import service_account_keys
 from steersman.controlplane.legacy_token_tracking import TokenUse
 from steersman.controlplane.options import Options
-from steersman.controlplane.parts.basis import Common, Embedding, GivenFlags, Ways
+from steersman.controlplane.parts.basis import Common, Embedding, OutgoingRoutes, ValidatedFlags
 from steersman.controlplane.parts.storing import FilledCaches, ObjectStores
 from steersman.controlplane.token_keys import TokenKeys
 from steersman.server.certificates import LOOPBACK_NAME, CertificateFiles
@@ -36,7 +36,7 @@ class TokenFiles(Part):
 
     options: Options
     common: Common
-    ways: Ways
+    ways: OutgoingRoutes
     configured: ConfiguredTokens = offered()
 
     async def start(self, ending: AsyncExitStack) -> None:
@@ -52,7 +52,7 @@ class FirstKeys(Part):
 
     options: Options
     embedding: Embedding
-    flags: GivenFlags
+    flags: ValidatedFlags
     child: Forked | None = None
 
     async def start(self, ending: AsyncExitStack) -> None:
@@ -73,7 +73,7 @@ class FirstKeys(Part):
         if not (self.options.service_account_signing_endpoint or self.options.service_account_signing_key_file):
             service_account_keys(self.options)
 
-    async def made(self) -> None:
+    async def wait_until_available(self) -> None:
         """Return once the child process has ended, or at once if there is none."""
         if self.child is not None:
             await self.child.wait()
@@ -88,7 +88,7 @@ class SigningKeys(Part):
     keys: TokenKeys = offered()
 
     async def start(self, ending: AsyncExitStack) -> None:
-        before = None if self.first is None else self.first.made
+        before = None if self.first is None else self.first.wait_until_available
         self.keys = await token_keys(self.options, self.common.registry, ending, before)
 
 
@@ -96,17 +96,17 @@ class Certificates(Part):
     """The certificates in the data folder; missing ones are made. Raises OptionsError."""
 
     options: Options
-    flags: GivenFlags
+    flags: ValidatedFlags
     first: FirstKeys | None
     files: CertificateFiles = offered()
 
     async def start(self, ending: AsyncExitStack) -> None:
         if self.first is not None:
-            await self.first.made()
+            await self.first.wait_until_available()
         self.files = certificate_files(self.options, *hosts_of(self.options, self.flags))
 
 
-def hosts_of(options: Options, flags: GivenFlags) -> Iterator[str]:
+def hosts_of(options: Options, flags: ValidatedFlags) -> Iterator[str]:
     """Yield the host names and addresses of the serving certificate."""
     yield flags.host
     yield str(flags.service_ranges[0][1])
@@ -166,7 +166,7 @@ class Authorization(Part):
 
     options: Options
     common: Common
-    ways: Ways
+    ways: OutgoingRoutes
     chain: AuthorizerChain = offered()
 
     async def start(self, ending: AsyncExitStack) -> None:

@@ -12,7 +12,7 @@ from steersman.controlplane.kubernetes_service.leases import RESOURCE as SERVER_
 from steersman.controlplane.kubernetes_service.service import KubernetesService, reconciler_of
 from steersman.controlplane.options import Options
 from steersman.controlplane.parts.admitting import PriorityAndFairness
-from steersman.controlplane.parts.basis import Embedding, GivenFlags
+from steersman.controlplane.parts.basis import Embedding, ValidatedFlags
 from steersman.controlplane.parts.identity import Authorization, Certificates
 from steersman.controlplane.parts.live import Aggregation
 from steersman.controlplane.parts.resources import ResourceServices
@@ -26,7 +26,7 @@ class InitialObjects(Part):
     """The objects of every cluster, created by hooks: namespaces, roles, the Service `kubernetes`."""
 
     options: Options
-    flags: GivenFlags
+    flags: ValidatedFlags
     certificates: Certificates
     objects: ObjectStores
     generic: GenericServer
@@ -48,7 +48,7 @@ class InitialObjects(Part):
         self.kubernetes.install()
 
 
-class KeptUp(Part):
+class MaintainedObjects(Part):
     """The controllers of kube-apiserver, which restore these objects when they are deleted."""
 
     options: Options
@@ -110,7 +110,7 @@ class Followers(Part):
     hooks: Hooks
     authorization: Authorization
     priority: PriorityAndFairness | None
-    kept: KeptUp | None
+    kept: MaintainedObjects | None
     versions: StoredVersions | None
 
     async def start(self, ending: AsyncExitStack) -> None:

@@ -13,7 +13,7 @@ from steersman.apiextensions.conversion_metrics import ConversionMetrics
 from steersman.apiextensions.definitions import Definitions, Serves
 from steersman.controlplane.objects import StoreObjects
 from steersman.controlplane.options import Options
-from steersman.controlplane.parts.basis import Common, Embedding, Ways
+from steersman.controlplane.parts.basis import Common, Embedding, OutgoingRoutes
 from steersman.controlplane.parts.resources import ResourceServices
 from steersman.controlplane.parts.serving import GenericServer, OpenAPI
 from steersman.controlplane.parts.storing import ObjectStores
@@ -132,7 +132,7 @@ class Aggregation(Part):
     options: Options
     embedding: Embedding
     common: Common
-    ways: Ways
+    ways: OutgoingRoutes
     objects: ObjectStores
     generic: GenericServer
     openapi: OpenAPI

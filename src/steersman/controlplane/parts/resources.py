@@ -7,7 +7,7 @@ from typing import Any
 
 from steersman.controlplane.addresses import service_node_ports
 from steersman.controlplane.options import Options
-from steersman.controlplane.parts.basis import Common, Embedding, GivenFlags, Ways
+from steersman.controlplane.parts.basis import Common, Embedding, OutgoingRoutes, ValidatedFlags
 from steersman.controlplane.parts.identity import Authorization, SigningKeys, Tokens
 from steersman.controlplane.parts.storing import ObjectStores
 from steersman.controlplane.resources import AGGREGATOR, API_EXTENSIONS, KUBE_API
@@ -27,8 +27,8 @@ class ResourceServices(Part):
     options: Options
     embedding: Embedding
     common: Common
-    flags: GivenFlags
-    ways: Ways
+    flags: ValidatedFlags
+    ways: OutgoingRoutes
     objects: ObjectStores
     signing: SigningKeys
     tokens: Tokens
@@ -38,7 +38,7 @@ class ResourceServices(Part):
 
     async def start(self, ending: AsyncExitStack) -> None:
         options, stores, egress = self.options, self.objects.stores, self.ways.egress
-        keys, rights = self.signing.keys, self.authorization.chain.judges
+        keys, rights = self.signing.keys, self.authorization.chain.interfaces
         services = self.services = Services(
             objects=stores.objects,
             storage_of=stores.storage_of,

@@ -8,19 +8,19 @@ from typing import Final
 from steersman.controlplane.addresses import listen
 from steersman.controlplane.authenticators import proxy_headers
 from steersman.controlplane.data_folder import file_of
+from steersman.controlplane.flag_files import serving_tls
 from steersman.controlplane.flow_control import FlowControl
-from steersman.controlplane.given_files import serving_tls
 from steersman.controlplane.group_order import GroupOrder
 from steersman.controlplane.metrics import install_metrics
 from steersman.controlplane.options import Options
 from steersman.controlplane.parts.admitting import Admission, Audit, PriorityAndFairness
-from steersman.controlplane.parts.basis import Common, Embedding, GivenFlags, LoopWatch
+from steersman.controlplane.parts.basis import Common, Embedding, LoopWatch, ValidatedFlags
 from steersman.controlplane.parts.identity import Authentication, Authorization, Certificates, SigningKeys
 from steersman.controlplane.parts.resources import BuiltInResources
 from steersman.controlplane.parts.storing import EncryptionAtRest, ObjectStores, OpenStorage
-from steersman.controlplane.storage_health import not_ready, wrong_with
+from steersman.controlplane.storage_health import not_ready, storage_fault
 from steersman.controlplane.storage_metrics import install_refusals, install_storage_metrics
-from steersman.endpoints.filters.arrival import Arrival
+from steersman.endpoints.filters.consistency import ConsistencyWait
 from steersman.net.limits import Limits
 from steersman.openapi.lazy_service import LazyOpenAPIService
 from steersman.server.basic_paths import install_basic_paths
@@ -66,7 +66,7 @@ class GenericServer(Part):
     options: Options
     embedding: Embedding
     common: Common
-    flags: GivenFlags
+    flags: ValidatedFlags
     certificates: Certificates
     authentication: Authentication
     authorization: Authorization
@@ -95,7 +95,7 @@ class GenericServer(Part):
             auditor=None if self.audit is None else self.audit.auditor,
             authenticator=self.authentication.authenticator,
             proxy_headers=proxy_headers(options),
-            authorizer=self.authorization.chain.judges.authorizer,
+            authorizer=self.authorization.chain.interfaces.authorizer,
             admission=self.admission.chain,
             bind_address=options.bind_address,
             port=options.secure_port,
@@ -169,7 +169,7 @@ class HealthChecks(Part):
         server.livez.add(loopback)
         for name in _STARTED_BEFORE_HOOKS:
             server.add_post_start_hook(name, _nothing_to_start)
-        server.add_checks(HealthCheck("etcd", lambda: wrong_with(storage, options.etcd_healthcheck_timeout)))
+        server.add_checks(HealthCheck("etcd", lambda: storage_fault(storage, options.etcd_healthcheck_timeout)))
         needed = [self.objects.stores.store(*key) for key in _READ_BY_THE_SERVER]
         server.add_checks(
             HealthCheck("etcd-readiness", lambda: not_ready(storage, options.etcd_readycheck_timeout)),
@@ -195,18 +195,18 @@ class OtherWriters(Part):
 
     async def start(self, ending: AsyncExitStack) -> None:
         storage, clusters, server = self.opened.storage, self.opened.clusters, self.generic.server
-        behind = self.objects.stores.late.behind
+        behind = self.objects.stores.lagging.wait_for
         if self.embedding.worker is not None:
             self.embedding.worker.install(server, storage, behind)
         if storage.has_other_servers:
-            from steersman.storage.arrivals import Arrivals  # which most servers never need
+            from steersman.storage.write_barrier import WriteBarrier  # which most servers never need
 
             sole = None if clusters is None else clusters.sole_server()
             is_alone = (lambda: False) if sole is None else (lambda: sole.is_alone)
-            arrivals = Arrivals(storage, None if clusters is None else clusters.ask, is_alone=is_alone)
-            ending.push_async_callback(arrivals.stop)
+            barrier = WriteBarrier(storage, None if clusters is None else clusters.ask, is_alone=is_alone)
+            ending.push_async_callback(barrier.stop)
             may_write = (lambda: None) if sole is None else sole.may_write
-            server.arrival = Arrival(arrivals.arrived, behind, costs=True, may_write=may_write)
+            server.consistency_wait = ConsistencyWait(barrier.wait_for_newest, behind, costs=True, may_write=may_write)
             if sole is not None:
                 ending.push_async_callback(sole.stop)
                 await sole.start()
@@ -229,10 +229,10 @@ class Paths(Part):
         server, options, worker = self.generic.server, self.options, self.embedding.worker
         server.prepare_run()
         Discovery(server).install(defined=True)
-        await self.signing.keys.made()
+        await self.signing.keys.wait_until_available()
         self.signing.keys.install_openid(server)
         self.openapi.paths.install()
-        install_debug_paths(server, options.as_flags() if worker is None else worker.given.flags)
+        install_debug_paths(server, options.as_flags() if worker is None else worker.settings.flags)
         install_basic_paths(server)
         self._install_metrics()
         watchdog = None if self.watch is None else self.watch.watchdog

@@ -66,8 +66,10 @@ class ObjectStores(Part):
 
     async def start(self, ending: AsyncExitStack) -> None:
         storage, clusters = self.opened.storage, self.opened.clusters
-        located, is_apart = (None, None) if clusters is None else (clusters.storage_of, clusters.is_apart)
-        self.stores = Stores(storage, self.at_rest.encryption, self.options.storage_media_type, located, is_apart)
+        located, has_own_storage = (None, None) if clusters is None else (clusters.storage_of, clusters.has_own_storage)
+        self.stores = Stores(
+            storage, self.at_rest.encryption, self.options.storage_media_type, located, has_own_storage
+        )
         ending.push_async_callback(self.stores.stop)
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from steersman.controlplane.workers.process import WorkerProcess
-from steersman.net.arrivals import BACKLOG
+from steersman.net.acceptor import BACKLOG
 
 logger = logging.getLogger(__name__)
 

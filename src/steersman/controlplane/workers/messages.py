@@ -40,9 +40,9 @@ def beat_word(slot: int) -> int:
 
 
 class Kind(IntEnum):
-    """Kind of a frame between owner and worker. GIVEN is the owner's first frame, before all others."""
+    """Kind of a frame between owner and worker. SETTINGS is the owner's first frame, before all others."""
 
-    GIVEN = 1
+    SETTINGS = 1
     READY = 2
     FAILED = 3
     """The worker could not start; the body is one line with the reason."""
@@ -56,7 +56,7 @@ class Kind(IntEnum):
 
 
 @dataclass(slots=True)
-class Given:
+class WorkerSettings:
     """The first message to a worker. `flags` are those of the whole server, `options` those of the worker."""
 
     options: Options
@@ -79,7 +79,7 @@ def share(options: Options, number: int, port: int) -> Options:
     return own if number == 0 else replace(own, endpoint_reconciler_type="none", controllers=())
 
 
-def encode(value: Given | Address) -> bytes:
+def encode(value: WorkerSettings | Address) -> bytes:
     """Return a value as the bytes of a frame."""
     return msgspec.msgpack.encode(value, enc_hook=str)
 
@@ -90,9 +90,9 @@ def _decoded(kind: type, value: Any) -> Any:
     raise NotImplementedError
 
 
-def decode_given(body: bytes) -> Given:
+def decode_settings(body: bytes) -> WorkerSettings:
     """Return the value that `encode` encoded."""
-    return msgspec.msgpack.decode(body, type=Given, dec_hook=_decoded)
+    return msgspec.msgpack.decode(body, type=WorkerSettings, dec_hook=_decoded)
 
 
 def decode_ready(body: bytes) -> Address:

@@ -12,7 +12,7 @@ from steersman.controlplane.data_folder import make_data_folder, open_own_storag
 from steersman.controlplane.options import Options, OptionsError
 from steersman.controlplane.workers import messages
 from steersman.controlplane.workers.handover import Handover
-from steersman.controlplane.workers.messages import Given, share
+from steersman.controlplane.workers.messages import WorkerSettings, share
 from steersman.controlplane.workers.own_series import own_series
 from steersman.controlplane.workers.process import WorkerProcess
 from steersman.controlplane.workers.sums import Sums
@@ -90,7 +90,7 @@ class Owner:
             raise OptionsError(f"--workers: at most {messages.MOST_WORKERS}")
         check_port(options)
         make_data_folder(options)
-        words = self._words = SharedWords.made()
+        words = self._words = SharedWords.create()
         if not options.etcd_servers:
             storage = self._storage = await open_own_storage(options)
             self._server = StorageServer(storage, words)
@@ -129,16 +129,16 @@ class Owner:
         if self._handover is not None:
             self._handover.stop()
             self._handover = None
-        await asyncio.gather(*(self._over(each, _LONGEST_END + delay) for each in self._processes))
+        await asyncio.gather(*(self._wait_for_end(each, _LONGEST_END + delay) for each in self._processes))
         await self._release()
 
-    async def _over(self, process: WorkerProcess, seconds: float) -> None:
+    async def _wait_for_end(self, process: WorkerProcess, seconds: float) -> None:
         """Wait for the end of a process; kill it after so many seconds."""
         try:
             async with asyncio.timeout(seconds):
                 await process.gone.wait()
         except TimeoutError:
-            logger.error("worker %d does not stop in time and is killed", process.given.number)
+            logger.error("worker %d does not stop in time and is killed", process.settings.number)
             process.kill()
             await process.gone.wait()
 
@@ -157,9 +157,11 @@ class Owner:
     async def _started(self, number: int) -> WorkerProcess:
         """Start a process for the worker of this number and return it. Raises OSError."""
         assert self._words is not None
-        taken = {each.given.slot for each in self._processes}
+        taken = {each.settings.slot for each in self._processes}
         slot = next(each for each in range(messages.MOST_PROCESSES) if each not in taken)
-        given = Given(share(self.options, number, self._port), self.options.as_flags(), number, slot, self._port)
+        given = WorkerSettings(
+            share(self.options, number, self._port), self.options.as_flags(), number, slot, self._port
+        )
         process = WorkerProcess(given, self._words, self._gather, self._ended)
         self._processes.append(process)
         try:
@@ -177,14 +179,14 @@ class Owner:
             return
         lived = asyncio.get_running_loop().time() - process.started_at
         if lived >= _WELL:
-            self._failures[process.given.number] = 0
-        self._keep(self._start_again(process.given.number))
+            self._failures[process.settings.number] = 0
+        self._keep(self._start_again(process.settings.number))
 
     async def _start_again(self, number: int) -> None:
         failures = self._failures.get(number, 0)
         self._failures[number] = failures + 1
         await asyncio.sleep(pause(failures))
-        if self._has(number):
+        if self._has_worker(number):
             return  # all workers are being replaced at the moment
         try:
             process = await self._started(number)
@@ -200,15 +202,15 @@ class Owner:
         else:
             logger.log(NOTICE, "worker %d runs again, as process %d", number, process.pid)
 
-    def _has(self, number: int) -> bool:
+    def _has_worker(self, number: int) -> bool:
         """Return True if a worker of this number runs or is starting."""
-        return any(each.given.number == number and not each.is_ending for each in self._processes)
+        return any(each.settings.number == number and not each.is_ending for each in self._processes)
 
     async def _look_after(self) -> None:
         """Kill hanging workers, whose clients would wait for ever."""
         for each in self._processes:
             if each.hangs(_HANGING):
-                logger.error("killing worker %d, which has not responded for %g s", each.given.number, _HANGING)
+                logger.error("killing worker %d, which has not responded for %g s", each.settings.number, _HANGING)
                 each.kill()
 
     def _keep(self, work: Coroutine[object, object, None]) -> None:
@@ -228,7 +230,7 @@ class Owner:
 
     async def _replace_all(self) -> None:
         for number in range(self.options.workers):
-            before = [each for each in self._processes if each.given.number == number and not each.leaving]
+            before = [each for each in self._processes if each.settings.number == number and not each.leaving]
             try:
                 process = await self._started(number)
             except OSError as error:
@@ -246,12 +248,12 @@ class Owner:
             await asyncio.sleep(_FIRST_REQUESTS)
             for each in before:
                 each.end(replaced=True)
-            await asyncio.gather(*(self._over(each, _LONGEST_END) for each in before))
+            await asyncio.gather(*(self._wait_for_end(each, _LONGEST_END) for each in before))
         logger.log(NOTICE, "all workers have been replaced")
 
     def _is_not_replaced(self, number: int, error: Exception) -> None:
         logger.error("replacing worker %d failed: %s", number, error)
-        if not self._has(number):  # the previous one has ended meanwhile
+        if not self._has_worker(number):  # the previous one has ended meanwhile
             self._keep(self._start_again(number))
 
     # Metrics

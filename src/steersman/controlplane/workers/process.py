@@ -13,7 +13,7 @@ from typing import Final
 from steersman.controlplane.addresses import Address
 from steersman.controlplane.options import OptionsError
 from steersman.controlplane.workers import messages
-from steersman.controlplane.workers.messages import Given, Kind
+from steersman.controlplane.workers.messages import Kind, WorkerSettings
 from steersman.machinery.shared_words import SharedWords
 from steersman.net.link import Link, frame
 from steersman.storage.shared.server import StorageServer
@@ -34,9 +34,9 @@ class WorkerProcess:
     """
 
     def __init__(
-        self, given: Given, words: SharedWords, gather: Gather, ended: Callable[[WorkerProcess], None]
+        self, given: WorkerSettings, words: SharedWords, gather: Gather, ended: Callable[[WorkerProcess], None]
     ) -> None:
-        self.given = given
+        self.settings = given
         self.leaving = False
         """True once the process was told to stop."""
         self.started_at = asyncio.get_running_loop().time()
@@ -68,7 +68,7 @@ class WorkerProcess:
         if storage is not None:
             near_storage, far_storage = socket.socketpair()
             theirs.append(far_storage)
-            await storage.connect(near_storage, self._over)
+            await storage.connect(near_storage, self._connection_lost)
         descriptors = [each.fileno() for each in theirs]
         try:
             self._process = await asyncio.to_thread(self._launched, descriptors)
@@ -79,8 +79,8 @@ class WorkerProcess:
         finally:
             for each in theirs:
                 each.close()
-        self._link = await Link.on(near, self._received, self._over)
-        self._link.send(frame(Kind.GIVEN, 0, messages.encode(self.given)))
+        self._link = await Link.on(near, self._received, self._connection_lost)
+        self._link.send(frame(Kind.SETTINGS, 0, messages.encode(self.settings)))
 
     def _launched(self, descriptors: list[int]) -> subprocess.Popen[bytes]:
         """Start and return the process, which inherits these descriptors. Blocks. Raises OSError."""
@@ -104,7 +104,7 @@ class WorkerProcess:
 
     def hangs(self, seconds: float) -> bool:
         """Return True if the process's event loop has not run for so many seconds after it was ready."""
-        now, beat = asyncio.get_running_loop().time(), self._words[messages.beat_word(self.given.slot)]
+        now, beat = asyncio.get_running_loop().time(), self._words[messages.beat_word(self.settings.slot)]
         if beat != self._beat or not self.is_ready:
             self._beat, self._beat_at = beat, now
         return now - self._beat_at > seconds
@@ -122,7 +122,7 @@ class WorkerProcess:
     @property
     def open(self) -> int:
         """Number of the process's connections, including passed ones that it has not taken yet."""
-        words, slot = self._words, self.given.slot
+        words, slot = self._words, self.settings.slot
         return words[messages.open_word(slot)] + self._handed - words[messages.taken_word(slot)]
 
     def hand(self, descriptor: int) -> bool:
@@ -163,7 +163,7 @@ class WorkerProcess:
             async with asyncio.timeout(_SCRAPE):
                 return await asked
         except TimeoutError:
-            logger.warning("worker %d does not send its metrics in time", self.given.number)
+            logger.warning("worker %d does not send its metrics in time", self.settings.number)
             return self.counted
         finally:
             del self._scraping[number]
@@ -186,7 +186,7 @@ class WorkerProcess:
         if self._process is not None:
             self._process.kill()
 
-    def _over(self) -> None:
+    def _connection_lost(self) -> None:
         """Handle the end of one of the process's connections: the process has ended or is useless."""
         if self._ending is None:
             self._ending = asyncio.ensure_future(self._bury())
@@ -213,7 +213,7 @@ class WorkerProcess:
             self._ready.set_exception(OptionsError(f"a worker has ended with {code} before it was ready"))
         self._ready.exception()  # marks the exception as retrieved, as nobody may wait for it any more
         if not self.leaving:
-            logger.error("worker %d (process %d) has ended %s", self.given.number, self.pid, _how(code))
+            logger.error("worker %d (process %d) has ended %s", self.settings.number, self.pid, _how(code))
         self.gone.set()
         self._ended(self)
 

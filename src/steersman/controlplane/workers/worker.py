@@ -14,9 +14,9 @@ from steersman.controlplane.addresses import Address
 from steersman.controlplane.data_folder import open_storage
 from steersman.controlplane.options import Options
 from steersman.controlplane.workers import messages
-from steersman.controlplane.workers.messages import Given, Kind
+from steersman.controlplane.workers.messages import Kind, WorkerSettings
 from steersman.controlplane.workers.sums import summed
-from steersman.endpoints.filters.arrival import Arrival
+from steersman.endpoints.filters.consistency import ConsistencyWait
 from steersman.machinery.shared_words import SharedWords
 from steersman.net.link import Link, frame
 from steersman.server.health import HealthCheck
@@ -55,8 +55,8 @@ class Worker:
     The process exits at once when its owner is gone, as nobody could vouch for the state of the storage any more.
     """
 
-    def __init__(self, given: Given, sockets: Sockets) -> None:
-        self.given = given
+    def __init__(self, given: WorkerSettings, sockets: Sockets) -> None:
+        self.settings = given
         self.is_replaced = False
         """True if another worker has replaced this one, which is stopping."""
         self.ended = asyncio.Event()
@@ -80,7 +80,7 @@ class Worker:
     @property
     def is_first(self) -> bool:
         """True if this worker does the work that only one process of a server may do."""
-        return self.given.number == 0
+        return self.settings.number == 0
 
     @property
     def lock(self) -> int:
@@ -102,20 +102,20 @@ class Worker:
         server.parting = PARTING
         server.add_checks(HealthCheck("workers", self._unready), only_ready=True)
         if isinstance(storage, SharedStorage):
-            server.arrival = Arrival(storage.arrived, behind, costs=False)
+            server.consistency_wait = ConsistencyWait(storage.wait_for_newest, behind, costs=False)
 
     def _unready(self) -> str | None:
         return None if self._words[messages.ALL_WERE_READY] else "not all workers have been ready yet"
 
     def listen(self, server: Server) -> None:
         """Take the connections that the owner passes."""
-        http = server.begin(self.given.port)
+        http = server.begin(self.settings.port)
         connections = self._sockets.connections
         connections.setblocking(False)
-        asyncio.get_running_loop().add_reader(connections, self._take, http)
+        asyncio.get_running_loop().add_reader(connections, self._receive_connections, http)
         self._count(http)
 
-    def _take(self, http: HttpServer) -> None:
+    def _receive_connections(self, http: HttpServer) -> None:
         for _ in range(_AT_ONCE):
             try:
                 data, descriptors, _, _ = socket.recv_fds(self._sockets.connections, 1, 1)
@@ -126,16 +126,16 @@ class Worker:
                 return
             self._taken += 1  # counts also a connection that was lost because this process has no file descriptors left
             for each in descriptors:
-                http.take(socket.socket(fileno=each))
-            self._tell(http)
+                http.serve_socket(socket.socket(fileno=each))
+            self._publish_counts(http)
 
     def _count(self, http: HttpServer) -> None:
-        self._tell(http)
-        self._words[messages.beat_word(self.given.slot)] += 1
+        self._publish_counts(http)
+        self._words[messages.beat_word(self.settings.slot)] += 1
         self._counting = asyncio.get_running_loop().call_later(_COUNTING, self._count, http)
 
-    def _tell(self, http: HttpServer) -> None:
-        slot = self.given.slot
+    def _publish_counts(self, http: HttpServer) -> None:
+        slot = self.settings.slot
         self._words[messages.open_word(slot)] = http.connections
         self._words[messages.taken_word(slot)] = self._taken
 
@@ -188,19 +188,19 @@ class Worker:
         assert self._link is not None
         self._link.send(frame(Kind.READY, 0, messages.encode(where)))
 
-    async def over(self) -> None:
+    async def send_final_metrics(self) -> None:
         """Send the owner the final metrics."""
         assert self._link is not None
         if self._counting is not None:
             self._counting.cancel()
         await self._scrape(0)
-        await self._link.room()
+        await self._link.drain()
 
     async def failed(self, why: str) -> None:
         """Tell the owner why this worker cannot start."""
         assert self._link is not None
         self._link.send(frame(Kind.FAILED, 0, why.encode()))
-        await self._link.room()
+        await self._link.drain()
 
 
 def _owner_has_ended() -> None:

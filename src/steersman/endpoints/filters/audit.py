@@ -35,8 +35,8 @@ def with_audit(auditor: Auditor) -> Filter:
         if trail is None:
             return await next_(request)
         request.audit = trail
-        received = trail.receive()
-        if received is not None and not await auditor.done(received):
+        received = trail.record_arrival()
+        if received is not None and not await auditor.wait_for(received):
             auditor.metrics.rejected.inc()
             return text_response(500, internal_error_text(request_uri(request), "failed to store audit event") + "\n")
         try:
@@ -49,12 +49,12 @@ def with_audit(auditor: Auditor) -> Filter:
         except Exception as error:
             _panicked(auditor, trail, error)
             raise
-        trail.response_code(response.status)
+        trail.set_response_code(response.status)
         recorded = _answered(auditor, trail, request, response)
         if auditor.backend.deferred:
             request.recorded = recorded
         else:
-            await auditor.done(recorded)
+            await auditor.wait_for(recorded)
         return response
 
     return audit
@@ -68,16 +68,16 @@ def _answered(auditor: Auditor, trail: Trail, request: Request, response: Respon
     body = response.body
     if not request.info.long_running:
         if not isinstance(body, StreamedBody):
-            return trail.complete()
-        body.when_over(trail.finish)
+            return trail.record_end()
+        body.when_over(trail.record_end_in_background)
         return None
-    started = trail.process(RESPONSE_STARTED)
+    started = trail.record_stage(RESPONSE_STARTED)
     if response.upgrade is None and isinstance(body, bytes | list):
-        complete = trail.complete()
+        complete = trail.record_end()
         if auditor.backend.deferred:
             return complete or started
         return together([each for each in (started, complete) if each is not None])
-    request.http.when_over = _in_turn(request.http.when_over, trail.finish)
+    request.http.when_over = _in_turn(request.http.when_over, trail.record_end_in_background)
     return started
 
 
@@ -97,17 +97,17 @@ def _cut_off(trail: Trail, request: Request) -> None:
     if not trail.is_answered:
         if request.deadline and monotonic() >= request.deadline:
             why = "Timeout: request did not complete within requested timeout - context deadline exceeded"
-            trail.response_status(timeout(why).status())
+            trail.set_response_status(timeout(why).status())
         else:
-            trail.response_status({"status": "Success", "message": "Connection closed early", "code": 200})
-    trail.finish()
+            trail.set_response_status({"status": "Success", "message": "Connection closed early", "code": 200})
+    trail.record_end_in_background()
 
 
 def _panicked(auditor: Auditor, trail: Trail, error: Exception) -> None:
     """Record a request whose handler raised an unexpected error."""
     text = f"APIServer panic'd: {error}"
-    trail.response_status({"status": "Failure", "message": text, "reason": "InternalError", "code": 500})
-    auditor.later(trail.process(PANIC))
+    trail.set_response_status({"status": "Failure", "message": text, "reason": "InternalError", "code": 500})
+    auditor.run_in_background(trail.record_stage(PANIC))
 
 
 def refused(auditor: Auditor | None, request: Request, message: str, answer: Callable[[], Response]) -> Response:
@@ -116,10 +116,10 @@ def refused(auditor: Auditor | None, request: Request, message: str, answer: Cal
     if trail is None:
         return answer()
     request.audit = trail
-    trail.response_status({"message": message})
+    trail.set_response_status({"message": message})
     response = answer()
-    trail.response_code(response.status)
-    request.recorded = trail.process(RESPONSE_STARTED)
+    trail.set_response_code(response.status)
+    request.recorded = trail.record_stage(RESPONSE_STARTED)
     return response
 
 
@@ -128,11 +128,11 @@ def begin(auditor: Auditor, request: Request) -> Trail | None:
     info = request.info
     user: UserInfo | None = getattr(request, "user", None)
     action = info.judged
-    recorded = auditor.recorded(user, action, None if info.resource_request else info.path)
+    recorded = auditor.config_for(user, action, None if info.resource_request else info.path)
     if recorded is None:
         return None
     agent = request.headers.get("user-agent", "")
-    trail = auditor.begin(
+    trail = auditor.start_trail(
         recorded,
         user,
         action,
@@ -143,7 +143,7 @@ def begin(auditor: Auditor, request: Request) -> Trail | None:
         received=request.received,
         user_agent=agent if len(agent) <= _LONGEST_AGENT else f"{agent[:_LONGEST_AGENT]}...TRUNCATED",
     )
-    trail.took(AUTHENTICATION, request.authentication_seconds)
+    trail.add_latency(AUTHENTICATION, request.authentication_seconds)
     for key, value in request.remarks.annotations:
         trail.annotate(key, value)
     return trail

@@ -30,7 +30,7 @@ from steersman.work.bounded_cache import BoundedCache
 
 if TYPE_CHECKING:  # spares the import: a server behind no proxy does not need it
     from steersman.audit.trail import Auditor
-    from steersman.authentication.request_header import Clearing
+    from steersman.authentication.request_header import HeaderRemover
 
 logger = logging.getLogger(__name__)
 
@@ -48,7 +48,7 @@ _KEPT_SECONDS = 1.0
 def with_authentication(
     authenticator: Authenticator,
     metrics: RequestMetrics,
-    proxy_headers: Clearing | None = None,
+    proxy_headers: HeaderRemover | None = None,
     auditor: Auditor | None = None,
 ) -> Filter:
     """Return a filter that sets `request.user`; it answers 401 to invalid credentials and forbidden anonymous requests.

@@ -10,7 +10,7 @@ from steersman.audit.trail import Trail
 from steersman.authorization.attributes import LONGEST_SELECTOR, Attributes, read_selectors
 from steersman.authorization.forbidden import forbidden_error, internal_error_text
 from steersman.authorization.interface import Authorizer, Decision, Verdict
-from steersman.endpoints.filters.arrival import Arrival
+from steersman.endpoints.filters.consistency import ConsistencyWait
 from steersman.endpoints.metrics import RequestMetrics
 from steersman.endpoints.request import SHORT_QUERY, Filter, Handler, Request
 from steersman.endpoints.responses import NOSNIFF, error_response, text_response
@@ -30,7 +30,9 @@ thread.
 """
 
 
-def with_authorization(authorizer: Authorizer, metrics: RequestMetrics, arrival: Arrival | None = None) -> Filter:
+def with_authorization(
+    authorizer: Authorizer, metrics: RequestMetrics, arrival: ConsistencyWait | None = None
+) -> Filter:
     """Return a filter that answers 403 to requests that are not allowed, and 500 if authorization fails.
 
     With `arrival`, a request that has not waited for current roles waits before it is refused, and is authorized again.
@@ -52,7 +54,7 @@ def with_authorization(authorizer: Authorizer, metrics: RequestMetrics, arrival:
             again = authorizer.authorize(attributes)
             verdict = again if isinstance(again, Verdict) else await again
         if trail is not None:
-            trail.took(AUTHORIZATION, monotonic() - began)
+            trail.add_latency(AUTHORIZATION, monotonic() - began)
         if verdict.decision is Decision.ALLOW:
             if trail is not None:
                 _record(trail, "allow", verdict.reason)

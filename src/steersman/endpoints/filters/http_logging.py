@@ -32,7 +32,7 @@ async def with_http_logging(request: Request, next_: Handler) -> Response:
             request.headers.get("user-agent", ""),
             request.audit_id[:_LONGEST_ID],
             request.http.peer.host,
-            _turn(request),
+            _flow_fields(request),
             response.status,
         )
 
@@ -40,7 +40,7 @@ async def with_http_logging(request: Request, next_: Handler) -> Response:
     return response
 
 
-def _turn(request: Request) -> str:
+def _flow_fields(request: Request) -> str:
     """Return the log fields of priority and fairness, "" without a flow."""
     flow = request.flow
     if flow is None:

@@ -65,7 +65,7 @@ def with_impersonation(authorizer: Authorizer, metrics: RequestMetrics) -> Filte
         logger.info("%s is impersonating %s", _shown(request.user), _shown(impersonated.user))
         request.user = impersonated.user
         if request.audit is not None:
-            request.audit.impersonated(impersonated.user, impersonated.constraint)
+            request.audit.set_impersonated_user(impersonated.user, impersonated.constraint)
         return await next_(request)
 
     return impersonate
@@ -76,7 +76,7 @@ def _count(request: Request, metrics: RequestMetrics, mode: str, decision: str, 
     metrics.impersonations_total.inc((mode, decision))
     metrics.impersonations.observe(took, (mode, decision))
     if request.audit is not None:
-        request.audit.took(IMPERSONATION, took)
+        request.audit.add_latency(IMPERSONATION, took)
 
 
 def _wanted_user(headers: Headers, named: list[str]) -> UserInfo | None:

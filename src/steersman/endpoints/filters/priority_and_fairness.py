@@ -82,7 +82,7 @@ def with_priority_and_fairness(
             if told == 0:
                 counts.unwatched += 1
             else:
-                counts.told(told)
+                counts.observe_watches(told)
                 if told >= WATCHES_PER_SEAT:
                     estimate = estimate_write(told, flow.level.most_seats)
         if estimate is ONE_SEAT:
@@ -193,7 +193,7 @@ async def _seated(fairness: Fairness, request: Request, flow: Flow, ticket: Tick
         flow.counts.waited_for(waited, queued=True)
         flow.counts.in_vain += ticket.started < 0.0
         if request.audit is not None:
-            request.audit.took(QUEUE_WAIT, waited)
+            request.audit.add_latency(QUEUE_WAIT, waited)
     if ticket.started >= 0.0:
         return True
     fairness.left(flow)

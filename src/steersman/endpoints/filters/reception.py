@@ -10,7 +10,7 @@ import logging
 from itertools import count
 from typing import Final, Protocol
 
-from steersman.audit.backends.backend import Written
+from steersman.audit.backends.backend import RecordResult
 from steersman.authorization.forbidden import internal_error_text
 from steersman.endpoints.request import Filter, Handler, Request
 from steersman.endpoints.request_info import BadRequestInfo, RequestInfo, read_request_info, request_info
@@ -74,8 +74,12 @@ def with_reception(server: Installation) -> Filter:
         response.headers.append(("audit-id", audit_id))
         recorded = request.recorded
         if recorded is not None:
-            if isinstance(recorded, Written) and response.upgrade is None and isinstance(response.body, bytes | list):
-                response.after = recorded.then  # so that this task does not wait for the record
+            if (
+                isinstance(recorded, RecordResult)
+                and response.upgrade is None
+                and isinstance(response.body, bytes | list)
+            ):
+                response.after = recorded.add_done_callback  # so that this task does not wait for the record
             else:
                 await recorded
         return response

@@ -44,7 +44,7 @@ def _body(write: Write, subresource: Subresource) -> Any:
     body = decode(scope, request, write.data, write.media, validation, kind, subresource.also_accepts)
     kind.default(body)
     if request.audit is not None:
-        request.audit.request_object(body.metadata, lambda: kind.prefix + kind.body(body))
+        request.audit.set_request_object(body.metadata, lambda: kind.prefix + kind.body(body))
     set_namespace(scope, request, body.metadata)
     body.metadata.managed_fields = own_action(request, kind, body, options.field_manager)
     return body

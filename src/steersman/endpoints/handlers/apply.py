@@ -166,7 +166,7 @@ async def read_configuration(scope: Scope[Updater], request: Request) -> Configu
     """
     write = await parse(scope, request, lambda _scope, _request: APPLY_YAML, apply_options)
     if request.audit is not None:
-        await offload(request.audit.patch, write.data)
+        await offload(request.audit.set_patch, write.data)
     configuration = Configuration(write)
     await offload(configuration.read, write.data)
     return configuration

@@ -50,7 +50,7 @@ def _new(write: Write) -> Any:
         check_names(scope, request, metadata)
     scope.kind.default(obj)
     if request.audit is not None:
-        request.audit.request_object(metadata, lambda: scope.kind.prefix + scope.kind.body(obj))
+        request.audit.set_request_object(metadata, lambda: scope.kind.prefix + scope.kind.body(obj))
     set_namespace(scope, request, metadata)
     metadata.deletion_timestamp = None
     metadata.deletion_grace_period_seconds = None

@@ -75,7 +75,7 @@ async def read_delete_options(scope: Scope, request: Request) -> DeleteOptions:
         options = await offload_if(is_large_body(scope, request, data, media), decode_options, data, media)
         if request.audit is not None:
             shown = msgspec.structs.replace(options, kind="DeleteOptions", api_version=_INTERNAL)
-            request.audit.request_object(None, lambda: encode(shown))
+            request.audit.set_request_object(None, lambda: encode(shown))
     else:
         options = await offload_if(request.has_long_query, decode_parameters, DeleteOptions, request.query)
     # the feature gate of this option (AllowUnsafeMalformedObjectDeletion) is off by default

@@ -30,7 +30,7 @@ async def patch(scope: Scope[Updater], request: Request) -> Response:
         patch_media_type(scope, request)
     write = await parse(scope, request, patch_media_type, patch_options)
     if request.audit is not None:
-        await offload(request.audit.patch, write.data)
+        await offload(request.audit.set_patch, write.data)
 
     async def prepare(old: Any | None) -> Any:
         if old is None:

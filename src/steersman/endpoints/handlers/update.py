@@ -39,7 +39,7 @@ def _replacement(write: Write) -> Any:
     obj = decode(scope, request, write.data, write.media, write.options.field_validation, scope.kind)
     scope.kind.default(obj)
     if request.audit is not None:
-        request.audit.request_object(obj.metadata, lambda: scope.kind.prefix + scope.kind.body(obj))
+        request.audit.set_request_object(obj.metadata, lambda: scope.kind.prefix + scope.kind.body(obj))
     check_names(scope, request, obj.metadata)
     obj.metadata.self_link = ""
     if obj.metadata.owner_references:

@@ -58,7 +58,7 @@ async def update_view(scope: Scope[Updater], subresource: Subresource, request: 
             raise bad_request(_UNTYPED_VIEW) from None
         raise
     if request.audit is not None:
-        request.audit.request_object(view.metadata, partial(_document, view, kind))
+        request.audit.set_request_object(view.metadata, partial(_document, view, kind))
     check_names(scope, request, view.metadata)
 
     async def replaced(_old: Any) -> Any:
@@ -73,7 +73,7 @@ async def patch_view(scope: Scope[Updater], subresource: Subresource, request: R
         return await apply_view(scope, subresource, request)
     write = await parse(scope, request, patch_media_type, patch_options)
     if request.audit is not None:
-        await offload(request.audit.patch, write.data)
+        await offload(request.audit.set_patch, write.data)
     kind = _kind(subresource)
 
     async def changed(old: Any) -> Any:

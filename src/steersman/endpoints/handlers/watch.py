@@ -209,7 +209,7 @@ class WatchStream:
                 self._filler.cancel()
             writer.end()
 
-    def _over(self) -> bool:
+    def _is_over(self) -> bool:
         return self._writer is None
 
     async def _fill(self, initial: Sequence[Item]) -> None:
@@ -220,19 +220,19 @@ class WatchStream:
             for some in slices_of(initial, SLICE_BYTES):
                 if any(map(self._is_long, some)):
                     encoded = await self._account.offload_if(True, self._encoded, some)
-                    if self._over():
+                    if self._is_over():
                         return
                     self._write_initial(encoded)
                 else:
                     self._send_initial(some)
-                await self._taken(writer)
+                await self._wait_until_received(writer)
             self._live()
         except BodyAborted:
             return
         except (asyncio.CancelledError, Exception) as error:
             self._broken_off(error)
 
-    async def _taken(self, writer: BodyWriter) -> None:
+    async def _wait_until_received(self, writer: BodyWriter) -> None:
         """Wait until the client has received the written bytes. Raises BodyAborted.
 
         A slow client's watch releases its seat, as it costs nothing while it waits and others need the seat.
@@ -285,7 +285,7 @@ class WatchStream:
 
     def _live(self) -> None:
         """Send the waiting events, and pass on further events directly: the initial objects are sent."""
-        if self._over():
+        if self._is_over():
             return
         assert self._start is not None
         if self._start.initial is not None and self._bookmarks and self._initial_bookmark:
@@ -294,7 +294,7 @@ class WatchStream:
         waiting, self._waiting = self._waiting or [], None
         for event in waiting:
             self.deliver(event)
-        if self._over():
+        if self._is_over():
             return  # the backlog was too large
         if self._bookmarks:
             loop = asyncio.get_running_loop()
@@ -339,9 +339,9 @@ class WatchStream:
     def _look_later(self, writer: BodyWriter) -> None:
         self._is_behind = True
         taken = self._written - writer.buffered
-        self._timers.append(asyncio.get_running_loop().call_later(_LONG_UNREAD, self._look, taken))
+        self._timers.append(asyncio.get_running_loop().call_later(_LONG_UNREAD, self._abort_if_stuck, taken))
 
-    def _look(self, taken_before: int) -> None:
+    def _abort_if_stuck(self, taken_before: int) -> None:
         """Abort a watch with many unsent bytes of which the client has received none: they keep old objects in
         memory.
         """
@@ -364,7 +364,7 @@ class WatchStream:
                 self._waiting_size = 0
                 for event in waiting:
                     data = await self._encoded_once(event)
-                    if self._over():
+                    if self._is_over():
                         return
                     self._write(data)
             self._waiting = None

@@ -51,7 +51,7 @@ def find_cluster(kubeconfig: Path | str, *, account: Path = _ACCOUNT) -> Cluster
     Raises ClusterError.
     """
     try:
-        endpoint = load_kubeconfig(Path(kubeconfig).expanduser()) if kubeconfig else _of_pod(account)
+        endpoint = load_kubeconfig(Path(kubeconfig).expanduser()) if kubeconfig else _endpoint_in_pod(account)
     except (KubeconfigError, OSError) as error:
         raise ClusterError(str(error)) from None
     if not endpoint.address.secure:
@@ -59,7 +59,7 @@ def find_cluster(kubeconfig: Path | str, *, account: Path = _ACCOUNT) -> Cluster
     return Cluster(endpoint)
 
 
-def _of_pod(account: Path) -> Endpoint:
+def _endpoint_in_pod(account: Path) -> Endpoint:
     """Return the API server of the pod of this process. Raises ClusterError, OSError, KubeconfigError."""
     host, port = os.environ.get("KUBERNETES_SERVICE_HOST", ""), os.environ.get("KUBERNETES_SERVICE_PORT", "")
     if not host or not is_digits(port):

@@ -27,7 +27,7 @@ from steersman.authorization.rbac import RbacAuthorizer
 from steersman.authorization.system_masters import PrivilegedGroupAuthorizer
 from steersman.authorization.union import UnionAuthorizer
 from steersman.client.resources import SUBJECT_ACCESS_REVIEWS, TOKEN_REVIEWS
-from steersman.controlplane.authorizers import Judges
+from steersman.controlplane.authorizers import AuthorizationInterfaces
 from steersman.controlplane.stores import Stores
 from steersman.library.aggregated.cluster import Cluster
 from steersman.library.aggregated.namespaces import ClusterNamespaceLifecycle, ClusterNamespaces
@@ -79,7 +79,7 @@ class AggregatedEnvironment:
                 AccessReviewAuthorizer(self._access_review),
             )
         )
-        self.rights = Judges(authorizer, _NoRules(), RbacAuthorizer())
+        self.rights = AuthorizationInterfaces(authorizer, _NoRules(), RbacAuthorizer())
 
     async def start(self) -> None:
         """Return once the trust configuration and the namespaces are known. Raises ClusterError, OSError."""

@@ -57,7 +57,7 @@ def read_info(data: Mapping[str, str]) -> AuthenticationInfo:
     return AuthenticationInfo(
         _authorities(data, "client-ca-file"),
         _authorities(data, "requestheader-client-ca-file"),
-        HeaderNames.of(user, uid, group, extra),
+        HeaderNames.from_names(user, uid, group, extra),
         allowed,
     )
 
@@ -77,7 +77,7 @@ def _authorities(data: Mapping[str, str], key: str) -> bytes:
 
 
 class _ReplaceableAuthorities:
-    """Authorities that can be replaced; see authorities.Vouching."""
+    """Authorities that can be replaced; see authorities.CertificateVerifier."""
 
     def __init__(self) -> None:
         self._certificates = Certificates()
@@ -85,8 +85,8 @@ class _ReplaceableAuthorities:
     def replace(self, pem: bytes) -> None:
         self._certificates = Certificates(certificates_in(pem))
 
-    def vouch_for(self, chain: Sequence[bytes]) -> bool:
-        return self._certificates.vouch_for(chain)
+    def verify(self, chain: Sequence[bytes]) -> bool:
+        return self._certificates.verify(chain)
 
 
 class _Proxies:

@@ -138,7 +138,7 @@ def _is_ipv6(text: str) -> bool:
     return True
 
 
-def failed(text: str, error: UrlError) -> str:
+def parse_error_message(text: str, error: UrlError) -> str:
     """Return the message of Go's url.Error for `text`."""
     return f"parse {json.dumps(text, ensure_ascii=False)}: {error}"
 
@@ -148,7 +148,7 @@ def uri_error(text: str) -> str | None:
     try:
         parse(text, of_request=True)
     except UrlError as error:
-        return failed(text, error)
+        return parse_error_message(text, error)
     return None
 
 
@@ -159,7 +159,7 @@ def url_error(text: str) -> str | None:
         parse(plain, of_request=False)
         _check_escapes(fragment)
     except UrlError as error:
-        return failed(text, error)
+        return parse_error_message(text, error)
     return None
 
 

@@ -16,7 +16,7 @@ from steersman.machinery.errors.status import StatusError, bad_request, plain_in
 from steersman.machinery.identity.schema import GroupVersionError, GroupVersionKind, parse_group_version
 
 from .conflicts import ApplyConflicts
-from .field_set import FieldSet, difference, has, intersection, paths, recursive_difference, set_of
+from .field_set import FieldSet, contains, difference, intersection, paths, recursive_difference, set_of
 from .last_applied import KUBECTL, allowed_conflicts, last_applied, with_last_applied
 from .managers import (
     APPLY,
@@ -131,7 +131,9 @@ class Applier:
             except (TypedError, RecursionError) as error:
                 text = f"failed to convert new object ({self.described(whole)}) to smd typed: {_told(error)}"
                 raise plain_internal(f"failed to create manager for existing fields: {text}") from None
-        return self.fields.take_over({**_type_of(whole), **self.fields.kind.empty}, whole, BEFORE_FIRST_APPLY, time)
+        return self.fields.new_manager_of_changes(
+            {**_type_of(whole), **self.fields.kind.empty}, whole, BEFORE_FIRST_APPLY, time
+        )
 
     def _with_last_applied(
         self, live: Plain, patch: Plain, managers: Managers, manager: str, time: str, *, force: bool
@@ -180,7 +182,7 @@ class Applier:
         managers = self._settled(managers, live, merged, force=force)
         is_changed = merged is not live and not self.fields.is_same(merged, live)
         if owned:
-            managers[key] = mine.taken_at(time) if is_changed else mine
+            managers[key] = mine.with_time(time) if is_changed else mine
         return managers, merged if is_changed else None
 
     def _pruned(self, merged: Plain, managers: Managers, last: Managed, fields: FieldSet) -> Plain:
@@ -245,4 +247,4 @@ def _beyond(fields: FieldSet, allowed: FieldSet) -> FieldSet:
     """Return the fields that are not among the allowed ones."""
     if not difference(fields, allowed):
         return {}
-    return set_of(path for path in paths(fields) if not has(allowed, path))
+    return set_of(path for path in paths(fields) if not contains(allowed, path))

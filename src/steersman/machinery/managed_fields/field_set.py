@@ -166,7 +166,7 @@ def intersection(a: FieldSet, b: FieldSet) -> FieldSet:
     return out
 
 
-def has(fields: FieldSet, path: Iterable[str]) -> bool:
+def contains(fields: FieldSet, path: Iterable[str]) -> bool:
     """Return True if a path is a member."""
     node: Node | None = fields
     member = False

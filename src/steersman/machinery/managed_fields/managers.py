@@ -99,7 +99,7 @@ class Managed(Struct, frozen=True):
         """Return a copy with another field set."""
         return self if fields is self.fields else Managed(fields, self.api_version, self.time)
 
-    def taken_at(self, time: str) -> Managed:
+    def with_time(self, time: str) -> Managed:
         """Return a copy with another time."""
         entry = None if self.entry is None else msgspec.structs.replace(self.entry, time=time)
         return Managed(self.fields, self.api_version, time, entry)

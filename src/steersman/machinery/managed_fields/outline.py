@@ -30,7 +30,7 @@ class Outlines:
         self._root = root.map
         self._leaves = list(_leaves_of(empty, ()))
 
-    def of(self, plain: Plain) -> Outline | None:
+    def get(self, plain: Plain) -> Outline | None:
         """Return the outline of an object as plain data; None if it is too long. Raises TypedError."""
         if self._root is None:
             return None

@@ -58,7 +58,10 @@ def differing_metadata(old: Any, new: Any) -> tuple[Plain, Plain]:
 _ALWAYS: Final = object()
 """A placeholder default for a member that JSON always has."""
 _SCALARS: Final = frozenset((str, int, float, bool, type(None)))
-Member = tuple[str, str, object]
+_PLAIN: Final = (dict[str, str], list[str])
+"""Types of members whose values are plain as they are."""
+Member = tuple[str, str, object, bool]
+"""Name, attribute, the value that JSON leaves out, and whether values are plain as they are."""
 
 
 class Members:
@@ -68,7 +71,7 @@ class Members:
 
     def __init__(self, each: tuple[Member, ...]) -> None:
         self.each = each
-        attributes = [attribute for _, attribute, _ in each]
+        attributes = [attribute for _, attribute, _, _ in each]
         if len(attributes) > 1:
             self.values: Callable[[Any], tuple[Any, ...]] = attrgetter(*attributes)
         else:
@@ -77,20 +80,20 @@ class Members:
 
 @lru_cache(maxsize=4096)
 def members(cls: Callable[..., msgspec.Struct]) -> Members:
-    """Return the members of a class: JSON name, attribute, and the value that JSON leaves out."""
+    """Return the members of a class, sorted by name."""
     out: list[Member] = []
     for each in msgspec.structs.fields(cast("type[msgspec.Struct]", cls)):
         default = each.default
         if default is msgspec.NODEFAULT:
             default = each.default_factory() if each.default_factory in (list, dict) else _ALWAYS
-        out.append((each.encode_name, each.name, default))
+        out.append((each.encode_name, each.name, default, each.type in _PLAIN))
     return Members(tuple(sorted(out, key=lambda member: member[0])))
 
 
 def differing_structs(old: Any, new: Any) -> tuple[Plain, Plain]:
     """Return two objects of one class as `plain_object` does, without the members that are equal in both.
 
-    Nested Structs are compared member by member.
+    Nested Structs are compared member by member. The data may be parts of the objects.
     """
     return _differing_structs(old, new, _ROOT)
 
@@ -109,7 +112,7 @@ def _differing_structs(old: Any, new: Any, where: str) -> tuple[Plain, Plain]:
     of_class = members(new.__class__)
     theirs, ours = of_class.values(old), of_class.values(new)
     differ = map(ne, theirs, ours)
-    for (name, attribute, default), a, b in compress(zip(of_class.each, theirs, ours, strict=True), differ):
+    for (name, attribute, default, is_plain), a, b in compress(zip(of_class.each, theirs, ours, strict=True), differ):
         below = _BELOW
         if attribute == where:
             if where == _METADATA:
@@ -119,9 +122,9 @@ def _differing_structs(old: Any, new: Any, where: str) -> tuple[Plain, Plain]:
             before[name], after[name] = _differing_structs(a, b, below)
             continue
         if a != default:
-            before[name] = a if a.__class__ in _SCALARS else plain_value(a)
+            before[name] = a if is_plain or a.__class__ in _SCALARS else plain_value(a)
         if b != default:
-            after[name] = b if b.__class__ in _SCALARS else plain_value(b)
+            after[name] = b if is_plain or b.__class__ in _SCALARS else plain_value(b)
     return before, after
 
 

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from steersman.api.meta.v1 import ManagedFieldsEntry
 from steersman.machinery.codec.serializer import encode
 
-from .field_set import FieldSet, difference, has, set_of
+from .field_set import FieldSet, contains, difference, set_of
 from .managers import Managed, Managers, decode_managers, encode_managers
 
 SCALE_VERSION: Final = "autoscaling/v1"
@@ -30,7 +30,7 @@ def to_scale(parent: Sequence[ManagedFieldsEntry], paths: ReplicasPaths) -> list
     managers: Managers = {}
     for key, managed in decode_managers(parent).items():
         path = paths.get(managed.api_version)
-        if path and has(managed.fields, path):
+        if path and contains(managed.fields, path):
             managers[key] = Managed(_SCALE_FIELDS, SCALE_VERSION, managed.time)
     # As upstream, managers keep the parent's version in their keys; the entries have the Scale's version.
     return encode_managers(managers)
@@ -50,7 +50,7 @@ def to_parent(
         if managed.api_version not in paths:
             continue
         path = paths[managed.api_version]
-        if not path or not has(managed.fields, path):
+        if not path or not contains(managed.fields, path):
             managers[key] = managed
         elif key in scaled:
             managers[key] = managed
@@ -61,7 +61,7 @@ def to_parent(
                 managers[key] = managed.with_fields(rest)
     target = paths.get(api_version)
     for key, managed in scaled.items():
-        if target and has(managed.fields, _IN_SCALE):
+        if target and contains(managed.fields, _IN_SCALE):
             known = before.get(key)
             time = None if known is None else known.time
             managers[key] = Managed(set_of([target]), api_version, time)

@@ -19,7 +19,6 @@ from steersman.machinery.codec.strict import Decoded
 from steersman.machinery.identity.schema import GroupVersionKind
 from steersman.work.bounded_cache import BoundedCache
 
-from .changes import Changes, before
 from .comparison import Comparison, Same, compare, same
 from .field_set import FieldSet, difference, recursive_difference, union
 from .fields_v1 import encode_fields
@@ -44,6 +43,7 @@ from .reconcile import decode_reconciled, reconcile
 from .result_cache import result_cache
 from .schema import Schema
 from .typed_error import TypedError
+from .update_cache import UpdateCache, update_inputs
 
 _ENTRIES: Final = msgspec.json.Decoder(list[ManagedFieldsEntry], dec_hook=decode_scalar)
 
@@ -125,7 +125,7 @@ class FieldManager:
         init=False, default_factory=result_cache, compare=False
     )
     """A cache of the FieldsV1 of new objects by their outlines; "" if an object sets no fields."""
-    _changes: Changes = field(init=False, default_factory=Changes, compare=False)
+    _update_cache: UpdateCache = field(init=False, default_factory=UpdateCache, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "api_version", self.kind.api_version)
@@ -164,7 +164,7 @@ class FieldManager:
 
     def _fields_of_new(self, plain: Plain) -> msgspec.Raw | None:
         """Return the FieldsV1 of the fields that a new object sets, None if it sets none. Raises TypedError."""
-        outline = self._outlines.of(plain)
+        outline = self._outlines.get(plain)
         known = None if outline is None else self._new[outline]
         if known is not None:
             return known or None
@@ -187,8 +187,8 @@ class FieldManager:
         key = manager_key(manager, UPDATE, self.api_version, self.subresource)
         try:
             comparison = self.compare(*_differing(self.kind, old, new))
-            state = before(entries, key, comparison)
-            known = self._changes.after(state, entries, time)
+            state = update_inputs(entries, key, comparison)
+            known = self._update_cache.entries_after(state, entries, time)
             if known is not None:
                 return known
             managers, is_read = self._managers(sent, old)
@@ -197,7 +197,7 @@ class FieldManager:
             taken = strip_identity(comparison.changed)
             found = encode_managers(self._changed(managers, new, old, comparison, key, taken, time))
             if state is not None and is_read:
-                self._changes.keep(state, entries, found, key, taken)
+                self._update_cache.store(state, entries, found, key, taken)
             return found
         except (ValueError, RecursionError):
             # As upstream: an object whose fields cannot be tracked is stored without entries, so that no entry is ever
@@ -223,7 +223,7 @@ class FieldManager:
         except ManagedFieldsError:
             return {}, False
 
-    def take_over(self, old: Any, new: Any, manager: str, time: str) -> Managers:
+    def new_manager_of_changes(self, old: Any, new: Any, manager: str, time: str) -> Managers:
         """Return one manager of all fields that are in `new` and not in `old`. Raises TypedError."""
         taken = strip_identity(self.compare(*_differing(self.kind, old, new)).changed)
         key = manager_key(manager, UPDATE, self.api_version, self.subresource)
@@ -284,12 +284,12 @@ class FieldManager:
             version = managed.api_version
             if version in found:
                 continue
-            before, after = self._converted("old", old, version), self._converted("new", new, version)
-            if before is None or after is None:
+            update_inputs, after = self._converted("old", old, version), self._converted("new", new, version)
+            if update_inputs is None or after is None:
                 found[version] = None
             else:
                 kind, changed = after
-                compared = compare(kind.schema.root, *_differing(kind, before[1], changed), self.is_same)
+                compared = compare(kind.schema.root, *_differing(kind, update_inputs[1], changed), self.is_same)
                 found[version] = self._filtered(compared, version)
         return found
 

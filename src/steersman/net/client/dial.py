@@ -68,7 +68,7 @@ class RefusedCertificate(DialError):
         self.code = code
 
 
-class Received(asyncio.BufferedProtocol):
+class ReceivingProtocol(asyncio.BufferedProtocol):
     """A protocol that receives bytes by way of one buffer shared by all connections of a thread.
 
     With a plain Protocol, TLS would allocate and shrink 256 KB for every read. The event loop calls `get_buffer` and
@@ -82,9 +82,9 @@ class Received(asyncio.BufferedProtocol):
 
     def buffer_updated(self, nbytes: int) -> None:
         """Pass on the bytes that the event loop has read."""
-        self.take(_read_buffer()[:nbytes].tobytes())
+        self.receive(_read_buffer()[:nbytes].tobytes())
 
-    def take(self, data: bytes) -> None:
+    def receive(self, data: bytes) -> None:
         """Process received bytes."""
         raise NotImplementedError
 
@@ -100,7 +100,7 @@ def _read_buffer() -> memoryview:
     return buffer
 
 
-class Dialed(Received):
+class Dialed(ReceivingProtocol):
     """The asyncio protocol of a dialled connection; passes all events on to an UpgradedConnection."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -163,7 +163,7 @@ class Dialed(Received):
         self.connection.secured(transport)
         self._transport = transport  # a second TLS session may run inside this one
 
-    def take(self, data: bytes) -> None:
+    def receive(self, data: bytes) -> None:
         assert self.connection is not None
         self._spoke = True
         self.connection.feed(data)
@@ -256,7 +256,7 @@ async def dial(
 async def dial_unix(path: str) -> Dialed:
     """Connect to a Unix socket; a path that begins with `@` is a name in Linux' abstract namespace. Raises DialError."""
     loop = asyncio.get_running_loop()
-    with told_as_go(f"unix {path}", ""), contextlib.ExitStack() as failed:
+    with errors_as_go(f"unix {path}", ""), contextlib.ExitStack() as failed:
         sock = failed.enter_context(socket.socket(socket.AF_UNIX))
         sock.setblocking(False)
         async with asyncio.timeout(DIAL_TIMEOUT):
@@ -283,7 +283,7 @@ async def _connect(
     tls: ssl.SSLContext | None,
     before_tls: BeforeTLS | None,
 ) -> Dialed:
-    with told_as_go(f"tcp {host_port(address, port)}", host):
+    with errors_as_go(f"tcp {host_port(address, port)}", host):
         async with asyncio.timeout(DIAL_TIMEOUT):
             _, protocol = await loop.create_connection(lambda: Dialed(loop), address, port)
             if before_tls is not None:
@@ -294,7 +294,7 @@ async def _connect(
 
 
 @contextlib.contextmanager
-def told_as_go(place: str, host: str) -> Iterator[None]:
+def errors_as_go(place: str, host: str) -> Iterator[None]:
     """Convert errors of connecting to DialError with Go's texts.
 
     `place` is the network and address for messages ("tcp 192.0.2.1:443"), `host` the name that the certificate must

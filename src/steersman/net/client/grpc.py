@@ -143,7 +143,7 @@ def framed(message: bytes) -> bytes:
 
 async def call(connection: Http2Connection, block: bytes, message: bytes, *, most: int = LARGEST_MESSAGE) -> bytes:
     """Send one message and return the answer's message, which may have `most` bytes. Raises CallError."""
-    if not connection.can_take:
+    if not connection.has_capacity:
         raise CallError(Code.UNAVAILABLE, "the connection takes no calls", is_unsent=True)
     answer = _Call(connection, most)
     connection.begin(answer, block, whole=framed(message))
@@ -346,7 +346,7 @@ class Stream(_Ending):
         on_end: Callable[[CallError | None], None],
     ) -> None:
         """Begin the call. Raises CallError."""
-        if not connection.can_take:
+        if not connection.has_capacity:
             raise CallError(Code.UNAVAILABLE, "the connection takes no calls", is_unsent=True)
         super().__init__(connection)
         self._on_message = on_message
@@ -398,7 +398,7 @@ class Exchange(_Ending):
 
     def __init__(self, connection: Http2Connection, block: bytes, *, most: int = LARGEST_MESSAGE) -> None:
         """Begin the call. Raises CallError."""
-        if not connection.can_take:
+        if not connection.has_capacity:
             raise CallError(Code.UNAVAILABLE, "the connection takes no calls", is_unsent=True)
         super().__init__(connection)
         self._carrier = connection

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from time import monotonic
 from typing import Final, Protocol
 
-from steersman.net.client.dial import DIAL_TIMEOUT, Dialed, DialError, dial, dial_unix, host_port, resolve, told_as_go
+from steersman.net.client.dial import DIAL_TIMEOUT, Dialed, DialError, dial, dial_unix, errors_as_go, host_port, resolve
 from steersman.net.client.tunnel import ask_connect
 from steersman.net.message import Upgraded
 from steersman.net.upgrade import UpgradedConnection
@@ -47,7 +47,7 @@ class TunnelEvents(Protocol):
     def failed(self, stage: str) -> None:
         """Count a failure, at stage "connect" (proxy not reached) or "proxy" (proxy did not connect to the target)."""
 
-    def made(self, seconds: float) -> None:
+    def succeeded(self, seconds: float) -> None:
         """Record the seconds that a successful attempt took."""
 
 
@@ -72,15 +72,15 @@ class HTTPConnect:
             self._events.failed("connect")
             raise
         try:
-            with told_as_go(f"tcp {target}", server_name or host):
+            with errors_as_go(f"tcp {target}", server_name or host):
                 async with asyncio.timeout(DIAL_TIMEOUT):
                     await dialed.before_tls(lambda connection: self._ask(connection, target))
         except DialError:
             self._events.failed("proxy")
             raise
-        self._events.made(monotonic() - began)
+        self._events.succeeded(monotonic() - began)
         if tls is not None:
-            with told_as_go(f"tcp {target}", server_name or host):
+            with errors_as_go(f"tcp {target}", server_name or host):
                 await dialed.begin_tls(tls, server_name or host)
         assert dialed.connection is not None
         return dialed.connection
@@ -98,7 +98,7 @@ class HTTPConnect:
         failure: DialError | None = None
         for address in addresses:
             try:
-                with told_as_go(f"tcp {host_port(address, proxy.port)}", proxy.server_name):
+                with errors_as_go(f"tcp {host_port(address, proxy.port)}", proxy.server_name):
                     async with asyncio.timeout(DIAL_TIMEOUT):
                         _, dialed = await loop.create_connection(lambda: Dialed(loop), address, proxy.port)
                         await dialed.begin_tls(proxy.tls, proxy.server_name)

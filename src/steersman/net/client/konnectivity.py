@@ -16,7 +16,7 @@ from typing import Final
 
 from steersman.net import protobuf_fields as proto
 from steersman.net.client import grpc
-from steersman.net.client.dial import Dialed, DialError, host_port, told_as_go
+from steersman.net.client.dial import Dialed, DialError, errors_as_go, host_port
 from steersman.net.client.grpc import CallError, Exchange
 from steersman.net.client.http_connect import TunnelEvents
 from steersman.net.client.unix_rpc import LARGEST_MESSAGE, UnixChannel
@@ -76,13 +76,13 @@ class Konnectivity:
                 self._events.failed("proxy")
             await tunnel.close()
             raise
-        self._events.made(monotonic() - began)
+        self._events.succeeded(monotonic() - began)
         dialed, far = await _pair()
         task = asyncio.get_running_loop().create_task(tunnel.carry(far))
         self._open.add(task)
         task.add_done_callback(self._open.discard)
         if tls is not None:
-            with told_as_go(f"tcp {target}", server_name or host):
+            with errors_as_go(f"tcp {target}", server_name or host):
                 await dialed.begin_tls(tls, server_name or host)
         assert dialed.connection is not None
         return dialed.connection

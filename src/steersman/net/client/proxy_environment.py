@@ -37,7 +37,7 @@ class ProxyEnvironment:
             self._of_scheme["http"] = None
         self._direct = [] if not any(self._of_scheme.values()) else list(_exceptions(_either(variables, "NO_PROXY")))
 
-    def of(self, scheme: str, host: str, port: int) -> Proxy | None:
+    def proxy_for(self, scheme: str, host: str, port: int) -> Proxy | None:
         """Return the proxy for a server, or None for a direct connection."""
         proxy = self._of_scheme.get(scheme)
         if proxy is None or host == "localhost":
@@ -45,7 +45,7 @@ class ProxyEnvironment:
         address = _address(host)
         if address is not None and address.is_loopback:
             return None
-        return None if any(each.has(lower(host), port, address) for each in self._direct) else proxy
+        return None if any(each.matches(lower(host), port, address) for each in self._direct) else proxy
 
 
 def _either(variables: Mapping[str, str], name: str) -> str:
@@ -82,7 +82,7 @@ class _Exception(Struct, frozen=True):
     itself: str = ""
     port: int = 0
 
-    def has(self, host: str, port: int, address: IPv4Address | IPv6Address | None) -> bool:
+    def matches(self, host: str, port: int, address: IPv4Address | IPv6Address | None) -> bool:
         if self.port and self.port != port:
             return False
         if self.network is not None:

@@ -13,12 +13,12 @@ from functools import partial
 from typing import Final, NamedTuple, Protocol
 
 from steersman.net.client.answer import Answer, BadAnswer
+from steersman.net.client.connection_pool import ConnectionPool
 from steersman.net.client.dial import dial, host_port
 from steersman.net.client.egress import Dial
 from steersman.net.client.http1 import send
 from steersman.net.client.http2.answer import NotProcessed
 from steersman.net.client.http2.connection import Http2Connection
-from steersman.net.client.kept import KeptConnections
 from steersman.net.client.proxy_environment import ProxyEnvironment
 from steersman.net.client.tls import HTTP1, HTTP2, ClientTLS, Protocols, offered
 from steersman.net.client.tunnel import authorization, dial_proxy, dial_through
@@ -113,18 +113,18 @@ class Transport:
         self._nearby = nearby
         self._leave = leave
         self._context: ssl.SSLContext | None = None
-        self._kept: dict[Address, KeptConnections] = {}
+        self._pools: dict[Address, ConnectionPool] = {}
         self._is_closed = False
 
     def close(self) -> None:
         """Close pooled connections; connections of running and later requests are not pooled."""
         self._is_closed = True
-        self._let_go()
+        self._close_pools()
 
-    def _let_go(self) -> None:
-        for each in self._kept.values():
+    def _close_pools(self) -> None:
+        for each in self._pools.values():
             each.close()
-        self._kept.clear()
+        self._pools.clear()
 
     async def send(
         self,
@@ -145,7 +145,7 @@ class Transport:
         for text that must not stand in a head.
         """
         goes_on = address.secure or self._leave is not None or self._way(address)
-        proxy = None if goes_on else self._proxies.of("http", address.host, address.port)
+        proxy = None if goes_on else self._proxies.proxy_for("http", address.host, address.port)
         if proxy is not None:  # a proxy needs the full URL
             target = f"http://{host_port(address.host, address.port)}{target}"
             headers = [*headers, *authorization(proxy)]
@@ -154,7 +154,7 @@ class Transport:
         connections = self._connections(address)
         attempts = 0
         while True:
-            connection, is_old = await connections.take()
+            connection, is_old = await connections.acquire()
             try:
                 if isinstance(connection, Http2Connection):
                     return await connection.send(method, target, headers, body, whole=whole)
@@ -168,29 +168,29 @@ class Transport:
                 # a shared connection may be stale once more: other requests use it too
                 again = not isinstance(connection, Http2Connection)
             else:
-                answer.keep(partial(connections.give_back, connection))
+                answer.keep(partial(connections.release, connection))
                 return answer
 
     async def dial(self, address: Address) -> UpgradedConnection:
         """Return a new HTTP/1.1 connection, without a proxy of the environment. Raises DialError."""
         return await self._dial(address, HTTP1)
 
-    def _connections(self, address: Address) -> KeptConnections:
+    def _connections(self, address: Address) -> ConnectionPool:
         if address.secure:
             context = self._tls(self._protocols)
             if context is not self._context:
-                self._let_go()
+                self._close_pools()
                 self._context = context
-        kept = self._kept.pop(address, None)
+        kept = self._pools.pop(address, None)
         if kept is None:
-            kept = KeptConnections(
+            kept = ConnectionPool(
                 partial(self._connect, address), multiplexes=address.secure and HTTP2[0] in self._protocols
             )
             if self._is_closed:
                 kept.close()
-            if len(self._kept) >= MOST_ADDRESSES:
-                self._kept.pop(next(iter(self._kept))).close()
-        self._kept[address] = kept
+            if len(self._pools) >= MOST_ADDRESSES:
+                self._pools.pop(next(iter(self._pools))).close()
+        self._pools[address] = kept
         return kept
 
     def _way(self, address: Address) -> Way | None:
@@ -199,7 +199,7 @@ class Transport:
     async def _connect(self, address: Address) -> UpgradedConnection:
         if self._leave is not None or self._way(address) is not None:
             return await self._dial(address, self._protocols)
-        proxy = self._proxies.of("https" if address.secure else "http", address.host, address.port)
+        proxy = self._proxies.proxy_for("https" if address.secure else "http", address.host, address.port)
         if proxy is None:
             return await self._dial(address, self._protocols)
         if not address.secure:

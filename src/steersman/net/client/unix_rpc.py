@@ -106,15 +106,15 @@ class UnixChannel:
             except CallError as error:
                 if not error.is_unsent:
                     raise _as_go(error) from None
-            if connection.can_take:
+            if connection.has_capacity:
                 await retries.pause()
 
     async def connected(self) -> Http2Connection:
         """Wait for a connection that accepts calls, without a time limit, and return it."""
         while (connection := self._connection) is not None and not (connection.is_over or connection.is_leaving):
-            if connection.can_take:
+            if connection.has_capacity:
                 return connection
-            await connection.room()
+            await connection.wait_for_capacity()
         return await self._dialing.do("dial", self._dial)
 
     async def _dial(self) -> Http2Connection:

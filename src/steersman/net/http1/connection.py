@@ -127,9 +127,9 @@ class Http1Connection(Receiver):
             self._append(data)
         if self._later:
             return
-        if self.core.turns.spent():
+        if self.core.input_queue.is_iteration_over():
             self._later = self._put_off = True
-            self.core.put_off.later(self)
+            self.core.postponed.enqueue(self)
             self._throttle()
         else:
             self._run()
@@ -167,21 +167,21 @@ class Http1Connection(Receiver):
         """Schedule processing of the rest of the input for a later time slice, as something no longer blocks it."""
         if not self._working and not self._later and (not self._deaf or self._waiting is not None):
             self._later = True
-            self.core.turns.later(self)
+            self.core.input_queue.enqueue(self)
 
     def _run(self, *, begun: bool = False) -> None:
         """Process the input step by step, for at most one time slice."""
-        turns = self.core.turns
+        queue = self.core.input_queue
         self._working = self.scheduled = True
         while self._step():
             if self._at >= len(self._input) and self._waiting is None:
                 break
             if not begun:
                 begun = True
-                turns.begin()
-            elif turns.over():
+                queue.start_slice()
+            elif queue.is_slice_over():
                 self._later = True
-                turns.later(self)
+                queue.enqueue(self)
                 break
             if len(self.out) > 256:
                 self.flush()
@@ -289,7 +289,8 @@ class Http1Connection(Receiver):
         if reader.complete:
             body.finish()
             self._end_of_body()
-            exchange.release(keep=True)
+            if exchange.held is not None:
+                exchange.release(keep=True)
         elif self._at == before:
             return False
         return True

@@ -163,7 +163,8 @@ class Http1Exchange(OutgoingAnswer):
         elif isinstance(body, (list, tuple)):
             pieces = body
             size = sum(map(len, body))
-        if pieces is not None and not response.close and self._unread_in_chunks():
+        is_unread = not self.body.complete
+        if is_unread and pieces is not None and not response.close and self._unread_in_chunks():
             self.held = response
             connection.hold(self)
             return
@@ -181,7 +182,7 @@ class Http1Exchange(OutgoingAnswer):
         elif not self._no_body:
             self._chunked = True
             parts.append(b"Transfer-Encoding: chunked\r\n")
-        if response.close or connection.core.draining or self._too_much_unread():
+        if response.close or connection.core.draining or (is_unread and self._too_much_unread()):
             self.keep_alive = False
         if self.keep_alive:
             if self.old:
@@ -206,7 +207,7 @@ class Http1Exchange(OutgoingAnswer):
                 self.connection.out.extend(pieces)
                 self.connection.finish(self)
             else:
-                self.keep((piece for piece in pieces if piece), size)
+                self.keep(filter(None, pieces), size)
         elif pushed is not None:
             self._sink = pushed
             self.connection.sends_stream()
@@ -215,12 +216,10 @@ class Http1Exchange(OutgoingAnswer):
     def _too_much_unread(self) -> bool:
         """Return True if the rest of the request's body is too long to be read only for keeping the connection."""
         body = self.body
-        if not isinstance(body, IncomingBody) or body.complete:
-            return False
-        if self.wants_continue:
-            return True
         limit = self.connection.core.limits.max_discard
-        return body.expected is not None and body.expected > limit
+        return self.wants_continue or (
+            isinstance(body, IncomingBody) and body.expected is not None and body.expected > limit
+        )
 
     def _unread_in_chunks(self) -> bool:
         """Return True if an unknown number of chunks may follow on a connection that would be kept."""
@@ -228,7 +227,6 @@ class Http1Exchange(OutgoingAnswer):
         return (
             isinstance(body, IncomingBody)
             and body.expected is None
-            and not body.complete
             and not self.wants_continue
             and self.keep_alive
             and not self.connection.core.draining

@@ -374,7 +374,7 @@ def request_fields(block: bytes, version: str, max_count: int) -> RequestFields:
         pairs = read_fields(block, max_count)
     except MalformedFields:
         raise bad_request() from None
-    headers = Headers.of(pairs)
+    headers = Headers.from_pairs(pairs)
     host = headers.pop("host", None)
     if host is not None and len(headers) + 1 != len(pairs) and sum(name == "host" for name, _ in pairs) > 1:
         raise bad_request()

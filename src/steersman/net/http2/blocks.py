@@ -93,7 +93,7 @@ class BlockReader(FieldDecoder):
         self._heads = HeadParser()
         self._known: dict[bytes, Head] = {}
 
-    def known(self, block: bytes) -> Head | None:
+    def cached_head(self, block: bytes) -> Head | None:
         """Return the cached head of the same block, or None if there is none or the table has changed since."""
         return self._known.get(block)
 

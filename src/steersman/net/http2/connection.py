@@ -19,7 +19,7 @@ from steersman.net.http2.output import Http2Output
 from steersman.net.http2.request import Head
 from steersman.net.http2.stream import Http2Stream
 from steersman.net.message import Headers, Request, Response
-from steersman.net.turns import InSlices
+from steersman.net.time_slices import SlicedQueue
 
 log = logging.getLogger("steersman.net")
 
@@ -108,20 +108,20 @@ class Http2Connection(Http2Output):
         if self._later:
             self._partial += data
             return
-        turns = self.core.turns
-        if turns.spent():
+        queue = self.core.input_queue
+        if queue.is_iteration_over():
             self._partial += data
             self._put_off = True
-            self._go_on_later(self.core.put_off)
+            self._continue_later(self.core.postponed)
             return
-        turns.begin()
+        queue.start_slice()
         self._run(self._partial + data if self._partial else data)
 
     def take_up(self) -> None:
         """Process postponed input, unless that has happened already."""
         if self._put_off:
             self._put_off = False
-            self.core.turns.begin()
+            self.core.input_queue.start_slice()
             self.go_on()
 
     def go_on(self) -> None:
@@ -149,15 +149,15 @@ class Http2Connection(Http2Output):
 
     def _start_new(self) -> None:
         """Start handlers for at most one time slice."""
-        new, turns = self._new, self.core.turns
+        new, queue = self._new, self.core.input_queue
         while new:
             if self.leaving and self._keeps_enough():
                 return  # continues when one of the waiting answers has been sent
             stream = new.popleft()
             if not stream.closed:
                 self._start(stream)
-                if new and turns.over():
-                    self._go_on_later(self.core.turns)
+                if new and queue.is_slice_over():
+                    self._continue_later(self.core.input_queue)
                     return
 
     def _keeps_enough(self) -> bool:
@@ -169,10 +169,10 @@ class Http2Connection(Http2Output):
                 free += stream.buffered
         return kept > self._limits.max_unsent or free > self._limits.max_unsent_free
 
-    def _go_on_later(self, queue: InSlices[Any]) -> None:
+    def _continue_later(self, queue: SlicedQueue[Any]) -> None:
         if not self._later:
             self._later = True
-            queue.later(self)
+            queue.enqueue(self)
             if not self._lost and not self._transport.is_closing():
                 self._transport.pause_reading()
 
@@ -235,7 +235,7 @@ class Http2Connection(Http2Output):
         self.core.counters.streams -= 1
         if self.leaving and self.leaving.pop(stream, None) is not None and self._new and not self._later:
             self._later = True
-            self.core.turns.later(self)
+            self.core.input_queue.enqueue(self)
         if unread := stream.close(reason):
             self.give_back(unread)
         if not self.streams:
@@ -293,9 +293,9 @@ class Http2Connection(Http2Output):
         self._parse(data, len(preface))
 
     def stops(self) -> bool:
-        if not self.core.turns.over():
+        if not self.core.input_queue.is_slice_over():
             return False
-        self._go_on_later(self.core.turns)
+        self._continue_later(self.core.input_queue)
         return True
 
     def is_idle(self, stream_id: int) -> bool:
@@ -327,7 +327,7 @@ class Http2Connection(Http2Output):
 
     def take_block(self, stream_id: int, block: bytes, *, ends: bool) -> None:
         blocks = self._blocks
-        head = blocks.known(block)
+        head = blocks.cached_head(block)
         if head is None or stream_id <= self._last_id:
             try:
                 fields = blocks.decode(block)
@@ -403,7 +403,7 @@ class Http2Connection(Http2Output):
         """Answer a head over the limit with 431, as Go does."""
         self._last_id = stream_id
         stream = Http2Stream(self, stream_id, self.peer_window, remote_closed=ends)
-        stream.request = Request("GET", "", "", Headers.of(()), EMPTY_BODY, self._peer, "2")
+        stream.request = Request("GET", "", "", Headers.from_pairs(()), EMPTY_BODY, self._peer, "2")
         self.streams[stream_id] = stream
         self.core.counters.streams += 1
         stream.respond(Response(431, [("content-type", "text/html; charset=utf-8")], _TOO_LARGE))

@@ -78,7 +78,7 @@ class Http2Output(Receiver, Receiving[Http2Stream]):
                 if stream.window > 0:
                     self._stalled.append(stream)
                 continue
-            size = stream.take(out, self.window, self.max_frame)
+            size = stream.append_frame(out, self.window, self.max_frame)
             self.window -= size
             budget -= size + frames.HEADER_LENGTH
             if not stream.drained:

@@ -124,7 +124,7 @@ def parse_head(stream_id: int, fields: Fields) -> Head:
             if not value.isprintable() and CONTROL.search(value):
                 raise ValueError("control character in a field value")
             pairs.append((name, value))
-        return _head(Headers.of(pairs), pairs)
+        return _head(Headers.from_pairs(pairs), pairs)
     except ValueError as error:
         raise StreamFault(stream_id, ErrorCode.PROTOCOL_ERROR, str(error)) from None
 

@@ -195,7 +195,7 @@ class Http2Stream(OutgoingAnswer):
             self.ended = True
             self.connection.half_closed(self)
             return
-        self.keep((piece for piece in pieces if piece), size)
+        self.keep(filter(None, pieces), size)
         self.ended = True
         self._leaves()
         if not self.queued:
@@ -265,7 +265,7 @@ class Http2Stream(OutgoingAnswer):
 
     # Sending in turn
 
-    def take(self, out: list[bytes], room: int, max_frame: int) -> int:
+    def append_frame(self, out: list[bytes], room: int, max_frame: int) -> int:
         """Append the next frame, of at most `room` bytes of body, to `out`; return the number of bytes of body in it.
 
         The caller has checked `sendable`. END_STREAM goes with the last byte.

@@ -21,7 +21,7 @@ from weakref import WeakKeyDictionary
 from steersman.net.ascii import SPACE, lower
 from steersman.net.connection import PIECE_OF_STREAM
 from steersman.net.message import BodyAborted, Headers, Response, Stream, Upgraded
-from steersman.net.turns import SLICE
+from steersman.net.time_slices import SLICE
 from steersman.work.yielding import IterationGate
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ def new_protocol(max_size: int) -> Protocol:
     return protocol
 
 
-_turns: Final[WeakKeyDictionary[asyncio.AbstractEventLoop, IterationGate]] = WeakKeyDictionary()
+_gates: Final[WeakKeyDictionary[asyncio.AbstractEventLoop, IterationGate]] = WeakKeyDictionary()
 """Semaphore of each event loop: one WebSocket at a time parses frames."""
 
 
@@ -132,10 +132,10 @@ class Incoming:
 
     def __init__(self, protocol: Protocol) -> None:
         loop = asyncio.get_running_loop()
-        turns = _turns.get(loop)
-        if turns is None:
-            turns = _turns[loop] = IterationGate(1)
-        self._turns = turns
+        gate = _gates.get(loop)
+        if gate is None:
+            gate = _gates[loop] = IterationGate(1)
+        self._gate = gate
         self._protocol = protocol
         self._data = b""
         self._at = 0
@@ -160,7 +160,7 @@ class Incoming:
         if self._at >= len(data):
             self._data = b""
             return False
-        await self._turns.pass_through()
+        await self._gate.pass_through()
         if self._is_over:
             return False
         end = time.monotonic() + SLICE

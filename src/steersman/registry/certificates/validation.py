@@ -157,12 +157,12 @@ def validate_request_update(
     """Validate an update: final conditions stay, and each endpoint writes only its own parts."""
     yield from validate_request(new, allowance)
     for condition_type in TERMINAL:
-        if len(_of_type(new, condition_type)) < len(_of_type(old, condition_type)):
+        if len(_conditions_of_type(new, condition_type)) < len(_conditions_of_type(old, condition_type)):
             detail = f"updates may not remove a condition of type {quote(condition_type)}"
             yield forbidden(_CONDITIONS, detail)
     if not allowance.approval:
         for condition_type in ("Approved", "Denied"):
-            before, after = _of_type(old, condition_type), _of_type(new, condition_type)
+            before, after = _conditions_of_type(old, condition_type), _conditions_of_type(new, condition_type)
             if len(after) > len(before):
                 yield forbidden(_CONDITIONS, f"updates may not add a condition of type {quote(condition_type)}")
             elif len(after) == len(before) and after != before:
@@ -175,7 +175,9 @@ def validate_request_update(
             yield forbidden(path, "updates may not modify existing certificate content")
 
 
-def _of_type(request: CertificateSigningRequest, condition_type: str) -> list[CertificateSigningRequestCondition]:
+def _conditions_of_type(
+    request: CertificateSigningRequest, condition_type: str
+) -> list[CertificateSigningRequestCondition]:
     return [condition for condition in request.status.conditions if condition.type == condition_type]
 
 

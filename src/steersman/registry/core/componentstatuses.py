@@ -30,7 +30,7 @@ def _component(name: str, *, healthy: bool, message: str) -> ComponentStatus:
     return ComponentStatus(metadata=ObjectMeta(name=name), conditions=[condition])
 
 
-def _ask(name: str, port: int) -> ComponentStatus:
+def _probe(name: str, port: int) -> ComponentStatus:
     """Return the status of a component: healthy if a process listens on its port."""
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as connection:
         connection.settimeout(_CONNECT_SECONDS)
@@ -46,13 +46,13 @@ def component_statuses(services: object, ctx: Context) -> Sequence[ComponentStat
     """Return the status of all components, or of the component that `ctx` names. Raises StatusError NotFound."""
     if ctx.action.name and ctx.action.name != STORE and ctx.action.name not in COMPONENTS:
         raise not_found(GroupResource("", "componentstatus"), ctx.action.name)
-    statuses = [_ask(name, port) for name, port in COMPONENTS.items() if ctx.action.name in ("", name)]
+    statuses = [_probe(name, port) for name, port in COMPONENTS.items() if ctx.action.name in ("", name)]
     if ctx.action.name in ("", STORE):
         statuses.append(_component(STORE, healthy=True, message="ok"))
     return statuses
 
 
-def _of_condition(cell: Callable[[ComponentCondition], str], default: str) -> Callable[[ComponentStatus], str]:
+def _condition_cell(cell: Callable[[ComponentCondition], str], default: str) -> Callable[[ComponentStatus], str]:
     def text(status: ComponentStatus) -> str:
         return next((cell(each) for each in status.conditions if each.type == HEALTHY), default)
 
@@ -70,11 +70,11 @@ COMPONENT_STATUSES: Final = Resource(
     columns=(
         Column(
             "Status",
-            _of_condition(lambda c: "Healthy" if c.status == "True" else "Unhealthy", "Unknown"),
+            _condition_cell(lambda c: "Healthy" if c.status == "True" else "Unhealthy", "Unknown"),
             description="Status of the component conditions",
         ),
-        Column("Message", _of_condition(lambda c: c.message, ""), description="Message of the component conditions"),
-        Column("Error", _of_condition(lambda c: c.error, ""), description="Error of the component conditions"),
+        Column("Message", _condition_cell(lambda c: c.message, ""), description="Message of the component conditions"),
+        Column("Error", _condition_cell(lambda c: c.error, ""), description="Error of the component conditions"),
     ),
     reader=component_statuses,
     deprecation_warning="v1 ComponentStatus is deprecated in v1.19+",

@@ -131,7 +131,7 @@ class EventStrategy(Strategy[Event]):
     metadata_on_update = "once"
     garbage_collection = "unsupported"
 
-    def judges_metadata_last(self, ctx: Context) -> bool:
+    def validates_metadata_last(self, ctx: Context) -> bool:
         return not ctx.action.group
 
     def validate(self, ctx: Context, obj: Event) -> Iterator[FieldError]:

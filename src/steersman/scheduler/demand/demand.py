@@ -19,7 +19,7 @@ from steersman.machinery.selectors.labels import Labels, Selector
 from steersman.scheduler.demand.affinity_terms import AffinityTerm, PodTerms, terms_of
 from steersman.scheduler.demand.images import images_of
 from steersman.scheduler.demand.ports import HostPort, host_ports
-from steersman.scheduler.demand.requests import Requests, asked_by
+from steersman.scheduler.demand.requests import Requests, requested_by
 from steersman.scheduler.demand.spread import Spreading, spreading_of
 from steersman.scheduler.demand.taints import UNSCHEDULABLE_TAINT
 from steersman.scheduler.demand.weight import MOST, is_heavy
@@ -27,10 +27,10 @@ from steersman.scheduler.demand.weight import MOST, is_heavy
 _LONGEST_KEY: Final = 2048
 
 
-class Around(Struct, frozen=True, eq=False):
+class DemandContext(Struct, frozen=True, eq=False):
     """Contribution of other objects in the cluster to a pod's demand."""
 
-    alike: Selector
+    sibling_selector: Selector
     """Selector of pods of the same Services and the same owner."""
     kept_away_by: Sequence[AffinityTerm] = ()
     """Required anti-affinity terms of other pods that select this pod."""
@@ -64,14 +64,14 @@ class Demand(Struct, frozen=True, eq=False):
     """True if checking a node takes long."""
 
 
-def demand_key(pod: core.Pod, around: Around) -> bytes:
+def demand_key(pod: core.Pod, context: DemandContext) -> bytes:
     """Return a short key that is equal for pods with equal demands."""
     spec = pod.spec
     affinity = spec.affinity
     by_labels = bool(spec.topology_spread_constraints) or (
         affinity is not None and not (affinity.pod_affinity is None and affinity.pod_anti_affinity is None)
     )
-    labels = (sorted(pod.metadata.labels.items()), sorted(around.namespace_labels.items())) if by_labels else None
+    labels = (sorted(pod.metadata.labels.items()), sorted(context.namespace_labels.items())) if by_labels else None
     containers = [
         (each.image, each.restart_policy, each.resources, each.ports)
         for each in (*(spec.containers or ()), *spec.init_containers)
@@ -90,25 +90,25 @@ def demand_key(pod: core.Pod, around: Around) -> bytes:
             containers,
             len(spec.init_containers),
             [each.image.reference for each in spec.volumes if each.image is not None],
-            str(around.alike),
-            [repr(each) for each in around.kept_away_by],
-            [repr(each) for each in around.liked_by],
+            str(context.sibling_selector),
+            [repr(each) for each in context.kept_away_by],
+            [repr(each) for each in context.liked_by],
         )
     )
     return whole if len(whole) <= _LONGEST_KEY else sha256(whole).digest()
 
 
-def read_demand(pod: core.Pod, around: Around, key: bytes) -> Demand:
+def read_demand(pod: core.Pod, context: DemandContext, key: bytes) -> Demand:
     """Return the demand of a pod. Raises SelectorError if a spread constraint is invalid."""
     spec, labels = pod.spec, pod.metadata.labels
     terms = terms_of(pod)
     itself = bool(terms.required_affinity) and all(
-        each.pods.matches(pod.metadata.namespace, labels, around.namespace_labels) for each in terms.required_affinity
+        each.pods.matches(pod.metadata.namespace, labels, context.namespace_labels) for each in terms.required_affinity
     )
     return Demand(
         key=key,
         namespace=pod.metadata.namespace,
-        requests=asked_by(spec),
+        requests=requested_by(spec),
         node_name=spec.node_name,
         tolerations=spec.tolerations,
         tolerates_unschedulable=is_tolerated(UNSCHEDULABLE_TAINT, spec.tolerations),
@@ -120,8 +120,8 @@ def read_demand(pod: core.Pod, around: Around, key: bytes) -> Demand:
         containers=len(spec.containers or ()) + len(spec.init_containers),
         terms=terms,
         matches_itself=itself,
-        spreading=spreading_of(pod, around.alike),
-        kept_away_by=around.kept_away_by,
-        liked_by=around.liked_by,
-        is_heavy=len(around.kept_away_by) + len(around.liked_by) > MOST or is_heavy(pod),
+        spreading=spreading_of(pod, context.sibling_selector),
+        kept_away_by=context.kept_away_by,
+        liked_by=context.liked_by,
+        is_heavy=len(context.kept_away_by) + len(context.liked_by) > MOST or is_heavy(pod),
     )

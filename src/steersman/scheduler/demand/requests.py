@@ -37,7 +37,7 @@ class Requests(Struct, frozen=True):
     no requests.
     """
 
-    asked: Resources
+    total: Resources
     non_zero_milli_cpu: int
     non_zero_memory: int
 
@@ -59,12 +59,12 @@ def allocatable(node: core.Node) -> Resources:
     return _resources({name: parse(text) for name, text in node.status.allocatable.items()})
 
 
-def asked_by(spec: core.PodSpec) -> Requests:
+def requested_by(spec: core.PodSpec) -> Requests:
     """Return the requests of a pod without a node."""
     return _known(spec, b"", lambda: _of(requests_of_spec(spec), spec, requests_of))
 
 
-def taken_by(pod: core.Pod) -> Requests:
+def used_by(pod: core.Pod) -> Requests:
     """Return the resources that a pod uses on its node: the larger of its requests and its allocation."""
     status = pod.status
     given = [
@@ -73,7 +73,7 @@ def taken_by(pod: core.Pod) -> Requests:
         if each.resources is not None
     ]
     if not given:
-        return asked_by(pod.spec)
+        return requested_by(pod.spec)
     infeasible = [each.reason for each in status.conditions if each.type == "PodResizePending"]
     whole = (status.resources, status.allocated_resources) if pod.spec.resources is not None else None
     return _known(pod.spec, encode((given, infeasible, whole)), lambda: _of(pod_requests(pod), pod.spec, requests_of))
@@ -107,11 +107,11 @@ def _of(total: Amounts, spec: core.PodSpec, amounts: Callable[[core.Container], 
         return {**missing, **amounts(container)}
 
     counted = aggregate(spec, non_zero) if missing else total
-    asked = _resources(total)
+    requested = _resources(total)
     overhead = spec.overhead or {}
     milli_cpu = _counted(counted, total, of_pod, overhead, "cpu").as_milli()
     memory = _counted(counted, total, of_pod, overhead, "memory").as_int()
-    return Requests(asked, milli_cpu, memory)
+    return Requests(requested, milli_cpu, memory)
 
 
 def _counted(

@@ -51,7 +51,7 @@ class _Request(Struct, frozen=True):
     admin_access: bool
 
 
-class _Given(Struct, frozen=True):
+class _AllocatedDevice(Struct, frozen=True):
     """Device that a request gets."""
 
     request: _Request
@@ -63,7 +63,7 @@ class _Given(Struct, frozen=True):
 class _Claim(Struct):
     claim: ResourceClaim
     requests: list[list[_Request]]
-    given: list[_Given] = field(default_factory=list)
+    given: list[_AllocatedDevice] = field(default_factory=list)
 
 
 class Allocator:
@@ -146,14 +146,14 @@ class Allocator:
             return self._satisfy(claim_number + 1, 0)
         for request in claim.requests[request_number]:
             if request.is_for_all:
-                done = self._give_all(claim_number, request_number, request)
+                done = self._allocate_all(claim_number, request_number, request)
             else:
-                done = self._give(claim_number, request_number, request, request.count)
+                done = self._allocate_some(claim_number, request_number, request, request.count)
             if done:
                 return True
         return False
 
-    def _give(self, claim_number: int, request_number: int, request: _Request, count: int) -> bool:
+    def _allocate_some(self, claim_number: int, request_number: int, request: _Request, count: int) -> bool:
         """Give `count` more devices to a request, and satisfy all requests after it.
 
         Return False if that is impossible.
@@ -166,47 +166,47 @@ class Allocator:
         for pool in self._pools:
             if not pool.is_complete:
                 continue
-            for given in self._possible(pool, request, claim):
+            for given in self._candidate_devices(pool, request, claim):
                 if not self._fits(claim, given, pool):
                     continue
-                self._take(claim, given)
-                if self._give(claim_number, request_number, request, count - 1):
+                self._add(claim, given)
+                if self._allocate_some(claim_number, request_number, request, count - 1):
                     return True
-                self._give_back(claim, given)
+                self._remove(claim, given)
         return False
 
-    def _give_all(self, claim_number: int, request_number: int, request: _Request) -> bool:
+    def _allocate_all(self, claim_number: int, request_number: int, request: _Request) -> bool:
         claim = self._claims[claim_number]
-        taken: list[_Given] = []
+        taken: list[_AllocatedDevice] = []
         for pool in self._pools:
             if not pool.is_complete:
                 raise SelectionFailed(
                     f"claim {_name(claim.claim)}, request {request.name}: asks for all devices, "
                     f"but resource pool {pool.driver}/{pool.name} is currently being updated"
                 )
-            for given in self._possible(pool, request, claim):
+            for given in self._candidate_devices(pool, request, claim):
                 if len(claim.given) >= MOST_DEVICES or not self._fits(claim, given, pool):
                     self._undo(claim, taken)
                     return False
-                self._take(claim, given)
+                self._add(claim, given)
                 taken.append(given)
         if taken and self._satisfy(claim_number, request_number + 1):
             return True
         self._undo(claim, taken)
         return False
 
-    def _undo(self, claim: _Claim, taken: list[_Given]) -> None:
+    def _undo(self, claim: _Claim, taken: list[_AllocatedDevice]) -> None:
         for given in reversed(taken):
-            self._give_back(claim, given)
+            self._remove(claim, given)
 
-    def _possible(self, pool: Pool, request: _Request, claim: _Claim) -> Iterator[_Given]:
+    def _candidate_devices(self, pool: Pool, request: _Request, claim: _Claim) -> Iterator[_AllocatedDevice]:
         """Yield the devices of a pool that a request selects."""
         for key, device, each in each_device(pool.slices):
             self._steps += 1
             if self._steps > _MOST_STEPS:
                 raise SelectionFailed("too many combinations of devices")
             if self._is_selected(request, key, device, each, claim):
-                yield _Given(request, key, device, each)
+                yield _AllocatedDevice(request, key, device, each)
 
     def _is_selected(
         self, request: _Request, key: DeviceID, device: Device, each: ResourceSlice, claim: _Claim
@@ -223,7 +223,7 @@ class Allocator:
             self._selected[key, id(request)] = known
         return known
 
-    def _fits(self, claim: _Claim, given: _Given, pool: Pool) -> bool:
+    def _fits(self, claim: _Claim, given: _AllocatedDevice, pool: Pool) -> bool:
         """Return True if a device is free and meets taints, constraints and counters."""
         if given.request.admin_access:
             if any(each.id == given.id for each in claim.given):
@@ -234,7 +234,7 @@ class Allocator:
             return False
         return self._is_constrained_well(claim, given) and self._has_counters(given, pool)
 
-    def _is_constrained_well(self, claim: _Claim, given: _Given) -> bool:
+    def _is_constrained_well(self, claim: _Claim, given: _AllocatedDevice) -> bool:
         for constraint in claim.claim.spec.devices.constraints:
             same, distinct = constraint.match_attribute, constraint.distinct_attribute
             attribute = same or distinct
@@ -250,7 +250,7 @@ class Allocator:
                     return False
         return True
 
-    def _has_counters(self, given: _Given, pool: Pool) -> bool:
+    def _has_counters(self, given: _AllocatedDevice, pool: Pool) -> bool:
         """Return True if the shared counters have enough left for a device."""
         if not given.device.consumes_counters:
             return True
@@ -267,12 +267,12 @@ class Allocator:
                         left[place] = left.get(place, 0) - nanos(counter.value)
         return all(amount >= 0 for amount in left.values())
 
-    def _take(self, claim: _Claim, given: _Given) -> None:
+    def _add(self, claim: _Claim, given: _AllocatedDevice) -> None:
         claim.given.append(given)
         if not given.request.admin_access:
             self._taken.add(given.id)
 
-    def _give_back(self, claim: _Claim, given: _Given) -> None:
+    def _remove(self, claim: _Claim, given: _AllocatedDevice) -> None:
         claim.given.remove(given)
         self._taken.discard(given.id)
 
@@ -311,7 +311,7 @@ def _configurations(claim: _Claim) -> Iterator[DeviceAllocationConfiguration]:
             yield DeviceAllocationConfiguration(source="FromClaim", requests=each.requests, opaque=each.opaque)
 
 
-def _selector(given: Sequence[_Given], node: Node) -> NodeSelector | None:
+def _selector(given: Sequence[_AllocatedDevice], node: Node) -> NodeSelector | None:
     """Return a selector of the nodes that can use all of the devices; None for all nodes.
 
     Some devices belong to `node` alone once they are allocated.
@@ -337,7 +337,7 @@ def _is_meant(request: _Request, names: Sequence[str]) -> bool:
     return not names or request.main_name in names or request.name in names
 
 
-def _attribute(given: _Given, wanted: str) -> DeviceAttribute | None:
+def _attribute(given: _AllocatedDevice, wanted: str) -> DeviceAttribute | None:
     for name, attribute in given.device.attributes.items():
         if "/".join(qualified(name, given.id[0])) == wanted:
             return attribute

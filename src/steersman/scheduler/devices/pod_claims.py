@@ -82,19 +82,19 @@ class PodClaims:
                     return f"request {name}: device class {class_name} does not exist"
         return ""
 
-    async def look(self) -> None:
+    async def evaluate(self) -> None:
         """Evaluate the selectors of unallocated claims in a worker thread; to be called before nodes are checked."""
         chains = []
-        for claim in self._needy():
+        for claim in self._unallocated():
             for request in claim.spec.devices.requests or ():
                 for each in (request.exactly,) if request.exactly is not None else request.first_available:
                     found = self._store.classes.get("", each.device_class_name)
                     chains.append([*(found.spec.selectors if found is not None else ()), *each.selectors])
         if any(chains):
             devices = [(device, key[0]) for key, device, _ in each_device(self._store.slices.list())]
-            await self._selections.look(devices, chains)
+            await self._selections.evaluate(devices, chains)
 
-    def _needy(self) -> list[ResourceClaim]:
+    def _unallocated(self) -> list[ResourceClaim]:
         return [claim for claim in self._claims if claim.status.allocation is None]
 
     def rejection(self, info: NodeInfo) -> Rejection | None:
@@ -111,7 +111,7 @@ class PodClaims:
         except SelectionFailed as error:
             return _rejection(str(error))
 
-    def useless(self) -> ResourceClaim | None:
+    def claim_to_release(self) -> ResourceClaim | None:
         """Return a claim whose allocation keeps the pod off a checked node and that no other pod uses; None if there is
         none.
         """
@@ -127,7 +127,7 @@ class PodClaims:
         return None if found is None else ClaimPlan(tuple(self._claims), found)
 
     def _allocate(self, node: Node) -> dict[str, AllocationResult] | None:
-        needy = self._needy()
+        needy = self._unallocated()
         if not needy:
             return {}
         found = Allocator(self._store, node, needy, self._selections).allocate()

@@ -15,7 +15,7 @@ class SelectionFailed(Exception):
 class Selections:
     """Results of device selectors for one pod.
 
-    `look` evaluates them in a worker thread; the event loop only reads results.
+    `evaluate` evaluates them in a worker thread; the event loop only reads results.
     """
 
     def __init__(self) -> None:
@@ -23,7 +23,7 @@ class Selections:
         self._devices: dict[int, Device] = {}
         """Evaluated devices by identity; holding them keeps the identities valid."""
 
-    async def look(self, devices: Sequence[tuple[Device, str]], chains: Iterable[Sequence[DeviceSelector]]) -> None:
+    async def evaluate(self, devices: Sequence[tuple[Device, str]], chains: Iterable[Sequence[DeviceSelector]]) -> None:
         """Evaluate chains of selectors for devices with their drivers; each chain up to the first that does
         not select.
         """

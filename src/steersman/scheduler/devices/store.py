@@ -30,7 +30,7 @@ class Pool(Struct):
     is_complete: bool = True
 
     @property
-    def is_made_ready(self) -> bool:
+    def has_binding_conditions(self) -> bool:
         """True if any of its devices has binding conditions."""
         return any(device.binding_conditions for each in self.slices for device in each.spec.devices or ())
 
@@ -89,7 +89,7 @@ class DeviceStore:
                 pool.counters = [counters for each in current for counters in each.spec.shared_counters or ()]
                 pool.is_complete = len(current) == current[0].spec.pool.resource_slice_count
                 found.append(pool)
-        return sorted(found, key=lambda each: each.is_made_ready)
+        return sorted(found, key=lambda each: each.has_binding_conditions)
 
     def _claim_changed(self, old: ResourceClaim | None, new: ResourceClaim | None) -> None:
         if old is not None and old.status.allocation is not None:

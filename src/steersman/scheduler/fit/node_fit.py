@@ -59,29 +59,30 @@ def rejected_by_contents(demand: Demand, info: NodeInfo) -> Rejection | None:
     """Return the rejection by what the node's pods leave of its ports and resources; None if there is none."""
     if demand.ports and conflict(demand.ports, info.ports):
         return PORTS_TAKEN
-    asked, has = demand.requests.asked, info.allocatable
+    requested, has = demand.requests.total, info.allocatable
     if (
         len(info.pods) < has.pods
-        and asked.milli_cpu <= has.milli_cpu - info.milli_cpu
-        and asked.memory <= has.memory - info.memory
-        and not asked.ephemeral_storage
-        and not asked.scalars
+        and requested.milli_cpu <= has.milli_cpu - info.milli_cpu
+        and requested.memory <= has.memory - info.memory
+        and not requested.ephemeral_storage
+        and not requested.scalars
     ):
         return None
     return _too_little(demand, info)
 
 
 def _too_little(demand: Demand, info: NodeInfo) -> Rejection | None:
-    asked, has = demand.requests.asked, info.allocatable
+    requested, has = demand.requests.total, info.allocatable
     short = ["pods"] if len(info.pods) + 1 > has.pods else []
     resolvable = True
     wanted = [
-        ("cpu", asked.milli_cpu, has.milli_cpu, info.milli_cpu),
-        ("memory", asked.memory, has.memory, info.memory),
-        ("ephemeral-storage", asked.ephemeral_storage, has.ephemeral_storage, info.ephemeral_storage),
+        ("cpu", requested.milli_cpu, has.milli_cpu, info.milli_cpu),
+        ("memory", requested.memory, has.memory, info.memory),
+        ("ephemeral-storage", requested.ephemeral_storage, has.ephemeral_storage, info.ephemeral_storage),
     ]
     wanted += [
-        (name, amount, has.scalars.get(name, 0), info.scalars.get(name, 0)) for name, amount in asked.scalars.items()
+        (name, amount, has.scalars.get(name, 0), info.scalars.get(name, 0))
+        for name, amount in requested.scalars.items()
     ]
     for name, amount, all_there_is, taken in wanted:
         if amount > 0 and amount > all_there_is - taken:
@@ -127,14 +128,14 @@ def _least_allocated(demand: Demand, info: NodeInfo) -> int:
 
 
 def _balanced(demand: Demand, info: NodeInfo) -> int:
-    asked, has = demand.requests.asked, info.allocatable
-    if not asked.milli_cpu and not asked.memory:
+    requested, has = demand.requests.total, info.allocatable
+    if not requested.milli_cpu and not requested.memory:
         return 0
     cpu, memory = has.milli_cpu, has.memory
     if not cpu or not memory:
         return MAX_SCORE // 2 + MAX_SCORE // 4
     before = _evenness(info.milli_cpu / cpu, info.memory / memory)
-    after = _evenness((info.milli_cpu + asked.milli_cpu) / cpu, (info.memory + asked.memory) / memory)
+    after = _evenness((info.milli_cpu + requested.milli_cpu) / cpu, (info.memory + requested.memory) / memory)
     return MAX_SCORE // 2 + int((MAX_SCORE // 2 + after - before) / 2)
 
 

@@ -50,7 +50,7 @@ class _Group(Struct, eq=False):
     heap: list[_Entry] = field(default_factory=list)
 
 
-class _Seen(Struct):
+class _NodeRecord(Struct):
     """Results for one node."""
 
     version: int = -1
@@ -87,7 +87,7 @@ class Ranking:
         """Position in the log of changes up to which this ranking is current."""
         self._cluster = cluster
         self.topology = topology
-        self._seen: list[_Seen | None] = []
+        self._seen: list[_NodeRecord | None] = []
         self._groups: dict[Key, _Group] = {}
         self._rejections: Counter[Rejection] = Counter()
         self._hosts: dict[str, set[int]] = {}
@@ -109,12 +109,12 @@ class Ranking:
         for index in some:
             self._sum_up(index, hosts)
         for index in some:
-            self._judge(nodes[index])
+            self._check(nodes[index])
         for host in hosts:
             for index in self._hosts.get(host, ()):
                 seen = self._seen[index]
                 if seen is not None and seen.group is not None:
-                    self._place(nodes[index], seen, rescored=False)
+                    self._put_in_group(nodes[index], seen, rescored=False)
 
     def sum_up(self, indices: Iterable[int]) -> None:
         """Count nodes in the topology without checking them."""
@@ -125,7 +125,7 @@ class Ranking:
     def _sum_up(self, index: int, hosts: set[str]) -> None:
         seen = self._seen[index]
         if seen is None:
-            seen = self._seen[index] = _Seen()
+            seen = self._seen[index] = _NodeRecord()
         topology = self.topology
         if topology.is_trivial:
             return
@@ -147,7 +147,7 @@ class Ranking:
         if topology.by_host:
             self._set_host(index, seen, info)
 
-    def _set_host(self, index: int, seen: _Seen, info: NodeInfo) -> None:
+    def _set_host(self, index: int, seen: _NodeRecord, info: NodeInfo) -> None:
         host = None if info.node is None else info.node.metadata.labels.get(self.topology.by_host[0].key)
         if host != seen.host:
             if seen.host is not None:
@@ -156,7 +156,7 @@ class Ranking:
                 self._hosts.setdefault(host, set()).add(index)
             seen.host = host
 
-    def _judge(self, info: NodeInfo) -> None:
+    def _check(self, info: NodeInfo) -> None:
         """Compute the rejection or the score of a node by its own state."""
         seen = self._seen[info.index]
         assert seen is not None
@@ -173,11 +173,11 @@ class Ranking:
             self._count(seen.rejection, -1)
         if info.node is None:
             seen.rejection = None
-            self._take_out(info.index, seen)
+            self._remove_from_group(info.index, seen)
             return
         seen.rejection = rejection
         if rejection is not None:
-            self._take_out(info.index, seen)
+            self._remove_from_group(info.index, seen)
             self._count(rejection, 1)
             return
         score = contents_score(demand, info)
@@ -185,20 +185,20 @@ class Ranking:
             score += image_score(demand, info, self._cluster)
         rescored = score != seen.score
         seen.score = score
-        self._place(info, seen, rescored=rescored)
+        self._put_in_group(info, seen, rescored=rescored)
 
     def _count(self, rejection: Rejection, sign: int) -> None:
         self._rejections[rejection] += sign
         if not self._rejections[rejection]:
             del self._rejections[rejection]
 
-    def _place(self, info: NodeInfo, seen: _Seen, *, rescored: bool) -> None:
+    def _put_in_group(self, info: NodeInfo, seen: _NodeRecord, *, rescored: bool) -> None:
         """Put a node that is not rejected into its group, and into the group's heap."""
         key = seen.dislike, seen.preference, self.topology.describe(info)
         group = seen.group
         if group is None or group.key != key:
             if group is not None:
-                self._take_out(info.index, seen)
+                self._remove_from_group(info.index, seen)
             group = self._groups.get(key)
             if group is None:
                 group = self._groups[key] = _Group(key)
@@ -209,10 +209,10 @@ class Ranking:
         seen.stamp += 1
         heappush(group.heap, (-seen.score, random.random(), info.index, seen.stamp))
         if len(group.heap) > 2 * len(group.members) + 64:
-            group.heap = [each for each in group.heap if self._counts(group, each)]
+            group.heap = [each for each in group.heap if self._is_current(group, each)]
             heapify(group.heap)
 
-    def _take_out(self, index: int, seen: _Seen) -> None:
+    def _remove_from_group(self, index: int, seen: _NodeRecord) -> None:
         group = seen.group
         if group is None:
             return
@@ -221,7 +221,7 @@ class Ranking:
             del self._groups[group.key]
         seen.group = None
 
-    def _counts(self, group: _Group, entry: _Entry) -> bool:
+    def _is_current(self, group: _Group, entry: _Entry) -> bool:
         seen = self._seen[entry[2]]
         return seen is not None and seen.group is group and seen.stamp == entry[3]
 
@@ -230,7 +230,7 @@ class Ranking:
     @property
     def fitting(self) -> int:
         """Number of feasible nodes among those that were checked."""
-        return sum(len(group.members) for group in self._groups.values() if self._against(group) is None)
+        return sum(len(group.members) for group in self._groups.values() if self._group_rejection(group) is None)
 
     def choose(self, excluded: Mapping[int, Rejection]) -> Choice:
         """Return the best node, a random one of equals.
@@ -247,7 +247,7 @@ class Ranking:
         feasible: list[tuple[_Group, int]] = []
         for group in self._groups.values():
             count = len(group.members) - left_out[group]
-            against = self._against(group)
+            against = self._group_rejection(group)
             if against is None:
                 if count:
                     feasible.append((group, count))
@@ -268,7 +268,7 @@ class Ranking:
         seen = self._seen[index] if index < len(self._seen) else None
         return None if seen is None else seen.group
 
-    def _against(self, group: _Group) -> Rejection | None:
+    def _group_rejection(self, group: _Group) -> Rejection | None:
         topology = self.topology
         return None if topology.is_trivial else topology.rejection(group.key[2])
 
@@ -293,7 +293,7 @@ class Ranking:
         aside: list[_Entry] = []
         while True:
             entry = heap[0]
-            if not self._counts(group, entry):
+            if not self._is_current(group, entry):
                 heappop(heap)
             elif entry[2] in excluded:
                 aside.append(heappop(heap))
@@ -308,7 +308,7 @@ class Ranking:
         either.
         """
         for group in self._groups.values():
-            if not fitting or self._against(group) is None:
+            if not fitting or self._group_rejection(group) is None:
                 yield from group.members
 
     def is_candidate(self, index: int) -> bool:
@@ -322,6 +322,6 @@ class Ranking:
                 continue
             rejection = seen.rejection or excluded.get(index)
             if rejection is None and seen.group is not None:
-                rejection = self._against(seen.group)
+                rejection = self._group_rejection(seen.group)
             if rejection is not None and rejection.resolvable:
                 yield index

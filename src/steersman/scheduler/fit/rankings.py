@@ -41,7 +41,7 @@ def enough_nodes(nodes: int) -> int:
     return max(nodes * percent // 100, _ALL_LOOKED_AT)
 
 
-class Unsteady(Exception):
+class TooManyChanges(Exception):
     """Too much has changed while a heavy demand was compared with the nodes; the pod is retried later."""
 
 
@@ -69,16 +69,16 @@ class Rankings:
         if found is not None:
             self._rankings.move_to_end(demand.key)
             self._used[demand.key] = self._decisions
-            if not found.is_outdated and await self._catch_up(found):
+            if not found.is_outdated and await self._refresh_changed(found):
                 return found
             self._forget(demand.key)
         if demand.is_heavy:
-            return await self._of_heavy(demand)
+            return await self._heavy_ranking(demand)
         if demand.named_nodes is not None:
-            return await self._of_some(demand, demand.named_nodes)
+            return await self._ranking_of_named(demand, demand.named_nodes)
         if self._cluster.size > _ALL_LOOKED_AT and not (self._is_known(demand.key) and self._has_room()):
-            return await self._of_enough(demand)
-        return await self._of_all(demand)
+            return await self._ranking_of_enough(demand)
+        return await self._ranking_of_all(demand)
 
     def _ranking(self, demand: Demand) -> Ranking:
         topology = Topology(demand, self._cluster)
@@ -86,23 +86,23 @@ class Rankings:
             pass
         return Ranking(demand, self._cluster, topology)
 
-    async def _of_heavy(self, demand: Demand) -> Ranking:
+    async def _heavy_ranking(self, demand: Demand) -> Ranking:
         """Return a ranking for one decision on a heavy demand, made in time slices between decisions on other pods.
 
         Raises Unsteady if relevant pods change faster than that.
         """
         time_slice = TimeSlice()
         for _ in range(_TRIES):
-            await self.let_go()
+            await self.free_heavy()
             self._heavy = topology = Topology(demand, self._cluster)
             for _ in topology.fill(without_empty=True):
                 await time_slice.pause_if_over()
             ranking = Ranking(demand, self._cluster, topology)
-            if await self._look(ranking, range(len(self._cluster.nodes)), time_slice) and topology.nothing_is_missing:
+            if await self._check_nodes(ranking, range(len(self._cluster.nodes)), time_slice) and topology.is_complete:
                 return ranking
-        raise Unsteady
+        raise TooManyChanges
 
-    async def let_go(self) -> None:
+    async def free_heavy(self) -> None:
         """Free the results for the last heavy demand."""
         topology, self._heavy = self._heavy, None
         if topology is not None:
@@ -110,7 +110,7 @@ class Rankings:
             for _ in topology.empty():
                 await time_slice.pause_if_over()
 
-    async def _look(self, ranking: Ranking, indices: Iterable[int], time_slice: TimeSlice) -> bool:
+    async def _check_nodes(self, ranking: Ranking, indices: Iterable[int], time_slice: TimeSlice) -> bool:
         """Check nodes one by one, and those that change meanwhile again.
 
         Return False if the changes are not known any more.
@@ -130,7 +130,7 @@ class Rankings:
                 return False
             ranking.position, indices = changes.end, changed
 
-    async def _catch_up(self, ranking: Ranking) -> bool:
+    async def _refresh_changed(self, ranking: Ranking) -> bool:
         """Check the nodes that have changed. Return False if the changes are not known any more."""
         changes = self._cluster.changes
         while ranking.position != changes.end:
@@ -142,19 +142,19 @@ class Rankings:
         changes.trim(4 * len(self._cluster.nodes) + 1024)
         return True
 
-    async def _of_all(self, demand: Demand) -> Ranking:
+    async def _ranking_of_all(self, demand: Demand) -> Ranking:
         while True:
             ranking = self._ranking(demand)
             await _in_slices(ranking.refresh, range(len(self._cluster.nodes)))
-            if await self._catch_up(ranking):
+            if await self._refresh_changed(ranking):
                 break
         self._rankings[demand.key] = ranking
         self._used[demand.key] = self._decisions
-        while len(self._rankings) > self._most():
+        while len(self._rankings) > self._max_rankings():
             self._forget(next(iter(self._rankings)))
         return ranking
 
-    def _most(self) -> int:
+    def _max_rankings(self) -> int:
         """Return the number of rankings that are kept."""
         return max(min(_RANKINGS, _NODES_REMEMBERED // max(self._cluster.size, 1)), _LEAST_RANKINGS)
 
@@ -164,7 +164,7 @@ class Rankings:
         If more demands are in use than can be kept, the kept ones stay, as replacing rankings in rotation is the worst
         case.
         """
-        most = self._most()
+        most = self._max_rankings()
         if len(self._rankings) < most:
             return True
         oldest = next(iter(self._rankings))
@@ -174,7 +174,7 @@ class Rankings:
         del self._rankings[key]
         del self._used[key]
 
-    async def _of_some(self, demand: Demand, names: Iterable[str]) -> Ranking:
+    async def _ranking_of_named(self, demand: Demand, names: Iterable[str]) -> Ranking:
         ranking = self._ranking(demand)
         if not ranking.topology.is_trivial:
             await _in_slices(ranking.sum_up, range(len(self._cluster.nodes)))
@@ -182,7 +182,7 @@ class Rankings:
         ranking.refresh([info.index for info in nodes if info is not None])
         return ranking
 
-    async def _of_enough(self, demand: Demand) -> Ranking:
+    async def _ranking_of_enough(self, demand: Demand) -> Ranking:
         """Return a ranking of some nodes, checked from where the last such search ended, until enough are feasible."""
         count = len(self._cluster.nodes)
         ranking = self._ranking(demand)
@@ -200,8 +200,8 @@ class Rankings:
                 break
             await time_slice.pause_if_over()
         self._next_node = (start + looked_at) % count
-        if looked_at == count and not await self._catch_up(ranking):
-            return await self._of_all(demand)
+        if looked_at == count and not await self._refresh_changed(ranking):
+            return await self._ranking_of_all(demand)
         return ranking
 
     def _is_known(self, key: bytes) -> bool:

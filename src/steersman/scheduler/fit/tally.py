@@ -23,7 +23,7 @@ class Tally:
     amount of a single pod, for pods that are added or removed hypothetically.
     """
 
-    __slots__ = ("_amounts", "_domains", "_eligible", "_with_amount", "is_by_host", "key", "of_pod", "place", "sums")
+    __slots__ = ("_amounts", "_domains", "_eligible", "_with_amount", "is_by_host", "key", "of_pod", "slot", "sums")
 
     def __init__(
         self,
@@ -34,7 +34,7 @@ class Tally:
     ) -> None:
         self.key: Final = key
         self.is_by_host: Final = key == HOSTNAME
-        self.place = 0
+        self.slot = 0
         """Index of the domain (or, by host, of the amount) in the description of a group of nodes."""
         self.of_pod: Final = of_pod
         self.sums: dict[str, int] = {}

@@ -21,7 +21,7 @@ from steersman.scheduler.fit.status import INTER_POD_AFFINITY, POD_TOPOLOGY_SPRE
 from steersman.scheduler.fit.tally import Tally
 from steersman.scheduler.state.cluster import ClusterState
 from steersman.scheduler.state.node_info import NodeInfo, PodInfo
-from steersman.scheduler.state.pod_counts import Counted, PodCount, TermUse
+from steersman.scheduler.state.pod_counts import CountedPods, PodCount, TermUse
 
 _SPREAD: Final = "node(s) didn't match pod topology spread constraints"
 SKEWED: Final = Rejection(POD_TOPOLOGY_SPREAD, (_SPREAD,), resolvable=True)
@@ -55,7 +55,7 @@ class _SoftSpread(Struct):
     constraint: SpreadConstraint
     tally: Tally | None
     count: PodCount
-    place: int = 0
+    slot: int = 0
 
 
 class Topology:
@@ -83,7 +83,7 @@ class Topology:
         """Create the tallies in steps, yielding after each.
 
         With `without_empty`, tallies of anti-affinity and preferences that are zero now are left out. Then check
-        `nothing_is_missing` at the end.
+        `is_complete` at the end.
         """
         demand, cluster = self._demand, self._cluster
         spreading, terms = demand.spreading, demand.terms
@@ -104,7 +104,7 @@ class Topology:
             (self._left_out if without_empty and tally.is_empty else self._far).append(tally)
             yield
         for term in demand.kept_away_by:
-            self._kept_away.append(self._use_tally(term, cluster.keeping_away.of(term), anti=True))
+            self._kept_away.append(self._use_tally(term, cluster.anti_affinity_uses.use_of(term), anti=True))
             yield
         for wish in terms.preferred:
             tally = self._pods_tally(wish.term.topology_key, (wish.term.pods,))
@@ -114,7 +114,7 @@ class Topology:
                 self._scored.append((wish.weight, tally))
             yield
         for term in demand.liked_by:
-            self._scored.append((1, self._use_tally(term, cluster.liking.of(term), anti=False)))
+            self._scored.append((1, self._use_tally(term, cluster.preference_uses.use_of(term), anti=False)))
             yield
         self.tallies = [
             *(each.tally for each in self._hard),
@@ -148,7 +148,7 @@ class Topology:
                 yield
 
     @property
-    def nothing_is_missing(self) -> bool:
+    def is_complete(self) -> bool:
         """True if the tallies that were left out are still zero."""
         return all(each.is_empty for each in self._left_out)
 
@@ -160,18 +160,18 @@ class Topology:
         self.by_host = [tally for tally in self.tallies if tally.is_by_host]
         self._counted = [each for each in self._soft if each.tally is None]
         self.has_hosts = bool(self.by_host or self._counted)
-        places = {key: place for place, key in enumerate(self._keys)}
-        next_place = len(self._keys)
+        slots = {key: slot for slot, key in enumerate(self._keys)}
+        next_slot = len(self._keys)
         for tally in self.tallies:
             if tally.is_by_host:
-                tally.place, next_place = next_place, next_place + 1
+                tally.slot, next_slot = next_slot, next_slot + 1
             else:
-                tally.place = places[tally.key]
+                tally.slot = slots[tally.key]
         for each in self._soft:
             if each.tally is None:
-                each.place, next_place = next_place, next_place + 1
+                each.slot, next_slot = next_slot, next_slot + 1
             else:
-                each.place = each.tally.place
+                each.slot = each.tally.slot
 
     @property
     def is_trivial(self) -> bool:
@@ -193,7 +193,7 @@ class Topology:
     # Tallies
 
     def _count(self, selections: tuple[PodSelection, ...], *, terminating: bool) -> PodCount:
-        count = self._cluster.counts.of(Counted(selections, terminating))
+        count = self._cluster.counts.count_of(CountedPods(selections, terminating))
         self._held.append(count)
         return count
 
@@ -255,7 +255,7 @@ class Topology:
         """Return the rejection of a group of nodes, or None."""
 
         def amount(tally: Tally) -> int | None:
-            part = description[tally.place]
+            part = description[tally.slot]
             if part is None or isinstance(part, int):
                 return part
             return tally.sums.get(part, 0)
@@ -300,13 +300,13 @@ class Topology:
 
     def _spread_scores(self, groups: Sequence[tuple[Description, int]]) -> Sequence[int]:
         all_needed = self._demand.spreading.all_keys_needed
-        places = [each.place for each in self._soft]
-        ignored = [all_needed and any(parts[place] is None for place in places) for parts, _ in groups]
+        slots = [each.slot for each in self._soft]
+        ignored = [all_needed and any(parts[slot] is None for slot in slots) for parts, _ in groups]
         scored = [parts for (parts, _), left_out in zip(groups, ignored, strict=True) if not left_out]
         nodes = sum(count for (_, count), left_out in zip(groups, ignored, strict=True) if not left_out)
         weights = []
         for each in self._soft:
-            size = nodes if each.tally is None else len({parts[each.place] for parts in scored})
+            size = nodes if each.tally is None else len({parts[each.slot] for parts in scored})
             weights.append(math.log(size + 2))
         raw = [
             -1 if left_out else self._raw_spread(parts, weights)
@@ -321,7 +321,7 @@ class Topology:
     def _raw_spread(self, parts: Description, weights: Sequence[float]) -> int:
         score = 0.0
         for each, weight in zip(self._soft, weights, strict=True):
-            part = parts[each.place]
+            part = parts[each.slot]
             if part is None:
                 continue
             if isinstance(part, str):
@@ -334,7 +334,7 @@ class Topology:
         for parts, _ in groups:
             total = 0
             for weight, tally in self._scored:
-                part = parts[tally.place]
+                part = parts[tally.slot]
                 if isinstance(part, str):
                     total += weight * tally.sums.get(part, 0)
                 elif part is not None:

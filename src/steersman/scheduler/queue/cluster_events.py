@@ -9,7 +9,7 @@ from typing import Any
 from msgspec import Struct
 
 from steersman.api.core import v1 as core
-from steersman.scheduler.demand.requests import taken_by
+from steersman.scheduler.demand.requests import used_by
 
 
 class Action(Flag):
@@ -63,7 +63,7 @@ def pod_changes(old: core.Pod, new: core.Pod) -> Iterator[ClusterEvent]:
 
 
 def _is_scaled_down(old: core.Pod, new: core.Pod) -> bool:
-    before, after = taken_by(old).asked, taken_by(new).asked
+    before, after = used_by(old).total, used_by(new).total
     return before is not after and (
         before.milli_cpu > after.milli_cpu
         or before.memory > after.memory

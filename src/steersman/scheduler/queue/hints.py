@@ -16,7 +16,7 @@ from steersman.machinery.built_in.volumes import claim_name
 from steersman.machinery.selectors.labels import EVERYTHING, Labels, SelectorError
 from steersman.scheduler.demand.affinity_terms import AffinityTerm, terms_of
 from steersman.scheduler.demand.ports import conflict, host_ports
-from steersman.scheduler.demand.requests import Resources, allocatable, asked_by, taken_by
+from steersman.scheduler.demand.requests import Resources, allocatable, requested_by, used_by
 from steersman.scheduler.demand.spread import SpreadConstraint, spreading_of
 from steersman.scheduler.demand.taints import UNSCHEDULABLE_TAINT, forbidding
 from steersman.scheduler.demand.weight import is_heavy
@@ -82,7 +82,7 @@ def _freed_resources(pod: core.Pod, event: ClusterEvent, labels_of: NamespaceLab
         return True
     if not event.new.spec.node_name:
         return False
-    wanted, before, after = asked_by(pod.spec).asked, taken_by(event.old).asked, taken_by(event.new).asked
+    wanted, before, after = requested_by(pod.spec).total, used_by(event.old).total, used_by(event.new).total
     return _any_more(wanted, before, after)
 
 
@@ -99,8 +99,8 @@ def _any_more(wanted: Resources, before: Resources, after: Resources) -> bool:
     )
 
 
-def _has_more_to_give(pod: core.Pod, event: ClusterEvent, labels_of: NamespaceLabels) -> bool:
-    wanted, has = asked_by(pod.spec).asked, allocatable(event.new)
+def _has_more_allocatable(pod: core.Pod, event: ClusterEvent, labels_of: NamespaceLabels) -> bool:
+    wanted, has = requested_by(pod.spec).total, allocatable(event.new)
     would_do = (
         has.pods >= 1
         and wanted.milli_cpu <= has.milli_cpu
@@ -157,7 +157,7 @@ def _changed_domains(pod: core.Pod, event: ClusterEvent, labels_of: NamespaceLab
 # Pod affinity
 
 
-def _mean(terms: Iterable[AffinityTerm], pod: core.Pod, labels_of: NamespaceLabels) -> bool:
+def _any_selects(terms: Iterable[AffinityTerm], pod: core.Pod, labels_of: NamespaceLabels) -> bool:
     """Return True if there are terms and all of them select a pod."""
     namespace, labels = pod.metadata.namespace, pod.metadata.labels
     around = labels_of(namespace)
@@ -165,7 +165,7 @@ def _mean(terms: Iterable[AffinityTerm], pod: core.Pod, labels_of: NamespaceLabe
     return bool(every) and all(every)
 
 
-def _near_or_far(pod: core.Pod, event: ClusterEvent, labels_of: NamespaceLabels) -> bool:
+def _affinity_changed(pod: core.Pod, event: ClusterEvent, labels_of: NamespaceLabels) -> bool:
     old, new = event.old, event.new
     if old is not None and new is not None and new.metadata.uid == pod.metadata.uid:
         return True
@@ -174,13 +174,13 @@ def _near_or_far(pod: core.Pod, event: ClusterEvent, labels_of: NamespaceLabels)
     terms = terms_of(pod)
     near, far = terms.required_affinity, terms.required_anti_affinity
     if old is not None and new is not None:
-        came = not _mean(near, old, labels_of) and _mean(near, new, labels_of)
-        return came or (_mean(far, old, labels_of) and not _mean(far, new, labels_of))
+        came = not _any_selects(near, old, labels_of) and _any_selects(near, new, labels_of)
+        return came or (_any_selects(far, old, labels_of) and not _any_selects(far, new, labels_of))
     if new is not None:
-        return _mean(near, new, labels_of)
-    if is_heavy(old) or _mean(far, old, labels_of):
+        return _any_selects(near, new, labels_of)
+    if is_heavy(old) or _any_selects(far, old, labels_of):
         return True
-    return _mean(terms_of(old).required_anti_affinity, pod, labels_of)
+    return _any_selects(terms_of(old).required_anti_affinity, pod, labels_of)
 
 
 def _moved_node(pod: core.Pod, event: ClusterEvent, labels_of: NamespaceLabels) -> bool:
@@ -249,14 +249,14 @@ REGISTERED: Final[Mapping[str, Sequence[Registered]]] = {
     plugins.NODE_PORTS: (("pods", Action.DELETE, _freed_ports), ("nodes", Action.ADD, always)),
     plugins.NODE_RESOURCES_FIT: (
         ("pods", Action.DELETE | Action.POD_SCALE_DOWN, _freed_resources),
-        ("nodes", Action.ADD | Action.NODE_ALLOCATABLE, _has_more_to_give),
+        ("nodes", Action.ADD | Action.NODE_ALLOCATABLE, _has_more_allocatable),
     ),
     plugins.POD_TOPOLOGY_SPREAD: (
         ("pods", Action.ADD | Action.DELETE | Action.POD_LABEL | Action.POD_TOLERATION, _counts_elsewhere),
         ("nodes", Action.ADD | Action.DELETE | Action.NODE_LABEL | Action.NODE_TAINT, _changed_domains),
     ),
     plugins.INTER_POD_AFFINITY: (
-        ("pods", Action.ADD | Action.DELETE | Action.POD_LABEL, _near_or_far),
+        ("pods", Action.ADD | Action.DELETE | Action.POD_LABEL, _affinity_changed),
         ("nodes", Action.ADD | Action.NODE_LABEL, _moved_node),
     ),
     plugins.VOLUME_RESTRICTIONS: (

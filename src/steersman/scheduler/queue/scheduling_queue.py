@@ -28,7 +28,7 @@ _MOST_EVENTS: Final = 1000
 """Events that are kept while a pod is decided."""
 
 
-class Place(Enum):
+class QueuePart(Enum):
     """Part of the queue that a pod is in."""
 
     ACTIVE = "active"
@@ -43,7 +43,7 @@ class QueuedPod(Struct, eq=False):
     pod: core.Pod
     timestamp: float
     """Time on the event loop's clock at which it entered its part of the queue."""
-    place: Place | None = None
+    part: QueuePart | None = None
     entry: int = 0
     attempts: int = 0
     unschedulable_count: int = 0
@@ -55,7 +55,7 @@ class QueuedPod(Struct, eq=False):
     """Plugins that wait for something in progress."""
     gating_plugin: str = ""
     """Plugin that keeps it from being tried; "" for none."""
-    likeness: bytes = b""
+    similarity_key: bytes = b""
     """Equal for pods that the same events may help."""
 
     @property
@@ -123,12 +123,12 @@ class SchedulingQueue:
         if queued is None:
             self.add(new)
             return
-        if queued.place is not Place.UNSCHEDULABLE:
+        if queued.part is not QueuePart.UNSCHEDULABLE:
             queued.pod = new
             return
-        self._leave(queued)
+        self._remove_from_part(queued)
         queued.pod = new
-        self._rest(queued)
+        self._make_unschedulable(queued)
         for event in pod_changes(old, new):
             if self._requeue(queued, event):
                 return
@@ -149,13 +149,13 @@ class SchedulingQueue:
                 flight.events.append(event)
         for group in list(self._unschedulable.values()):
             sample = next(iter(group.values()))
-            if not self._may_matter(sample, event):
+            if not self._may_help_group(sample, event):
                 continue
             for queued in list(group.values()):
                 if only is None or only(queued.pod):
                     self._requeue(queued, event)
 
-    def _may_matter(self, queued: QueuedPod, event: ClusterEvent) -> bool:
+    def _may_help_group(self, queued: QueuedPod, event: ClusterEvent) -> bool:
         """Return True if an event may help a pod and all pods like it. Events of the pod itself go through `update`."""
         plugins = queued.plugins | queued.pending_plugins
         return not plugins or any(True for _ in may_help(plugins, queued.pod, event, self._labels_of))
@@ -165,9 +165,9 @@ class SchedulingQueue:
     async def pop(self) -> QueuedPod:
         """Wait for the next pod and return it. If no pod is active, a pod in back-off is returned."""
         while True:
-            queued = self._take(self._active, Place.ACTIVE) or self._take(self._backoff, Place.BACKOFF)
+            queued = self._pop(self._active, QueuePart.ACTIVE) or self._pop(self._backoff, QueuePart.BACKOFF)
             if queued is not None:
-                queued.place = Place.IN_FLIGHT
+                queued.part = QueuePart.IN_FLIGHT
                 queued.attempts += 1
                 self._in_flight[queued.uid] = _InFlight(queued)
                 return queued
@@ -181,13 +181,13 @@ class SchedulingQueue:
         """End the decision about a pod that got a node or is not decided any more."""
         self._in_flight.pop(uid, None)
         queued = self._pods.get(uid)
-        if queued is not None and queued.place is Place.IN_FLIGHT:
+        if queued is not None and queued.part is QueuePart.IN_FLIGHT:
             del self._pods[uid]
 
     def add_unschedulable(self, queued: QueuedPod, pod: core.Pod) -> None:
         """Put a pod back that got no node; `pod` is its current state."""
         flight = self._in_flight.pop(queued.uid, None)
-        if queued.place is not Place.IN_FLIGHT:
+        if queued.part is not QueuePart.IN_FLIGHT:
             return
         queued.pod = pod
         self._pods[queued.uid] = queued
@@ -199,13 +199,13 @@ class SchedulingQueue:
             queued.consecutive_errors += 1
         queued.timestamp = self._now()
         queued.backoff_expiration = None
-        self._rest(queued)
+        self._make_unschedulable(queued)
         if not rejectors:
-            self._back(queued, at_once=False)
+            self._make_ready(queued, at_once=False)
             return
         events = flight.events if flight is not None else []
         if len(events) >= _MOST_EVENTS:  # later events were not kept
-            self._back(queued, at_once=False)
+            self._make_ready(queued, at_once=False)
             return
         for event in events:
             if self._requeue(queued, event):
@@ -214,8 +214,8 @@ class SchedulingQueue:
     def activate(self, uid: str) -> None:
         """Make a waiting pod active."""
         queued = self._pods.get(uid)
-        if queued is not None and queued.place in (Place.BACKOFF, Place.UNSCHEDULABLE):
-            self._leave(queued)
+        if queued is not None and queued.part in (QueuePart.BACKOFF, QueuePart.UNSCHEDULABLE):
+            self._remove_from_part(queued)
             self._activate(queued)
 
     def close(self) -> None:
@@ -232,18 +232,18 @@ class SchedulingQueue:
         helped = set(may_help(rejectors, queued.pod, event, self._labels_of))
         if rejectors and not helped:
             return False
-        return self._back(queued, at_once=bool(helped & queued.pending_plugins))
+        return self._make_ready(queued, at_once=bool(helped & queued.pending_plugins))
 
-    def _back(self, queued: QueuedPod, *, at_once: bool) -> bool:
+    def _make_ready(self, queued: QueuedPod, *, at_once: bool) -> bool:
         gated = self._gate(queued)
         if gated:
             return False
-        self._leave(queued)
+        self._remove_from_part(queued)
         if not at_once and self._is_backing_off(queued):
-            queued.place = Place.BACKOFF
+            queued.part = QueuePart.BACKOFF
             is_error = not (queued.plugins or queued.pending_plugins)
             self._push(self._error_backoff if is_error else self._backoff, queued, self._expiration(queued))
-            self._flush_later()
+            self._schedule_flush()
             if not is_error:
                 self._wake()
         else:
@@ -252,9 +252,9 @@ class SchedulingQueue:
 
     def _activate(self, queued: QueuedPod) -> None:
         if self._gate(queued):
-            self._rest(queued)
+            self._make_unschedulable(queued)
             return
-        queued.place = Place.ACTIVE
+        queued.part = QueuePart.ACTIVE
         self._push(self._active, queued, 0.0)
         self._wake()
 
@@ -263,44 +263,44 @@ class SchedulingQueue:
         gate = SCHEDULING_GATES if queued.pod.spec.scheduling_gates else self._gate_of(queued.pod)
         queued.gating_plugin = gate
         if gate and gate not in queued.plugins:
-            was_resting = queued.place is Place.UNSCHEDULABLE
-            if was_resting:
-                self._leave(queued)
+            was_unschedulable = queued.part is QueuePart.UNSCHEDULABLE
+            if was_unschedulable:
+                self._remove_from_part(queued)
             queued.plugins |= {gate}
-            if was_resting:
-                self._rest(queued)
+            if was_unschedulable:
+                self._make_unschedulable(queued)
         return bool(gate)
 
-    def _rest(self, queued: QueuedPod) -> None:
-        queued.place = Place.UNSCHEDULABLE
+    def _make_unschedulable(self, queued: QueuedPod) -> None:
+        queued.part = QueuePart.UNSCHEDULABLE
         self._unschedulable.setdefault(_group(queued), {})[queued.uid] = queued
         if self._leftover is None:
-            self._leftover = asyncio.get_running_loop().call_later(_LEFTOVER_PERIOD, self._bring_back_leftover)
+            self._leftover = asyncio.get_running_loop().call_later(_LEFTOVER_PERIOD, self._requeue_leftover)
 
-    def _leave(self, queued: QueuedPod) -> None:
+    def _remove_from_part(self, queued: QueuedPod) -> None:
         """Remove a pod from its part of the queue."""
-        if queued.place is Place.UNSCHEDULABLE:
+        if queued.part is QueuePart.UNSCHEDULABLE:
             group = _group(queued)
             members = self._unschedulable[group]
             del members[queued.uid]
             if not members:
                 del self._unschedulable[group]
-        queued.place = None
+        queued.part = None
         queued.entry = 0
 
     def _forget(self, uid: str) -> None:
         queued = self._pods.pop(uid, None)
         if queued is not None:
-            self._leave(queued)
+            self._remove_from_part(queued)
 
     def _push(self, heap: list[_HeapEntry], queued: QueuedPod, due: float) -> None:
         queued.entry = next(self._numbers)
         heappush(heap, (due, -queued.priority, queued.timestamp, queued.entry, queued))
 
-    def _take(self, heap: list[_HeapEntry], place: Place) -> QueuedPod | None:
+    def _pop(self, heap: list[_HeapEntry], part: QueuePart) -> QueuedPod | None:
         while heap:
             *_, entry, queued = heappop(heap)
-            if queued.entry == entry and queued.place is place:
+            if queued.entry == entry and queued.part is part:
                 return queued
         return None
 
@@ -318,15 +318,15 @@ class SchedulingQueue:
         if not count:
             return 0.0
         if queued.backoff_expiration is None:
-            queued.backoff_expiration = _aligned(queued.timestamp + _BACKOFF.wait(count - 1))
+            queued.backoff_expiration = _window_start(queued.timestamp + _BACKOFF.wait(count - 1))
         return queued.backoff_expiration
 
     def _is_backing_off(self, queued: QueuedPod) -> bool:
-        return self._expiration(queued) >= _aligned(self._now())
+        return self._expiration(queued) >= _window_start(self._now())
 
-    def _flush_later(self) -> None:
+    def _schedule_flush(self) -> None:
         if self._flush is None:
-            due = _aligned(self._now()) + _WINDOW
+            due = _window_start(self._now()) + _WINDOW
             self._flush = asyncio.get_running_loop().call_at(due, self._end_backoffs)
 
     def _end_backoffs(self) -> None:
@@ -335,33 +335,33 @@ class SchedulingQueue:
             while heap and (not _is_current(heap[0]) or not self._is_backing_off(heap[0][-1])):
                 entry = heappop(heap)
                 if _is_current(entry):
-                    entry[-1].place = None
+                    entry[-1].part = None
                     self._activate(entry[-1])
         if self._backoff or self._error_backoff:
-            self._flush_later()
+            self._schedule_flush()
 
-    def _bring_back_leftover(self) -> None:
+    def _requeue_leftover(self) -> None:
         """Move pods that have waited for MAX_UNSCHEDULABLE seconds."""
         self._leftover = None
         now = self._now()
         for queued in _each(self._unschedulable.values()):
             if now - queued.timestamp > MAX_UNSCHEDULABLE and queued.gating_plugin != SCHEDULING_GATES:
-                self._back(queued, at_once=False)
+                self._make_ready(queued, at_once=False)
         if self._unschedulable:
-            self._leftover = asyncio.get_running_loop().call_later(_LEFTOVER_PERIOD, self._bring_back_leftover)
+            self._leftover = asyncio.get_running_loop().call_later(_LEFTOVER_PERIOD, self._requeue_leftover)
 
 
 def _group(queued: QueuedPod) -> _Group:
-    return queued.likeness, queued.plugins, queued.pending_plugins
+    return queued.similarity_key, queued.plugins, queued.pending_plugins
 
 
 def _each(groups: Iterable[dict[str, QueuedPod]]) -> list[QueuedPod]:
     return [queued for group in groups for queued in group.values()]
 
 
-def _aligned(moment: float) -> float:
+def _window_start(moment: float) -> float:
     return moment - moment % _WINDOW
 
 
 def _is_current(entry: _HeapEntry) -> bool:
-    return entry[3] == entry[4].entry and entry[4].place is Place.BACKOFF
+    return entry[3] == entry[4].entry and entry[4].part is QueuePart.BACKOFF

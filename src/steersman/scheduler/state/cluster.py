@@ -61,15 +61,15 @@ class ClusterState:
         self.changes = ChangeLog()
         self.namespace_labels: dict[str, Labels] = {}
         self.counts = PodCounts(self.labels_of)
-        self.keeping_away = TermUses()
-        self.liking = TermUses()
+        self.anti_affinity_uses = TermUses()
+        self.preference_uses = TermUses()
         self.priorities: Counter[int] = Counter()
         """Number of pods on nodes by priority."""
         self.images: dict[str, _Image] = {}
         self._pods: dict[str, tuple[PodInfo, NodeInfo]] = {}
         self._claim_users: dict[tuple[str, str], dict[str, str]] = {}
         self._assumed: set[str] = set()
-        self._terms_meaning: BoundedCache[
+        self._known_terms: BoundedCache[
             Hashable, tuple[int, int, tuple[AffinityTerm, ...], tuple[AffinityTerm, ...]]
         ] = BoundedCache(_KNOWN_LABELS)
 
@@ -150,7 +150,7 @@ class ClusterState:
             self._add(PodInfo(pod), self._info(pod.spec.node_name))
             return True
         info, node = known
-        if node.name == pod.spec.node_name and _alike(info.pod, pod):
+        if node.name == pod.spec.node_name and _is_irrelevant_change(info.pod, pod):
             info.pod = pod
             if node.change_requests(info):
                 self._changed(node)
@@ -172,7 +172,7 @@ class ClusterState:
     def _add(self, info: PodInfo, node: NodeInfo) -> PodInfo:
         self._pods[info.pod.metadata.uid] = info, node
         node.add(info)
-        self._told(info, node, 1)
+        self._count_pod(info, node, 1)
         return info
 
     def _remove(self, uid: str) -> PodInfo | None:
@@ -181,10 +181,10 @@ class ClusterState:
             return None
         info, node = known
         node.remove(info)
-        self._told(info, node, -1)
+        self._count_pod(info, node, -1)
         return info
 
-    def _told(self, info: PodInfo, node: NodeInfo, sign: int) -> None:
+    def _count_pod(self, info: PodInfo, node: NodeInfo, sign: int) -> None:
         self.counts.change(info, node.index, sign)
         for claim in info.claims:
             users = self._claim_users.setdefault(claim, {})
@@ -197,11 +197,11 @@ class ClusterState:
         terms = info.terms
         if not terms.are_none:
             for term in terms.required_anti_affinity:
-                self.keeping_away.change(term, 1, node.index, sign)
+                self.anti_affinity_uses.change(term, 1, node.index, sign)
             for term in terms.required_affinity:
-                self.liking.change(term, _HARD_AFFINITY_WEIGHT, node.index, sign)
+                self.preference_uses.change(term, _HARD_AFFINITY_WEIGHT, node.index, sign)
             for each in terms.preferred:
-                self.liking.change(each.term, each.weight, node.index, sign)
+                self.preference_uses.change(each.term, each.weight, node.index, sign)
         self.priorities[info.priority] += sign
         if not self.priorities[info.priority]:
             del self.priorities[info.priority]
@@ -225,27 +225,31 @@ class ClusterState:
             self.namespace_labels.pop(name, None)
         else:
             self.namespace_labels[name] = labels
-        self._terms_meaning.forget()
+        self._known_terms.forget()
         if self.counts.recount():
             for info in self.nodes:
                 self._changed(info)
 
-    def terms_meaning(self, pod: core.Pod) -> tuple[tuple[AffinityTerm, ...], tuple[AffinityTerm, ...]]:
+    def terms_selecting(self, pod: core.Pod) -> tuple[tuple[AffinityTerm, ...], tuple[AffinityTerm, ...]]:
         """Return the terms of pods on nodes that select a pod: required anti-affinity, and terms that count
         in scores.
         """
-        if not self.keeping_away and not self.liking:
+        if not self.anti_affinity_uses and not self.preference_uses:
             return (), ()
         namespace, labels = pod.metadata.namespace, pod.metadata.labels
         key = namespace, frozenset(labels.items())
-        versions = self.keeping_away.version, self.liking.version
-        known = self._terms_meaning[key]
+        versions = self.anti_affinity_uses.version, self.preference_uses.version
+        known = self._known_terms[key]
         if known is None or known[:2] != versions:
-            around = self.labels_of(namespace)
-            keeping_away = self.keeping_away.meaning(namespace, labels, around)
-            known = (*versions, keeping_away, self.liking.meaning(namespace, labels, around))
+            namespace_labels = self.labels_of(namespace)
+            anti_affinity_terms = self.anti_affinity_uses.terms_selecting(namespace, labels, namespace_labels)
+            known = (
+                *versions,
+                anti_affinity_terms,
+                self.preference_uses.terms_selecting(namespace, labels, namespace_labels),
+            )
             if len(labels) <= MOST_LABELS:
-                self._terms_meaning.keep(key, known)
+                self._known_terms.keep(key, known)
         return known[2:]
 
 
@@ -262,7 +266,7 @@ class _Image:
 _NO_LABELS: Final[Labels] = {}
 
 
-def _alike(old: core.Pod, new: core.Pod) -> bool:
+def _is_irrelevant_change(old: core.Pod, new: core.Pod) -> bool:
     """Return True if nothing has changed that matters to other pods, except the pod's resources."""
     before, after = old.metadata, new.metadata
     return (

@@ -9,7 +9,7 @@ from steersman.api.core import v1 as core
 from steersman.scheduler.demand.affinity_terms import NO_TERMS, PodTerms, terms_of
 from steersman.scheduler.demand.images import normalized_image_name
 from steersman.scheduler.demand.ports import HostPort, host_ports
-from steersman.scheduler.demand.requests import Requests, Resources, allocatable, taken_by
+from steersman.scheduler.demand.requests import Requests, Resources, allocatable, used_by
 
 NOTHING = Resources()
 
@@ -22,7 +22,7 @@ class PodInfo:
     def __init__(self, pod: core.Pod, before: PodInfo | None = None, terms: PodTerms | None = None) -> None:
         """Read a pod. `before` is an earlier state of the pod on its node; `terms` are its terms if known."""
         self.pod = pod
-        self.requests: Requests = taken_by(pod)
+        self.requests: Requests = used_by(pod)
         self.terms: PodTerms
         self.ports: Sequence[HostPort]
         self.claims: frozenset[tuple[str, str]]
@@ -97,7 +97,7 @@ class NodeInfo:
     def add(self, info: PodInfo) -> None:
         """Add a pod and what it uses."""
         self.pods[info.pod.metadata.uid] = info
-        self._take(info, 1)
+        self._count_requests(info, 1)
         for port in info.ports:
             self.ports[port] += 1
         for claim in info.claims:
@@ -106,7 +106,7 @@ class NodeInfo:
     def remove(self, info: PodInfo) -> None:
         """Remove a pod and what it uses."""
         del self.pods[info.pod.metadata.uid]
-        self._take(info, -1)
+        self._count_requests(info, -1)
         for port in info.ports:
             self.ports[port] -= 1
             if not self.ports[port]:
@@ -118,23 +118,23 @@ class NodeInfo:
 
     def change_requests(self, info: PodInfo) -> bool:
         """Update the resources of a changed pod. Return True if they differ."""
-        requests = taken_by(info.pod)
+        requests = used_by(info.pod)
         if requests is info.requests:
             return False
-        self._take(info, -1)
+        self._count_requests(info, -1)
         info.requests = requests
-        self._take(info, 1)
+        self._count_requests(info, 1)
         return True
 
-    def _take(self, info: PodInfo, sign: int) -> None:
+    def _count_requests(self, info: PodInfo, sign: int) -> None:
         requests = info.requests
-        asked = requests.asked
-        self.milli_cpu += sign * asked.milli_cpu
-        self.memory += sign * asked.memory
-        self.ephemeral_storage += sign * asked.ephemeral_storage
+        requested = requests.total
+        self.milli_cpu += sign * requested.milli_cpu
+        self.memory += sign * requested.memory
+        self.ephemeral_storage += sign * requested.ephemeral_storage
         self.non_zero_milli_cpu += sign * requests.non_zero_milli_cpu
         self.non_zero_memory += sign * requests.non_zero_memory
-        for name, amount in asked.scalars.items():
+        for name, amount in requested.scalars.items():
             self.scalars[name] = self.scalars.get(name, 0) + sign * amount
 
     def copy(self) -> NodeInfo:

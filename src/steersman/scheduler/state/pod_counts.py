@@ -16,7 +16,7 @@ from steersman.scheduler.state.node_info import PodInfo
 NamespaceLabels = Callable[[str], Labels]
 
 
-class Counted(Struct, frozen=True):
+class CountedPods(Struct, frozen=True):
     """Specification of the pods that are counted: those that all selections select."""
 
     selections: tuple[PodSelection, ...]
@@ -27,7 +27,7 @@ class Counted(Struct, frozen=True):
 class PodCount:
     """Number of selected pods on each node, by the node's index; nodes without any are left out."""
 
-    def __init__(self, counted: Counted, labels_of: NamespaceLabels) -> None:
+    def __init__(self, counted: CountedPods, labels_of: NamespaceLabels) -> None:
         self.counted: Final = counted
         self.anchors: Final = anchors_of(counted.selections[0])
         self._labels_of = labels_of
@@ -39,8 +39,8 @@ class PodCount:
         if metadata.deletion_timestamp and not self.counted.terminating:
             return False
         namespace, labels = metadata.namespace, metadata.labels
-        around = self._labels_of(namespace)
-        return all(each.matches(namespace, labels, around) for each in self.counted.selections)
+        namespace_labels = self._labels_of(namespace)
+        return all(each.matches(namespace, labels, namespace_labels) for each in self.counted.selections)
 
     @property
     def depends_on_namespaces(self) -> bool:
@@ -65,13 +65,13 @@ class PodCounts:
 
     def __init__(self, labels_of: NamespaceLabels) -> None:
         self._labels_of = labels_of
-        self._counts: WeakValueDictionary[Counted, PodCount] = WeakValueDictionary()
-        self._by_anchor: dict[Anchor, WeakValueDictionary[Counted, PodCount]] = {}
+        self._counts: WeakValueDictionary[CountedPods, PodCount] = WeakValueDictionary()
+        self._by_anchor: dict[Anchor, WeakValueDictionary[CountedPods, PodCount]] = {}
         self._most_anchors = 1024
         self._pods: dict[Anchor, dict[PodInfo, int]] = {}
         """Pods by anchor, with the indices of their nodes."""
 
-    def of(self, counted: Counted) -> PodCount:
+    def count_of(self, counted: CountedPods) -> PodCount:
         """Return the count for a specification, a new one if none is held."""
         found = self._counts.get(counted)
         if found is None:
@@ -164,14 +164,14 @@ class TermUses:
         else:
             use.on_node.pop(index, None)
 
-    def meaning(self, namespace: str, labels: Labels, namespace_labels: Labels) -> tuple[AffinityTerm, ...]:
+    def terms_selecting(self, namespace: str, labels: Labels, namespace_labels: Labels) -> tuple[AffinityTerm, ...]:
         """Return the terms that select a pod."""
         found: dict[AffinityTerm, None] = {}
         for anchor in anchors_at(namespace, dict(sorted(labels.items()))):
             found |= self._by_anchor.get(anchor, {})
         return tuple(term for term in found if term.pods.matches(namespace, labels, namespace_labels))
 
-    def of(self, term: AffinityTerm) -> TermUse:
+    def use_of(self, term: AffinityTerm) -> TermUse:
         """Return the use of a term, which stays updated while it is held."""
         found = self._held.get(term)
         if found is None:

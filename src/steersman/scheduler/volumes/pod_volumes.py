@@ -69,7 +69,7 @@ class Plan(Struct):
         return bool(self.bindings or self.provisions)
 
 
-def concern(pod: Pod) -> bool:
+def has_relevant_volumes(pod: Pod) -> bool:
     """Return True if volumes of a pod restrict the nodes it can run on."""
     return any(claim_name(pod, volume) or _is_exclusive(volume) for volume in pod.spec.volumes)
 
@@ -114,7 +114,7 @@ class PodVolumes:
                 return found
             if found is not None:
                 claims.append(found)
-        return self._sort(claims) or self._read_zones(claims)
+        return self._classify(claims) or self._read_zones(claims)
 
     def _claim(self, volume: Volume) -> PersistentVolumeClaim | Rejection | None:
         name = claim_name(self.pod, volume)
@@ -134,7 +134,7 @@ class PodVolumes:
             return Rejection(VOLUME_BINDING, (f"PVC {whose}{self.pod.metadata.name} (pod is not owner)",))
         return claim
 
-    def _sort(self, claims: Iterable[PersistentVolumeClaim]) -> Rejection | None:
+    def _classify(self, claims: Iterable[PersistentVolumeClaim]) -> Rejection | None:
         immediate = False
         for claim in claims:
             if is_fully_bound(claim):
@@ -226,14 +226,14 @@ class PodVolumes:
                 yield storage_class.provisioner, f"{pod.metadata.namespace}/{name}"
 
     def _unbindable(self, node: Node) -> Rejection | None:
-        _, reasons = self._look_for(node)
+        _, reasons = self._find_volumes(node)
         return Rejection(VOLUME_BINDING, reasons) if reasons else None
 
     def plan(self, node: Node) -> Plan:
         """Return what has to be written for a node on which the volumes can be bound."""
-        return self._look_for(node)[0]
+        return self._find_volumes(node)[0]
 
-    def _look_for(self, node: Node) -> tuple[Plan, tuple[str, ...]]:
+    def _find_volumes(self, node: Node) -> tuple[Plan, tuple[str, ...]]:
         """Return the plan for a node, and the reasons why it cannot be done (FindPodVolumes)."""
         plan = Plan()
         reasons: list[str] = []
@@ -261,14 +261,14 @@ class PodVolumes:
                 taken.add(found.metadata.name)
                 plan.bindings.append((found, claim))
         for claim in provisions:
-            reason = self._cannot_be_made(claim, node)
+            reason = self._provisioning_problem(claim, node)
             if reason:
                 reasons.append(reason)
                 break
             plan.provisions.append(claim)
         return plan, tuple(reasons)
 
-    def _cannot_be_made(self, claim: PersistentVolumeClaim, node: Node) -> str:
+    def _provisioning_problem(self, claim: PersistentVolumeClaim, node: Node) -> str:
         storage_class = self._store.classes.get("", storage_class_of(claim))
         if storage_class is None or storage_class.provisioner in ("", NO_PROVISIONER):
             return _NOT_FOUND

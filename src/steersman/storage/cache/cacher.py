@@ -18,11 +18,11 @@ from typing import Final, TypeVar
 from steersman.machinery.large_work.sizes import SURELY_SMALL, is_large
 from steersman.machinery.values import times
 from steersman.storage.cache.counts import Counts
-from steersman.storage.cache.endings import end_all, forget_all
 from steersman.storage.cache.entry import CHANGE_BYTES, Change, Entry
 from steersman.storage.cache.index import FieldIndex, ValueOf
 from steersman.storage.cache.loading import Loaded
-from steersman.storage.cache.past import Past
+from steersman.storage.cache.past_states import PastStates
+from steersman.storage.cache.release import end_watchers, free_entries
 from steersman.storage.cache.sorted_entries import SortedEntries
 from steersman.storage.cache.watcher import (
     Accept,
@@ -120,7 +120,7 @@ class Cacher:
         self._clock = clock
         self._entries: dict[str, Entry] = {}
         self._sorted = SortedEntries()
-        self._past = Past()
+        self._past = PastStates()
         self._window = new_window(0)
         self._applied = 0
         self._watchers = Watchers(prefix, body_at, value_of)
@@ -265,10 +265,10 @@ class Cacher:
             self._subscription = None
         if watchers := self._watchers.take_all():
             self._leaving = watchers
-            end_all(watchers, error)
-        forget_all(self._sorted, self._entries)
+            end_watchers(watchers, error)
+        free_entries(self._sorted, self._entries)
         self._entries, self._sorted = {}, SortedEntries()
-        self._past.forget()
+        self._past.clear()
         self._forget_index()
         self.large = self.size = 0
         self._window = self._new_window(0)
@@ -386,7 +386,7 @@ class Cacher:
             changed()
 
     @property
-    def told(self) -> int | None:
+    def delivered(self) -> int | None:
         """Return the revision up to which all watchers have all events; None while some are missing."""
         return self.revision if self._watchers.all_told and self.ready else None
 
@@ -395,24 +395,24 @@ class Cacher:
         """Return the oldest revision for which `list_at` works."""
         return self._window.start
 
-    async def wait_current(self) -> None:
+    async def wait_until_current(self) -> None:
         """Wait until the cache has everything that was committed before the call, also by other servers.
 
         Raises FutureRevision if that takes too long, and StorageUnavailable.
         """
         try:
-            await self._come_up()
+            await self._become_current()
         except (FutureRevision, StorageUnavailable):
             self.counts.inconsistent += 1
             raise
 
-    async def catches_up(self) -> bool:
-        """Wait as `wait_current` does; return False if that takes too long, so that the caller reads from storage.
+    async def becomes_current(self) -> bool:
+        """Wait as `wait_until_current` does; return False if that takes too long, so that the caller reads from storage.
 
         Raises StorageUnavailable.
         """
         try:
-            await self._come_up()
+            await self._become_current()
         except FutureRevision:
             self.counts.bypassed += 1
             return False
@@ -421,7 +421,7 @@ class Cacher:
             raise
         return True
 
-    async def _come_up(self) -> None:
+    async def _become_current(self) -> None:
         await self.wait_fresh(await self._in_turn(self._storage.current_revision()))
         self.counts.consistent += 1
 

@@ -19,7 +19,7 @@ from steersman.machinery.codec.strict import DecodeError
 from steersman.machinery.errors.field import FieldError, Path, Verbatim, aggregate, invalid, quote, required
 from steersman.machinery.go.os_errors import reason
 from steersman.machinery.go.strings import to_lower
-from steersman.machinery.go.urls import UrlError, failed, parse_reference
+from steersman.machinery.go.urls import UrlError, parse_error_message, parse_reference
 from steersman.machinery.identity.schema import GroupResource
 from steersman.machinery.private_files import read_bounded
 from steersman.machinery.values.durations import parse_duration
@@ -96,7 +96,7 @@ def parse_group_resource(text: str) -> GroupResource:
     return GroupResource(group, resource)
 
 
-def shown_resource(resource: GroupResource) -> str:
+def resource_text(resource: GroupResource) -> str:
     """Return the text of a resource in a configuration file."""
     return "*." if resource == GroupResource("", "*") else str(resource)
 
@@ -161,12 +161,12 @@ def _overlaps(parsed: Sequence[GroupResource]) -> bool:
 
 def _name_errors(resources: Sequence[str], path: Path) -> Iterator[FieldError]:
     for number, name in enumerate(resources):
-        wrong = _wrong_with_name(name)
+        wrong = _name_error(name)
         if wrong:
             yield invalid(path[number], name, wrong)
 
 
-def _wrong_with_name(name: str) -> str:
+def _name_error(name: str) -> str:
     resource = parse_group_resource(name)
     if to_lower(name) != name:
         return "resource name should not contain capital letters"
@@ -283,7 +283,9 @@ def _endpoint_errors(endpoint: str, path: Path) -> Iterator[FieldError]:
     try:
         scheme = parse_reference(endpoint).scheme
     except UrlError as error:
-        yield invalid(path, endpoint, f"invalid endpoint for kms provider, error: {failed(endpoint, error)}")
+        yield invalid(
+            path, endpoint, f"invalid endpoint for kms provider, error: {parse_error_message(endpoint, error)}"
+        )
         return
     if scheme != "unix":
         yield invalid(path, endpoint, f"unsupported scheme {quote(scheme)} for KMS provider, only unix is supported")

@@ -9,8 +9,8 @@ from typing import Final
 from steersman.machinery.metrics import Counter, Gauge, Histogram, Registry, sha256_label
 from steersman.machinery.values import times
 
-_remembered: Final = lru_cache(256)(sha256_label)
-_LONGEST_REMEMBERED: Final = 1024
+_cached_label: Final = lru_cache(256)(sha256_label)
+_MAX_CACHED_LENGTH: Final = 1024
 """The most characters of a cached ID. Valid IDs are not longer, but a plugin may send megabytes."""
 _MOST_KEY_IDS: Final = 100
 """The most key IDs with series at once, as upstream."""
@@ -18,7 +18,7 @@ _MOST_KEY_IDS: Final = 100
 
 def _hashed_id(key_id: str) -> str:
     """Return the hash of a key ID for labels and messages, which is needed for every encrypted or decrypted value."""
-    return _remembered(key_id) if len(key_id) <= _LONGEST_REMEMBERED else sha256_label(key_id)
+    return _cached_label(key_id) if len(key_id) <= _MAX_CACHED_LENGTH else sha256_label(key_id)
 
 
 class TransformationMetrics:
@@ -45,13 +45,13 @@ class TransformationMetrics:
         """Register the metrics."""
         registry.add(self.durations, self.operations)
 
-    def done(self, resource: str, kind: str, prefix: bytes, seconds: float) -> None:
+    def record_success(self, resource: str, kind: str, prefix: bytes, seconds: float) -> None:
         """Record a value. `kind` is to_storage or from_storage."""
         shown = prefix.decode("utf-8", "replace")
         self.operations.inc((resource, kind, shown, "OK"))
         self.durations.observe(seconds, (kind, shown))
 
-    def failed(self, resource: str, kind: str, prefix: bytes, code: str) -> None:
+    def record_failure(self, resource: str, kind: str, prefix: bytes, code: str) -> None:
         """Count a value that could not be encrypted or decrypted."""
         self.operations.inc((resource, kind, prefix.decode("utf-8", "replace"), code))
 
@@ -109,24 +109,24 @@ class EnvelopeMetrics:
             self.generated,
         )
 
-    def used(self, kind: str, provider: str, key_id: str) -> None:
+    def record_use(self, kind: str, provider: str, key_id: str) -> None:
         """Record that a value was encrypted or decrypted with the key of an ID."""
         labels = (kind, provider, _hashed_id(key_id), self._server)
-        for gone in _noted(self._used, labels):
-            self.key_ids_last.forget(gone)
-            self.key_ids.forget(gone)
+        for gone in _mark_recent(self._used, labels):
+            self.key_ids_last.remove(gone)
+            self.key_ids.remove(gone)
         self.key_ids.inc(labels)
         self.key_ids_last.set(times.unix_now(), labels)
 
-    def told(self, provider: str, key_id: str) -> None:
+    def record_status(self, provider: str, key_id: str) -> None:
         """Record the key ID that a plugin has reported."""
         labels = (provider, sha256_label(key_id), self._server)
-        for gone in _noted(self._told, labels):
-            self.status_last.forget(gone)
+        for gone in _mark_recent(self._told, labels):
+            self.status_last.remove(gone)
         self.status_last.set(times.unix_now(), labels)
 
 
-def _noted(seen: OrderedDict[tuple[str, ...], None], labels: tuple[str, ...]) -> list[tuple[str, ...]]:
+def _mark_recent(seen: OrderedDict[tuple[str, ...], None], labels: tuple[str, ...]) -> list[tuple[str, ...]]:
     """Mark these labels as the most recent ones, and return the labels that are removed to make room for them."""
     seen[labels] = None
     seen.move_to_end(labels)

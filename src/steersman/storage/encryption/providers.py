@@ -17,16 +17,16 @@ from steersman.storage.encryption.configuration import (
     ANY,
     ConfigurationError,
     parse_group_resource,
+    resource_text,
     secret_of,
-    shown_resource,
     socket_of,
     timeout_of,
 )
-from steersman.storage.encryption.kms.envelope import Current, EnvelopeTransformer
+from steersman.storage.encryption.kms.envelope import EnvelopeTransformer, SeedState
 from steersman.storage.encryption.kms.plugin import RemotePlugin
-from steersman.storage.encryption.kms.probe import Probe, Unwell
+from steersman.storage.encryption.kms.probe import PluginUnhealthy, Probe
 from steersman.storage.encryption.metrics import EnvelopeMetrics, TransformationMetrics
-from steersman.storage.encryption.transformer import Prefixed, PrefixedTransformers, Transformer, together
+from steersman.storage.encryption.transformer import Prefixed, PrefixedTransformers, Transformer, aggregate_texts
 from steersman.work.extras import MissingExtra, require
 
 _CBC: Final = b"k8s:enc:aescbc:v1:"
@@ -62,7 +62,7 @@ class Providers:
     _made: dict[GroupResource, Transformer] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, configuration: EncryptionConfiguration, metrics: Metrics) -> Providers:
+    def from_configuration(cls, configuration: EncryptionConfiguration, metrics: Metrics) -> Providers:
         """Create the providers. Must be called on the event loop. Raises ConfigurationError for a resource whose rule
         is never reached, and for KMS v1.
         """
@@ -70,29 +70,29 @@ class Providers:
         for each in configuration.resources or ():
             providers = [made._provider(provider) for provider in each.providers or ()]
             for name in each.resources or ():
-                made._claim(parse_group_resource(name), providers)
+                made._add_resource(parse_group_resource(name), providers)
         return made
 
-    def _claim(self, resource: GroupResource, providers: Sequence[_Provider]) -> None:
+    def _add_resource(self, resource: GroupResource, providers: Sequence[_Provider]) -> None:
         for rule in (GroupResource(resource.group, "*"), ANY):
             if rule in self._by_resource:
                 raise ConfigurationError(
-                    f'resource "{shown_resource(resource)}" is masked by earlier rule "{shown_resource(rule)}"'
+                    f'resource "{resource_text(resource)}" is masked by earlier rule "{resource_text(rule)}"'
                 )
         self._by_resource.setdefault(resource, []).extend(providers)
 
     def _provider(self, provider: ProviderConfiguration) -> _Provider:
         metrics = self.metrics.transformations
         if provider.aesgcm is not None:
-            return _keyed(_GCM, AESGCMCipher, provider.aesgcm.keys or (), "AES", metrics)
+            return _keyed_provider(_GCM, AESGCMCipher, provider.aesgcm.keys or (), "AES", metrics)
         if provider.aescbc is not None:
-            return _keyed(_CBC, AESCBCCipher, provider.aescbc.keys or (), "AES", metrics)
+            return _keyed_provider(_CBC, AESCBCCipher, provider.aescbc.keys or (), "AES", metrics)
         if provider.secretbox is not None:
             try:
                 require("nacl.secret", feature="keys of secretbox", package="PyNaCl", extra="secretbox")
             except MissingExtra as error:
                 raise ConfigurationError(str(error)) from None
-            return _keyed(_BOX, SecretboxCipher, provider.secretbox.keys or (), "Secretbox", metrics)
+            return _keyed_provider(_BOX, SecretboxCipher, provider.secretbox.keys or (), "Secretbox", metrics)
         if provider.kms is not None:
             return self._kms(provider.kms)
         plain = Prefixed(b"", Identity())
@@ -103,14 +103,14 @@ class Providers:
             raise ConfigurationError(_V1_IS_OFF)
         seconds, metrics = timeout_of(kms), self.metrics.envelopes
         plugin = RemotePlugin(kms.name, socket_of(kms.endpoint), seconds, metrics)
-        current = Current()
+        current = SeedState()
         self.probes.append(Probe(kms.name, plugin, current, metrics))
         self.plugin_seconds += seconds
         transformer = EnvelopeTransformer(kms.name, plugin, current, metrics)
         prefixed = Prefixed(_KMS + f"{kms.name}:".encode(), transformer)
         return lambda resource: prefixed
 
-    def of_resource(self, resource: GroupResource) -> Transformer | None:
+    def transformer_for(self, resource: GroupResource) -> Transformer | None:
         """Return the transformer of a resource from its own rule, its group's, or the rule for all; None if there is
         none.
         """
@@ -136,18 +136,18 @@ class Providers:
         """Close the connections to the plugins."""
         await asyncio.gather(*(probe.stop() for probe in self.probes))
 
-    async def wrong_with_plugins(self) -> str | None:
+    async def plugin_errors(self) -> str | None:
         """Return the errors of the plugins, None if there are none."""
         errors = []
         for number, probe in enumerate(self.probes):
             try:
                 await probe.check()
-            except Unwell as fault:
+            except PluginUnhealthy as fault:
                 errors.append(f"kms-provider-{number}: {fault}")
-        return together(errors) if errors else None
+        return aggregate_texts(errors) if errors else None
 
 
-def _keyed(
+def _keyed_provider(
     prefix: bytes,
     cipher: Callable[[bytes], Transformer],
     keys: Sequence[Key],

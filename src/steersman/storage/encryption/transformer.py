@@ -35,7 +35,7 @@ class NeedsKey(Exception):
         self._fetch = fetch
         self._failed: list[Callable[[TransformError], None]] = []
 
-    def when_it_fails(self, tell: Callable[[TransformError], None]) -> None:
+    def on_failure(self, tell: Callable[[TransformError], None]) -> None:
         """Add a callback for the error if the key cannot be fetched."""
         self._failed.append(tell)
 
@@ -92,9 +92,9 @@ class PrefixedTransformers:
         try:
             sealed = transformer.seal(value, path)
         except TransformError as error:
-            self._metrics.failed(self._resource, "to_storage", prefix, error.code)
+            self._metrics.record_failure(self._resource, "to_storage", prefix, error.code)
             raise
-        self._metrics.done(self._resource, "to_storage", prefix, perf_counter() - started)
+        self._metrics.record_success(self._resource, "to_storage", prefix, perf_counter() - started)
         return prefix + sealed if prefix else sealed
 
     def open(self, stored: bytes, path: bytes) -> Opened:
@@ -106,25 +106,27 @@ class PrefixedTransformers:
             try:
                 value, is_stale = transformer.open(stored[len(prefix) :] if prefix else stored, path)
             except NeedsKey as missing:
-                missing.when_it_fails(lambda error, prefix=prefix: self._failed(prefix, error))  # type: ignore[misc]
+                missing.on_failure(lambda error, prefix=prefix: self._failed(prefix, error))  # type: ignore[misc]
                 raise
             except TransformError as error:
                 if prefix:  # another provider may have the key, or this is not an unencrypted value
                     self._failed(prefix, error)
                     errors.append(error)
                 continue
-            self._metrics.done(self._resource, "from_storage", prefix or b"identity", perf_counter() - started)
+            self._metrics.record_success(
+                self._resource, "from_storage", prefix or b"identity", perf_counter() - started
+            )
             return Opened(value, is_stale or number > 0)
         if not errors:
-            self._metrics.failed(self._resource, "from_storage", b"unknown", "unknown-non-grpc")
+            self._metrics.record_failure(self._resource, "from_storage", b"unknown", "unknown-non-grpc")
             raise TransformError(self._nothing_matches)
-        raise TransformError(together(map(str, errors)), errors[0].code)
+        raise TransformError(aggregate_texts(map(str, errors)), errors[0].code)
 
     def _failed(self, prefix: bytes, error: TransformError) -> None:
-        self._metrics.failed(self._resource, "from_storage", prefix or b"identity", error.code)
+        self._metrics.record_failure(self._resource, "from_storage", prefix or b"identity", error.code)
 
 
-def together(errors: Iterable[str]) -> str:
+def aggregate_texts(errors: Iterable[str]) -> str:
     """Join several errors in the format of an aggregate of Kubernetes: each text once."""
     texts = list(dict.fromkeys(errors))
     return texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"

@@ -58,7 +58,7 @@ def _is_too_old(version: str) -> bool:
     return number < (3, 4, 31) or (3, 5) <= number < (3, 5, 13)
 
 
-def wrong_with_members(found: Sequence[Endpoint], told: Sequence[Status | Exception]) -> str:
+def members_error(found: Sequence[Endpoint], told: Sequence[Status | Exception]) -> str:
     """Return why these members cannot be used together. Members that do not answer may still belong to the cluster."""
     answered = [(each.text, status) for each, status in zip(found, told, strict=True) if isinstance(status, Status)]
     clusters = {status.cluster: text for text, status in reversed(answered)}
@@ -71,10 +71,10 @@ def wrong_with_members(found: Sequence[Endpoint], told: Sequence[Status | Except
     return ""
 
 
-def why_silent(found: Sequence[Endpoint], told: Sequence[Status | Exception], last: str) -> str:
+def no_quorum_message(found: Sequence[Endpoint], told: Sequence[Status | Exception], last: str) -> str:
     """Return why a cluster answers nothing that requires a majority. `last` is the error of the last attempt."""
     answered = [each.text for each, status in zip(found, told, strict=True) if isinstance(status, Status)]
-    wrong = wrong_with_members(found, told)
+    wrong = members_error(found, told)
     if wrong:
         return wrong
     if answered:
@@ -94,7 +94,7 @@ def _hint(endpoint: Endpoint, told: Status | Exception) -> str:
 
 async def check_members(found: Sequence[Endpoint], tls: ssl.SSLContext | None) -> None:
     """Check that the members can be used together. Raises StorageUnavailable."""
-    wrong = wrong_with_members(found, await statuses(found, tls, _SHORT_SECONDS))
+    wrong = members_error(found, await statuses(found, tls, _SHORT_SECONDS))
     if wrong:
         raise StorageUnavailable(wrong)
 

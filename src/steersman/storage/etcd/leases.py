@@ -35,7 +35,7 @@ class Leases:
         self._ends = 0.0
         self._keys = 0
 
-    async def of(self, ttl: int) -> int:
+    async def lease_for(self, ttl: int) -> int:
         """Return a lease for a key that must live at least `ttl` seconds. Raises CallError."""
         async with self._granting:
             shared = int(min(self._reuse_seconds, _REUSE_SHARE * ttl))

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 from steersman.machinery.go.urls import redacted_url
 from steersman.net.client import grpc
 from steersman.net.client.answer import BadAnswer
-from steersman.net.client.dial import DialError, dial, dial_unix, host_port, told_as_go
+from steersman.net.client.dial import DialError, dial, dial_unix, errors_as_go, host_port
 from steersman.net.client.grpc import CallError, Code, Stream
 from steersman.net.client.http2.connection import Http2Connection
 from steersman.net.client.http2.health import Health
@@ -83,7 +83,7 @@ class Endpoint:
             return await dial(self.host, self.port, context)
         protocol = await dial_unix(self.path)
         if context is not None:
-            with told_as_go(f"unix {self.path}", self.host):
+            with errors_as_go(f"unix {self.path}", self.host):
                 await protocol.begin_tls(context, self.host)
         assert protocol.connection is not None
         return protocol.connection
@@ -130,12 +130,12 @@ class Members:
         while True:
             attempts -= 1
             try:
-                if connection is None or not connection.can_take:
+                if connection is None or not connection.has_capacity:
                     connection = await self._connected()
                 return await grpc.call(connection, self._head(method), message)
             except CallError as error:
                 if error.code is Code.UNAVAILABLE and connection is not None and connection is self._connection:
-                    self._turn_away()
+                    self._drop_connection()
                 if not attempts or not (error.is_unsent or (repeatable and error.code is Code.UNAVAILABLE)):
                     raise
             connection = self._connection
@@ -157,15 +157,15 @@ class Members:
         try:
             return Stream(connection, self._head(method, _LEADER), on_message, on_end)
         except CallError:
-            self._turn_away()
+            self._drop_connection()
             raise
 
-    def failed(self) -> None:
+    def report_failure(self) -> None:
         """Report a fault of the member, so that another one is used next. Does nothing if the connection was already
         dropped.
         """
         if self._connection is not None:
-            self._turn_away()
+            self._drop_connection()
 
     def _head(self, method: str, metadata: Mapping[str, str] | None = None) -> bytes:
         return self._head_to(self._endpoint, method, metadata)
@@ -177,24 +177,24 @@ class Members:
             block = self._heads[key] = grpc.head(endpoint.authority, method, secure=endpoint.secure, metadata=metadata)
         return block
 
-    def _turn_away(self) -> None:
+    def _drop_connection(self) -> None:
         """Stop using a faulty member. Its calls in progress may end."""
         connection, self._connection = self._connection, None
-        self._next()
+        self._select_next()
         if connection is not None:
             connection.shut_down()
 
-    def _next(self) -> None:
+    def _select_next(self) -> None:
         self._at = (self._at + 1) % len(self._endpoints)
 
     async def _connected(self) -> Http2Connection:
         """Return a connection that accepts calls. Raises CallError."""
         while (connection := self._connection) is not None:
-            if connection.can_take:
+            if connection.has_capacity:
                 return connection
             if connection.is_over or connection.is_leaving:
                 break
-            await connection.room()
+            await connection.wait_for_capacity()
         if self._is_closed:
             raise CallError(Code.UNAVAILABLE, "the store is closed", is_unsent=True)
         return await self._dialing.do("dial", self._dial)
@@ -204,9 +204,9 @@ class Members:
         try:
             async with asyncio.timeout(self._dial_seconds):
                 dialed = await endpoint.connect(self._tls)
-            connection = self._taken_over(dialed)
+            connection = self._http2(dialed)
         except (DialError, TimeoutError, ConnectionResetError) as error:
-            self._next()
+            self._select_next()
             why = str(error) or "i/o timeout"
             raise CallError(
                 Code.UNAVAILABLE, f'connection error: desc = "transport: Error while dialing: {why}"', is_unsent=True
@@ -216,10 +216,10 @@ class Members:
             await self._check(connection, endpoint, head)
         except BaseException:
             connection.close()
-            self._next()
+            self._select_next()
             raise
         self._connection, self._endpoint = connection, endpoint
-        listening = asyncio.get_running_loop().create_task(_listen(connection, head))
+        listening = asyncio.get_running_loop().create_task(_check_liveness(connection, head))
         self._listening.add(listening)
         listening.add_done_callback(self._listening.discard)
         return connection
@@ -243,20 +243,20 @@ class Members:
             raise CallError(Code.UNAVAILABLE, f"{endpoint.text} is a member of another cluster", is_unsent=True)
         identity.cluster = cluster
 
-    def _taken_over(self, dialed: UpgradedConnection) -> Http2Connection:
+    def _http2(self, dialed: UpgradedConnection) -> Http2Connection:
         """Return an HTTP/2 connection. Raises ConnectionResetError if the peer has closed the connection in the
         meantime.
         """
         try:
-            return Http2Connection(dialed, self._gone, health=_HEALTH)
+            return Http2Connection(dialed, self._connection_ended, health=_HEALTH)
         except ConnectionResetError:
             dialed.hang_up()
             raise
 
-    def _gone(self, connection: Http2Connection) -> None:
+    def _connection_ended(self, connection: Http2Connection) -> None:
         if self._connection is connection:
             self._connection = None
-            self._next()
+            self._select_next()
 
     def close(self) -> None:
         """End all calls and close the connection."""
@@ -269,14 +269,14 @@ class Members:
             connection.close()
 
 
-async def _listen(connection: Http2Connection, head: bytes) -> None:
+async def _check_liveness(connection: Http2Connection, head: bytes) -> None:
     """End a connection whose member owes answers and no longer sends anything, long before PING would detect that."""
     time = asyncio.get_running_loop().time
     while not connection.is_over:
         quiet = time() - connection.last_read
         if not connection.streams or quiet < _QUIET:
             await asyncio.sleep(_QUIET if quiet >= _QUIET else _QUIET - quiet)
-        elif not connection.can_take:
+        elif not connection.has_capacity:
             if quiet >= _TOO_LONG:
                 connection.end(BadAnswer(_NO_WORD))
             await asyncio.sleep(_QUIET)

@@ -160,7 +160,7 @@ def lease_grant(seconds: int) -> bytes:
     return _number(1, seconds)
 
 
-def of_lease(lease: int) -> bytes:
+def lease_request(lease: int) -> bytes:
     """Return a LeaseTimeToLiveRequest, LeaseKeepAliveRequest or LeaseRevokeRequest."""
     return _number(1, lease)
 
@@ -293,7 +293,7 @@ def _range(data: bytes, at: int, end: int) -> RangeAnswer:
         if number == _ITEM:
             items.append(_stored(data, first, last))
         else:
-            _take(found, data, number, first, last)
+            _read_field(found, data, number, first, last)
     return found
 
 
@@ -304,7 +304,7 @@ def read_items(data: bytes, answer: RangeAnswer) -> Iterator[Stored]:
             if number == _ITEM:
                 yield _stored(data, first, last)
             else:
-                _take(answer, data, number, first, last)
+                _read_field(answer, data, number, first, last)
     except IndexError:
         raise MessageError("a message is cut off") from None
 
@@ -327,7 +327,7 @@ def _one_by_one(data: bytes) -> Iterator[tuple[int, int, int]]:
             at += value
 
 
-def _take(answer: RangeAnswer, data: bytes, number: int, first: int, last: int) -> None:
+def _read_field(answer: RangeAnswer, data: bytes, number: int, first: int, last: int) -> None:
     """Record a field of a RangeResponse other than an item."""
     if number == 1:
         answer.revision = _revision(data, first, last)

@@ -44,7 +44,7 @@ _LAST_SECONDS: Final = 1.0
 """The timeout of deleting both keys at the end."""
 
 
-def moment() -> float:
+def boot_seconds() -> float:
     """Return the seconds of a clock that also runs while the machine is suspended, as leases do."""
     return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
 
@@ -60,7 +60,7 @@ class SoleServer:
         folder: bytes,
         wait_until: Callable[[int], Awaitable[None]],
         *,
-        clock: Callable[[], float] = moment,
+        clock: Callable[[], float] = boot_seconds,
         quiet: float = QUIET,
         interval: float = ROUND,
     ) -> None:
@@ -107,7 +107,7 @@ class SoleServer:
             return None
         return self._joining.do("", self._join)
 
-    def heard(self) -> None:
+    def record_foreign_write(self) -> None:
         """Record a write by another server."""
         self._quiet_since = self._clock()
         self._sole_until = 0.0
@@ -204,7 +204,7 @@ class SoleServer:
 
     async def _revoke(self, lease: int) -> None:
         with contextlib.suppress(StorageUnavailable):  # it expires on its own
-            await self._call(messages.LEASE_REVOKE, messages.of_lease(lease))
+            await self._call(messages.LEASE_REVOKE, messages.lease_request(lease))
 
     async def _kept_alive(self, lease: int) -> int:
         """Renew a lease and return its TTL in seconds, 0 if it has expired."""
@@ -223,7 +223,7 @@ class SoleServer:
         except CallError as error:
             raise unavailable(error) from error
         try:
-            stream.send(messages.of_lease(lease))
+            stream.send(messages.lease_request(lease))
             return messages.read_seconds(await answer)
         except MessageError as error:
             raise StorageUnavailable(str(error)) from error

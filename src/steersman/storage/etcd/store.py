@@ -13,13 +13,13 @@ from typing import Final
 
 from steersman.net.client.grpc import CallError, Code
 from steersman.storage.dispatch import Dispatcher, Registration
-from steersman.storage.etcd import checks, following, messages, sole_server
+from steersman.storage.etcd import checks, messages, sole_server, watch
 from steersman.storage.etcd.compaction import Compactor
-from steersman.storage.etcd.following import Following
 from steersman.storage.etcd.leases import REUSE_SECONDS, Leases
 from steersman.storage.etcd.members import Endpoint, Identity, Members, endpoints, unavailable
 from steersman.storage.etcd.messages import Change, MessageError, Stored
 from steersman.storage.etcd.sole_server import QUIET, ROUND, SoleServer
+from steersman.storage.etcd.watch import WatchLoop
 from steersman.storage.interface import (
     Answered,
     Compacted,
@@ -87,7 +87,7 @@ class _Write:
     """The events of the key since the start of the write, by revision."""
     revision: int = 0
     """The revision of the write, once known."""
-    told: asyncio.Future[Event] | None = None
+    received: asyncio.Future[Event] | None = None
 
 
 class EtcdStorage:
@@ -130,7 +130,7 @@ class EtcdStorage:
         self._sole: SoleServer | None = None
         self._closed: Flight[None] | None = None
         low, high = self._range_of("", "") if not self._root else self._range_of(f"{ROOT}/", "")
-        self._following = Following(
+        self._watch = WatchLoop(
             watched, low, high, on_changes=self._changed, on_progress=self._progressed, on_gap=self._start_over
         )
 
@@ -163,7 +163,7 @@ class EtcdStorage:
         except BaseException:
             await storage.close()
             raise
-        storage._following.start(storage._revision)
+        storage._watch.start(storage._revision)
         if compaction_interval > 0:
             storage._compaction = compaction(compaction_interval, storage._compact_by_turns)
             storage._compaction.start()
@@ -172,16 +172,16 @@ class EtcdStorage:
     async def _started(self, found: Sequence[Endpoint], tls: ssl.SSLContext | None, seconds: float) -> int:
         """Return the newest revision, once a majority of the members is available. Raises StorageUnavailable."""
         why = ""
-        told: set[str] = set()
+        received: set[str] = set()
         try:
             async with asyncio.timeout(seconds):
                 while True:
                     try:
                         async with asyncio.timeout(MEMBER_SECONDS):
-                            return await self._look()
+                            return await self._check_newest()
                     except TimeoutError:
                         why = "no answer"
-                        self._members.failed()
+                        self._members.report_failure()
                     except StorageUnavailable as error:
                         why = str(error)
                         cause = error.__cause__
@@ -189,13 +189,13 @@ class EtcdStorage:
                             raise StorageUnavailable(
                                 f"etcd denies access to this server ({why}); its user is the name in --etcd-certfile"
                             ) from error
-                        if why not in told:  # once for each reason, although there are two attempts per second
-                            told.add(why)
+                        if why not in received:  # once for each reason, although there are two attempts per second
+                            received.add(why)
                             logger.warning("etcd does not answer, trying for %g s: %s", seconds, why)
                         await asyncio.sleep(0.5)
         except TimeoutError:
             raise StorageUnavailable(
-                checks.why_silent(found, await checks.statuses(found, tls), why or "no answer")
+                checks.no_quorum_message(found, await checks.statuses(found, tls), why or "no answer")
             ) from None
 
     async def size(self) -> int:
@@ -245,7 +245,7 @@ class EtcdStorage:
         return _CLOSED if self._closed is not None else ""
 
     def sole_server(
-        self, *, clock: Callable[[], float] = sole_server.moment, quiet: float = QUIET, interval: float = ROUND
+        self, *, clock: Callable[[], float] = sole_server.boot_seconds, quiet: float = QUIET, interval: float = ROUND
     ) -> SoleServer:
         """Return the claim of this server to be the only one that writes here. It is notified of all other writes."""
         folder = self._outer(f"{ROOT}/steersman.sole-server/")
@@ -274,7 +274,7 @@ class EtcdStorage:
             while self._asking:
                 asking, self._asking = self._asking, []
                 try:
-                    revision = await self._look()
+                    revision = await self._check_newest()
                 except StorageUnavailable as error:
                     since, self._asking = self._asking, []
                     for each in asking + since:
@@ -285,13 +285,13 @@ class EtcdStorage:
         finally:
             self._asker = None
 
-    async def _look(self) -> int:
+    async def _check_newest(self) -> int:
         """Return the newest revision that a majority of the members knows. Raises StorageUnavailable."""
         known = self._revision
         revision = await self._newest()
         if revision < known:
             logger.error("etcd is at revision %d and was at %d, as if restored: starting over", revision, known)
-            self._following.start_over(f"etcd's revision has decreased from {known} to {revision}")
+            self._watch.start_over(f"etcd's revision has decreased from {known} to {revision}")
             raise StorageUnavailable("etcd's revision has decreased")
         return revision
 
@@ -314,7 +314,7 @@ class EtcdStorage:
         self, prefix: str, *, start: str = "", limit: int = 0, revision: int = 0, count: bool = False
     ) -> Range:
         low, high = self._range_of(prefix, start)
-        answer = await self._asked(messages.range_of(low, high, limit=limit, revision=revision), revision)
+        answer = await self._call_range(messages.range_of(low, high, limit=limit, revision=revision), revision)
         found = messages.RangeAnswer(0, [], False, 0)
         items: list[KeyValue] = []
         time_slice = TimeSlice()
@@ -338,25 +338,25 @@ class EtcdStorage:
 
     async def _read(self, request: bytes, revision: int) -> messages.RangeAnswer:
         try:
-            return messages.read_range(await self._asked(request, revision))
+            return messages.read_range(await self._call_range(request, revision))
         except MessageError as error:
             raise StorageUnavailable(str(error)) from error
 
-    async def _asked(self, request: bytes, revision: int) -> bytes:
+    async def _call_range(self, request: bytes, revision: int) -> bytes:
         """Return the answer to a range request."""
         self._check_open()
         try:
             answer = await self._members.call(messages.RANGE, request, repeatable=True)
         except CallError as error:
-            failed = self._failed(error, revision)
-            if isinstance(failed, StorageUnavailable):
-                self.refusals.reads.refused(failed)
-            raise failed from error
+            report_failure = self._storage_error(error, revision)
+            if isinstance(report_failure, StorageUnavailable):
+                self.refusals.reads.refused(report_failure)
+            raise report_failure from error
         if self.refusals.reads.ongoing:
             self.refusals.reads.accepted()
         return answer
 
-    def _failed(self, error: CallError, revision: int) -> Exception:
+    def _storage_error(self, error: CallError, revision: int) -> Exception:
         if error.code is Code.OUT_OF_RANGE and _COMPACTED in error.details:
             return Compacted(max(self.compact_revision, revision + 1))
         if error.code is Code.OUT_OF_RANGE and _FUTURE in error.details:
@@ -405,7 +405,7 @@ class EtcdStorage:
     async def _lease(self, ttl: int) -> int:
         self._check_open()
         try:
-            return await self._leases.of(ttl)
+            return await self._leases.lease_for(ttl)
         except CallError as error:
             refused = unavailable(error)
             self.refusals.writes.refused(refused)
@@ -438,8 +438,8 @@ class EtcdStorage:
                 raise OutcomeUnknown(_UNSEEN)  # the watch has restarted in the meantime
             if event is None:
                 write.revision = answer.revision
-                write.told = asyncio.get_running_loop().create_future()
-                event = await write.told
+                write.received = asyncio.get_running_loop().create_future()
+                event = await write.received
             return event, None
         except CallError as error:
             is_refused = error.is_unsent or error.code in _REFUSALS
@@ -463,16 +463,16 @@ class EtcdStorage:
     def _changed(self, changes: Sequence[Change]) -> None:
         events = [self._event(change) for change in changes]
         if self._sole is not None and any(map(self._is_of_others, changes, events)):
-            self._sole.heard()
+            self._sole.record_foreign_write()
         self._dispatcher.dispatch(events)
         self._progressed(events[-1].revision)
         if self._writes:
             for event in events:
                 for write in self._writes.get(event.key, ()):
-                    if write.told is None:
+                    if write.received is None:
                         write.events[event.revision] = event
-                    elif write.revision == event.revision and not write.told.done():
-                        write.told.set_result(event)
+                    elif write.revision == event.revision and not write.received.done():
+                        write.received.set_result(event)
 
     def _is_of_others(self, change: Change, event: Event) -> bool:
         """Return True for a write by others. An expired lease does not count as one."""
@@ -502,11 +502,11 @@ class EtcdStorage:
                 logger.warning("etcd does not answer: %s", failure)
                 await asyncio.sleep(1)
         if self._sole is not None:
-            self._sole.heard()
+            self._sole.record_foreign_write()
         self._compacted = min(max(self._compacted, error.revision), revision)
         self._compactor.compacted = min(self._compactor.compacted, revision)
         self._progressed(revision)
-        self._dispatcher.lose(error)
+        self._dispatcher.fail(error)
         self._end_writes()
         return revision
 
@@ -514,8 +514,8 @@ class EtcdStorage:
         """End the writes that wait for their events, which will not be received."""
         for writes in self._writes.values():
             for write in writes:
-                if write.told is not None and not write.told.done():
-                    write.told.set_exception(OutcomeUnknown(_UNSEEN))
+                if write.received is not None and not write.received.done():
+                    write.received.set_exception(OutcomeUnknown(_UNSEEN))
 
     async def subscribe(
         self, prefix: str, *, after_revision: int, deliver: Deliver, lost: Lost | None = None
@@ -548,7 +548,7 @@ class EtcdStorage:
         registration.hold()
         low, high = self._range_of(registration.prefix, "")
         try:
-            await following.replay(self._watched, low, high, after=after_revision, last=last, on_changes=deliver)
+            await watch.replay(self._watched, low, high, after=after_revision, last=last, on_changes=deliver)
         except CallError as error:
             raise unavailable(error) from error
         registration.release()
@@ -556,7 +556,7 @@ class EtcdStorage:
     async def wait_until(self, revision: int) -> None:
         self._check_open()
         if revision > self._revision:
-            self._following.want(revision)
+            self._watch.request_progress(revision)
             await self._progress.wait(revision)
 
     # Maintenance
@@ -571,7 +571,7 @@ class EtcdStorage:
         try:
             await self._members.call(messages.COMPACT, messages.compaction(revision), repeatable=True)
         except CallError as error:
-            raise self._failed(error, revision) from error
+            raise self._storage_error(error, revision) from error
         self._compacted = max(self._compacted, revision)
 
     async def _compact_by_turns(self) -> None:
@@ -591,7 +591,7 @@ class EtcdStorage:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(LAST_SECONDS):
                 await self._idle.wait()
-        await self._following.stop()
+        await self._watch.stop()
         self._end_writes()
         self._members.close()
         self._watched.close()

@@ -130,7 +130,7 @@ class Cluster:
         """Store a new key, with a TTL in seconds (0: none), and return its revision."""
         outer = self.outer(key)
         try:
-            lease = await self._leases.of(ttl) if ttl else 0
+            lease = await self._leases.lease_for(ttl) if ttl else 0
         except CallError as error:
             raise unavailable(error) from error
         try:
@@ -147,7 +147,7 @@ class Cluster:
 
     async def seconds_left(self, lease: int) -> int:
         """Return the remaining seconds of a lease; 0 if it no longer exists."""
-        request = messages.of_lease(lease)
+        request = messages.lease_request(lease)
         return max(messages.read_seconds_left(await self.call(messages.LEASE_TIME_TO_LIVE, request)), 0)
 
 
@@ -155,7 +155,7 @@ def _is_large(error: StorageUnavailable) -> bool:
     return "larger than max" in str(error) or "request is too large" in str(error)
 
 
-async def side_by_side(work: Sequence[Callable[[], Awaitable[int]]]) -> int:
+async def run_concurrently(work: Sequence[Callable[[], Awaitable[int]]]) -> int:
     """Run all of it concurrently and return the largest result. The first error cancels the rest and is raised."""
     try:
         async with asyncio.TaskGroup() as group:

@@ -24,7 +24,7 @@ from typing import Final
 from steersman.machinery.values import times
 from steersman.storage.interface import StorageFormatError, StorageUnavailable
 from steersman.storage.moving import rows
-from steersman.storage.moving.cluster import Cluster, side_by_side
+from steersman.storage.moving.cluster import Cluster, run_concurrently
 from steersman.storage.moving.rows import Digest, Moved, Row
 from steersman.storage.sqlite.file import FileLock, connect, is_new, prepare
 from steersman.storage.sqlite.log import Log
@@ -33,14 +33,14 @@ MOST_BUMPS: Final = 5_000_000
 """The most writes to raise etcd's revision above the file's."""
 _BUMPS_AT_ONCE: Final = 512
 _COMPACT_EVERY: Final = 20_000
-_TOLD_EVERY: Final = 5_000
+_REPORT_INTERVAL: Final = 5_000
 _CACHE_KIB: Final = 4096
 
-Tell = Callable[[str], None]
+Report = Callable[[str], None]
 
 
-async def copy_to_etcd(file: Path, cluster: Cluster, tell: Tell) -> Moved:
-    """Copy everything and read it back for comparison. `tell` is called with progress messages.
+async def copy_to_etcd(file: Path, cluster: Cluster, report: Report) -> Moved:
+    """Copy everything and read it back for comparison. `report` is called with progress messages.
 
     Raises StorageLocked while a server uses the file, StorageFormatError if there are already keys below the root,
     StorageUnavailable and OSError.
@@ -51,14 +51,14 @@ async def copy_to_etcd(file: Path, cluster: Cluster, tell: Tell) -> Moved:
     try:
         prepare(file)
         with contextlib.closing(connect(file, cache_kib=_CACHE_KIB)) as connection:
-            return await _copy(connection, cluster, tell)
+            return await _copy(connection, cluster, report)
     except sqlite3.Error as error:
         raise StorageUnavailable(f"{file} cannot be read: {error}") from error
     finally:
         lock.release()
 
 
-async def _copy(connection: sqlite3.Connection, cluster: Cluster, tell: Tell) -> Moved:
+async def _copy(connection: sqlite3.Connection, cluster: Cluster, report: Report) -> Moved:
     await cluster.check()
     newest, _, _ = Log(connection).revisions()
     revision, has_keys, marked = await cluster.state()
@@ -73,48 +73,48 @@ async def _copy(connection: sqlite3.Connection, cluster: Cluster, tell: Tell) ->
         )
     await cluster.claim(marked)
     if marked:
-        tell("starting over after an incomplete copy")
+        report("starting over after an incomplete copy")
         await cluster.clear()
-    await _bump(cluster, await cluster.mark(), newest, tell)
-    copied = await _copy_rows(connection, cluster, tell)
+    await _bump(cluster, await cluster.mark(), newest, report)
+    copied = await _copy_rows(connection, cluster, report)
     reached, _, _ = await cluster.state()
-    tell(f"reading {copied.keys} keys back")
+    report(f"reading {copied.keys} keys back")
     if await _digest(cluster, reached) != copied:
         raise StorageUnavailable("the keys that were read back differ from the copied ones; servers do not start on it")
     await cluster.compact(reached)
     return Moved(copied.keys, copied.size, await cluster.unmark())
 
 
-async def _bump(cluster: Cluster, revision: int, newest: int, tell: Tell) -> None:
+async def _bump(cluster: Cluster, revision: int, newest: int, report: Report) -> None:
     """Write until etcd's revision is above `newest`."""
     compacted = revision
     if newest > revision:
-        tell(f"bringing etcd from revision {revision} beyond {newest}")
+        report(f"bringing etcd from revision {revision} beyond {newest}")
     while revision <= newest:
         count = min(_BUMPS_AT_ONCE, newest + 1 - revision)
-        revision = await side_by_side([cluster.mark] * count)
+        revision = await run_concurrently([cluster.mark] * count)
         if revision - compacted >= _COMPACT_EVERY:
             await cluster.compact(revision)
             compacted = revision
-            tell(f"etcd is at revision {revision}")
+            report(f"etcd is at revision {revision}")
 
 
-async def _copy_rows(connection: sqlite3.Connection, cluster: Cluster, tell: Tell) -> Digest:
+async def _copy_rows(connection: sqlite3.Connection, cluster: Cluster, report: Report) -> Digest:
     """Copy all rows and return their digest."""
     total = await asyncio.to_thread(rows.count, connection)
     copied = Digest()
     pages = rows.pages(connection)
-    told = 0
+    reported = 0
     while page := await asyncio.to_thread(next, pages, None):
         now = int(times.unix_now())
         lasting = [row for row in page if not 0 < row.expires <= now]
-        await side_by_side([partial(_store, cluster, row, now) for row in lasting])
+        await run_concurrently([partial(_store, cluster, row, now) for row in lasting])
         for row in lasting:
             if not row.expires:  # keys that expire may be gone when everything is read back
                 copied.add(row.key, row.value)
-        if copied.keys - told >= _TOLD_EVERY:
-            told = copied.keys
-            tell(f"{told} of {total} keys")
+        if copied.keys - reported >= _REPORT_INTERVAL:
+            reported = copied.keys
+            report(f"{reported} of {total} keys")
     return copied
 
 

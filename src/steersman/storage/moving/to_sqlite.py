@@ -20,16 +20,16 @@ from steersman.storage.interface import StorageFormatError, StorageUnavailable
 from steersman.storage.moving import rows
 from steersman.storage.moving.cluster import Cluster
 from steersman.storage.moving.rows import Digest, Moved
-from steersman.storage.moving.to_etcd import Tell
+from steersman.storage.moving.to_etcd import Report
 from steersman.storage.sqlite.file import FileLock, complete_replacement, connect, create, is_new, remove
 from steersman.storage.sqlite.log import with_checksum
 
 _CACHE_KIB: Final = 4096
-_TOLD_EVERY: Final = 5_000
+_REPORT_INTERVAL: Final = 5_000
 
 
-async def copy_to_sqlite(cluster: Cluster, file: Path, tell: Tell) -> Moved:
-    """Copy everything below the root as of one revision, and read it back for comparison. `tell` is called with
+async def copy_to_sqlite(cluster: Cluster, file: Path, report: Report) -> Moved:
+    """Copy everything below the root as of one revision, and read it back for comparison. `report` is called with
     progress messages.
 
     Raises StorageLocked while a server uses the file, StorageFormatError if the file exists or etcd has no keys,
@@ -45,7 +45,7 @@ async def copy_to_sqlite(cluster: Cluster, file: Path, tell: Tell) -> Moved:
         remove(draft)
         create(draft)
         with contextlib.closing(connect(draft, cache_kib=_CACHE_KIB, durable=False)) as connection:
-            moved = await _copy(cluster, connection, tell)
+            moved = await _copy(cluster, connection, report)
         with draft.open("rb") as made:
             await asyncio.to_thread(os.fsync, made.fileno())
         draft.rename(file)
@@ -58,25 +58,25 @@ async def copy_to_sqlite(cluster: Cluster, file: Path, tell: Tell) -> Moved:
         lock.release()
 
 
-async def _copy(cluster: Cluster, connection: sqlite3.Connection, tell: Tell) -> Moved:
+async def _copy(cluster: Cluster, connection: sqlite3.Connection, report: Report) -> Moved:
     revision, has_keys, marked = await cluster.state()
     if marked:
         raise StorageFormatError("the copy below --etcd-prefix is incomplete; nothing was copied")
     if not has_keys:
         raise StorageFormatError(f"below {cluster.root} etcd has no keys, nothing was copied: is --etcd-prefix right?")
     writer = _Writer(connection, revision)
-    told = 0
+    reported = 0
     leases: dict[int, int] = {}
     async for page in cluster.pages(revision):
         for each in page:
             if each.lease and each.lease not in leases:
                 leases[each.lease] = int(times.unix_now()) + await cluster.seconds_left(each.lease)
         await asyncio.to_thread(writer.add, [(cluster.inner(each.key), each) for each in page], leases)
-        if writer.digest.keys - told >= _TOLD_EVERY:
-            told = writer.digest.keys
-            tell(f"{told} keys")
+        if writer.digest.keys - reported >= _REPORT_INTERVAL:
+            reported = writer.digest.keys
+            report(f"{reported} keys")
     await asyncio.to_thread(writer.finish)
-    tell(f"reading {writer.digest.keys} keys back")
+    report(f"reading {writer.digest.keys} keys back")
     if await asyncio.to_thread(rows.digest, connection) != writer.digest:
         raise StorageUnavailable("the keys that were read back differ from the copied ones; nothing was put in place")
     await asyncio.to_thread(connection.execute, "PRAGMA wal_checkpoint(TRUNCATE)")

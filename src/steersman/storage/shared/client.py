@@ -299,15 +299,15 @@ class SharedStorage:
         if revision > self._revision:
             await self._progress.wait(revision)
 
-    def arrived(self) -> Awaitable[int] | int:
+    def wait_for_newest(self) -> Awaitable[int] | int:
         """Return the newest revision of now, once every subscriber has received all events up to it.
 
         Raises StorageUnavailable, as the awaitable does.
         """
         newest = self.newest
-        return newest if newest <= self._revision else self._told(newest)
+        return newest if newest <= self._revision else self._wait_for_newest(newest)
 
-    async def _told(self, newest: int) -> int:
+    async def _wait_for_newest(self, newest: int) -> int:
         await self.wait_until(newest)
         return newest
 

@@ -50,14 +50,14 @@ class StorageServer:
         worker = _Worker(self._storage, self, ended)
         worker.link = await Link.on(sock, worker.received, worker.lost)
 
-    def begin(self, worker: _Worker) -> None:
+    def add_worker(self, worker: _Worker) -> None:
         """Start sending all events to a worker, and send it the revision after which they begin."""
         worker.link.post(frames.revision_frame(Kind.HELLO, 0, self._storage.revision))
         if self._refusal:
             worker.link.post(frame(Kind.REFUSAL, 0, self._refusal.encode()))
         self._workers.add(worker)
 
-    def forget(self, worker: _Worker) -> None:
+    def remove_worker(self, worker: _Worker) -> None:
         """Remove a disconnected worker."""
         self._workers.discard(worker)
 
@@ -66,23 +66,23 @@ class StorageServer:
         self._words[frames.NEWEST] = events[-1].revision
         self._words[frames.COMPACTED] = self._storage.compact_revision
         for data in frames.events(0, events):
-            self._tell(data)
+            self._send(data)
 
-    def _tell(self, data: bytes) -> None:
+    def _send(self, data: bytes) -> None:
         for worker in tuple(self._workers):
             worker.link.post(data)
             if worker.is_behind():
                 logger.error("a worker does not read its events and is disconnected")
                 worker.link.abort()
 
-    def look(self) -> None:
+    def notify_state(self) -> None:
         """Notify workers of states without an event: the storage no longer accepts writes, or its history was
         compacted.
         """
         self._words[frames.COMPACTED] = self._storage.compact_revision
         if self._storage.refusal and not self._refusal:
             self._refusal = self._storage.refusal
-            self._tell(frame(Kind.REFUSAL, 0, self._refusal.encode()))
+            self._send(frame(Kind.REFUSAL, 0, self._refusal.encode()))
 
     async def stop(self) -> None:
         """Disconnect all workers. The storage stays open."""
@@ -116,12 +116,12 @@ class _Worker:
 
     def lost(self) -> None:
         """Handle the end of the connection. Writes in progress are completed."""
-        self._server.forget(self)
+        self._server.remove_worker(self)
         self._ended()
 
     def is_behind(self) -> bool:
         """Return True if the worker reads too little to be of use."""
-        unread, taken, now = self.link.unsent, self.link.taken, self._loop.time()
+        unread, taken, now = self.link.unsent, self.link.flushed, self._loop.time()
         if unread <= MOST_UNREAD or taken > self._taken:
             self._taken, self._taken_at = taken, now
             return unread > MOST_UNREAD_AT_ALL
@@ -137,7 +137,7 @@ class _Worker:
             self._submit(number, body)
             return
         if kind == Kind.OPEN:
-            self._server.begin(self)
+            self._server.add_worker(self)
             return
         task = eager.start(self._loop, self._answer(self._verbs[kind], number, body))
         if task is not None:
@@ -158,7 +158,7 @@ class _Worker:
             logger.error("a request of a worker failed", exc_info=error)
         self.link.post(frames.failed(number, error))
         if isinstance(error, StorageUnavailable):
-            self._server.look()
+            self._server.notify_state()
 
     def _submit(self, number: int, body: bytes) -> None:
         key, value, expected, ttl = frames.read_write(body)
@@ -180,7 +180,7 @@ class _Worker:
         found = await self._storage.range(prefix, start=start, limit=limit, revision=revision, count=count)
         for data in frames.items(number, found.items):
             self.link.post(data)
-            await self.link.room()
+            await self.link.drain()
         self.link.post(frames.page(number, found.revision, found.count, more=found.more))
 
     async def _replay(self, number: int, body: bytes) -> None:
@@ -189,7 +189,7 @@ class _Worker:
             events, is_all = await _kept(self._storage, prefix, after)
             for data in frames.events(number, [each for each in events if each.revision <= last]):
                 self.link.post(data)
-                await self.link.room()
+                await self.link.drain()
             if is_all:
                 break
             after = events[-1].revision
@@ -197,7 +197,7 @@ class _Worker:
 
     async def _compact(self, number: int, body: bytes) -> None:
         await self._storage.compact(frames.read_revision(body))
-        self._server.look()
+        self._server.notify_state()
         self.link.post(frames.revision_frame(Kind.DONE, number, self._storage.compact_revision))
 
 

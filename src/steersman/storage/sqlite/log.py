@@ -43,6 +43,10 @@ class Log:
     def __init__(self, connection: sqlite3.Connection) -> None:
         self.connection = connection
         self._joined_is_exact = self._joins_exactly(connection)
+        self._current: dict[int, str] = {}
+        """Statements of `current` by the number of keys, so that their text is not made for each batch."""
+        self._inserts: dict[int, str] = {}
+        """Those of `append` by the number of rows."""
 
     @staticmethod
     def _joins_exactly(connection: sqlite3.Connection) -> bool:
@@ -74,16 +78,8 @@ class Log:
         damaged: dict[str, StorageDamaged] = {}
         for index in range(0, len(keys), ROWS_PER_STATEMENT):
             part = keys[index : index + ROWS_PER_STATEMENT]
-            wanted = ", ".join([f"({number}, ?)" for number in range(len(part))])
-            numbers, values = self.connection.execute(
-                f"""SELECT group_concat(w.column1 || ' ' || l.revision || ' ' || l.create_revision || ' '
-                        || l.prev_revision || ' ' || l.expires || ' ' || ifnull(l.checksum, {_NO_CHECKSUM}) || ' '
-                        || length(l.value), ' '), {self._joined("l.value")}
-                    FROM (VALUES {wanted}) w CROSS JOIN log l
-                    ON l.revision = (SELECT max(revision) FROM log WHERE key = w.column2)
-                    WHERE l.value IS NOT NULL""",
-                part,
-            ).fetchone()
+            statement = self._current.get(len(part)) or self._statement_of_current(len(part))
+            numbers, values = self.connection.execute(statement, part).fetchone()
             if numbers:
                 values, offset = self._bytes(values), 0
                 for number, revision, created, replaced, expires, checksum, length in _rows(numbers, 7):
@@ -98,6 +94,17 @@ class Log:
                     else:
                         damaged[key] = _damaged(key, revision)
         return found, damaged
+
+    def _statement_of_current(self, count: int) -> str:
+        wanted = ", ".join([f"({number}, ?)" for number in range(count)])
+        self._current[count] = statement = f"""
+            SELECT group_concat(w.column1 || ' ' || l.revision || ' ' || l.create_revision || ' '
+                || l.prev_revision || ' ' || l.expires || ' ' || ifnull(l.checksum, {_NO_CHECKSUM}) || ' '
+                || length(l.value), ' '), {self._joined("l.value")}
+            FROM (VALUES {wanted}) w CROSS JOIN log l
+            ON l.revision = (SELECT max(revision) FROM log WHERE key = w.column2)
+            WHERE l.value IS NOT NULL"""
+        return statement
 
     def append(self, rows: Sequence[Row]) -> None:
         """Commit rows, all or none."""
@@ -114,10 +121,12 @@ class Log:
             raise
 
     def _insert(self, rows: Sequence[Row]) -> None:
-        places = ", ".join(["(?, ?, ?, ?, ?, ?, ?)"] * len(rows))
-        self.connection.execute(
-            f"INSERT INTO log VALUES {places}", [column for row in rows for column in with_checksum(row)]
-        )
+        count = len(rows)
+        statement = self._inserts.get(count)
+        if statement is None:
+            places = ", ".join(["(?, ?, ?, ?, ?, ?, ?)"] * count)
+            self._inserts[count] = statement = f"INSERT INTO log VALUES {places}"
+        self.connection.execute(statement, [column for row in rows for column in with_checksum(row)])
 
     def rollback(self) -> None:
         """Roll back a failed transaction, unless SQLite has done so itself."""

@@ -40,8 +40,8 @@ from steersman.storage.refusals import Account
 from steersman.storage.sqlite import compaction
 from steersman.storage.sqlite.checkpoint import Checkpointer, pages_of
 from steersman.storage.sqlite.file import FileLock, advice, connect, is_new, keep_log, prepare
+from steersman.storage.sqlite.file_identity import FileGone, FileIdentity
 from steersman.storage.sqlite.log import FIRST_PAGE, Log, next_page
-from steersman.storage.sqlite.place import FileGone, Place
 from steersman.storage.sqlite.reader import Readers
 from steersman.storage.sqlite.writer import Write, Writer, tell
 from steersman.work.shielding import shielded
@@ -108,7 +108,7 @@ class SQLiteStorage:
         """Context of the server, in which events are delivered: the writer's thread has none."""
         self._revision, self._compact_revision, _ = log.revisions()
         self._writer = Writer(log, self._revision, clock)
-        self._place = Place(path)
+        self._place = FileIdentity(path)
         self._checkpointer = Checkpointer(path, log.connection, self._writer.post, durable=durable)
         self._readers = Readers(path, threads=_READER_THREADS, cache_kib=_READER_CACHE_KIB)
         self._dispatcher = Dispatcher()

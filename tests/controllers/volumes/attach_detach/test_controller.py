@@ -1,4 +1,4 @@
-"""Volumes are attached to the nodes of pods; the tests do what drivers and kubelets do."""
+"""Tests of the attachment of volumes; the tests act as driver and kubelet."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ NAME = "kubernetes.io/csi/d^h"
 
 
 async def prepare(client: Client, **spec: Any) -> None:
-    """A bound claim, and two nodes."""
+    """Create a bound claim and two nodes."""
     source = CSIPersistentVolumeSource(driver="d", volume_handle="h")
     await client.create(PERSISTENT_VOLUMES, volume("v", csi=source, **spec))
     await client.create(PERSISTENT_VOLUME_CLAIMS, claim())
@@ -42,7 +42,7 @@ async def attachments(client: Client) -> dict[str, VolumeAttachment]:
 
 
 async def attach(client: Client, node: str) -> None:
-    """What a driver does once the attachment is there."""
+    """Set the status of an attachment, as a driver does."""
 
     async def asked() -> VolumeAttachment | None:
         return (await attachments(client)).get(node)
@@ -54,7 +54,7 @@ async def attach(client: Client, node: str) -> None:
 
 
 async def attached(client: Client, node: str, *names: str) -> None:
-    """Waits until a node says what is attached."""
+    """Wait until a node's status lists these volumes."""
 
     async def look() -> bool:
         found = await client.get(NODES, node)

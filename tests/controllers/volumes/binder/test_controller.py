@@ -1,4 +1,4 @@
-"""Claims and volumes find each other on a server."""
+"""Tests of the binding of claims and volumes."""
 
 from __future__ import annotations
 

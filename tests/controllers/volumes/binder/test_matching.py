@@ -1,4 +1,4 @@
-"""Which volume a claim gets."""
+"""Tests of the matching of claims and volumes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Volumes get the attributes of another class."""
+"""Tests of the simulated driver's modifier."""
 
 from __future__ import annotations
 

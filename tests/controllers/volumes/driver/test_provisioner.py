@@ -1,4 +1,4 @@
-"""The simulation's driver makes volumes and deletes them."""
+"""Tests of the simulated driver's provisioner."""
 
 from __future__ import annotations
 

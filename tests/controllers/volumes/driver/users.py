@@ -1,4 +1,4 @@
-"""The driver's controllers under an account that the tests' server gives rights to."""
+"""Permissions for the simulated driver's controllers on the tests' server."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from steersman.controllers.volumes.driver.component import ACCOUNT
 
 
 async def allow_driver(client: Client) -> None:
-    """Lets the driver do everything, as `steersman up` does."""
+    """Grant the driver all permissions, as `steersman up` does."""
     subject = Subject(kind="ServiceAccount", name=ACCOUNT, namespace="kube-system")
     role = RoleRef(api_group="rbac.authorization.k8s.io", kind="ClusterRole", name="cluster-admin")
     binding = ClusterRoleBinding(metadata=ObjectMeta(name="driver"), subjects=[subject], role_ref=role)

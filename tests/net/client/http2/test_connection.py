@@ -1,4 +1,4 @@
-"""Requests over HTTP/2 to servers that say, frame by frame, what a test wants."""
+"""HTTP/2 requests to servers that send exactly the frames a test wants."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ OK = [(":status", "200"), ("content-type", "text/plain")]
 
 
 class Frame(NamedTuple):
-    """A frame as it came."""
+    """A received frame."""
 
     kind: int
     flags: int
@@ -38,7 +38,7 @@ class Frame(NamedTuple):
 
 
 class Peer:
-    """The other end of one connection: writes frames, and keeps those that come."""
+    """The server side of one connection: writes frames and records received ones."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.reader, self.writer = reader, writer
@@ -52,7 +52,7 @@ class Peer:
         return self.seen[-1]
 
     async def until(self, kind: int) -> Frame:
-        """The next frame of a kind; SETTINGS and PINGs are acknowledged on the way."""
+        """Return the next frame of a kind; SETTINGS and PINGs before it are acknowledged."""
         while True:
             frame = await self.frame()
             if frame.kind in (frames.SETTINGS, frames.PING) and not frame.flags & frames.ACK:
@@ -61,7 +61,7 @@ class Peer:
                 return frame
 
     async def request(self) -> int:
-        """The stream of the next request."""
+        """Return the stream of the next request."""
         frame = await self.until(frames.HEADERS)
         self.fields = [(str(name), str(value)) for name, value in self.decoder.decode(frame.payload)]
         return frame.stream_id
@@ -89,7 +89,7 @@ Script = Callable[[Peer], Coroutine[Any, Any, None]]
 
 
 class Origin:
-    """A server whose connections each follow a script, the last of which stays."""
+    """A server whose connections each run the next script; the last script repeats."""
 
     def __init__(self, context: ssl.SSLContext) -> None:
         self._context = context
@@ -531,7 +531,7 @@ async def test_an_answer_that_is_not_read_leaves_nothing(origin: Origin, transpo
     for _ in range(50):
         answer = await begin(transport, origin)
         await answer.close()
-        (kept,) = transport._kept.values()
+        (kept,) = transport._pools.values()
         (connection,) = kept._multiplexed
     assert connection is not None
     assert not connection.streams
@@ -636,7 +636,7 @@ LIES: dict[str, bytes] = {
 
 
 async def _read_late(transport: Transport, origin: Origin) -> None:
-    """Reads an answer once the other side is done."""
+    """Read an answer after the server has finished."""
     async with asyncio.timeout(20):
         answer = await begin(transport, origin)
         await asyncio.gather(*origin.tasks)

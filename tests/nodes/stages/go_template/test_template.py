@@ -1,6 +1,6 @@
-"""Templates, as Go's text/template evaluates them.
+"""Templates, evaluated as Go's text/template does.
 
-`recorded.json` has what Go 1.26 made of templates over its data: a text, or an error, whose words are Go's own.
+`recorded.json` has the result of Go 1.26 for each template and its data: a text, or an error in Go's own words.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Functions of sprig, as sprig v3.3 answers them; `recorded.json` has what templates made of them in Go."""
+"""Functions of sprig, compared with sprig v3.3: `recorded.json` has the results of templates in Go."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Binding, evicting, and asking a pod's node: on real stores in memory."""
+"""Binding, eviction, and requests to a pod's node, on real stores in memory."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ CTX = Context(action=Action("create", namespace="ns"))
 
 
 class OnlyCreate:
-    """Lets nobody but alice create."""
+    """An authorizer that allows only alice to create."""
 
     def authorize(self, attributes: Attributes) -> Verdict:
         allowed = attributes.user.name == "alice"
@@ -130,7 +130,7 @@ def eviction(name: str = "a") -> Eviction:
 
 
 async def guard(services: Services, name: str = "p", **status: int) -> None:
-    """A budget for pods labelled app=g, with this status."""
+    """Create a budget for pods labelled app=g, with this status."""
     budgets = services.objects("policy", "poddisruptionbudgets")
     spec = PodDisruptionBudgetSpec(min_available=1, selector=LabelSelector(match_labels={"app": "g"}))
     await budgets.create(CTX, PodDisruptionBudget(metadata=ObjectMeta(name=name, namespace="ns"), spec=spec))
@@ -144,7 +144,7 @@ async def guard(services: Services, name: str = "p", **status: int) -> None:
 
 
 async def running(services: Services, name: str = "a", *, ready: bool = True) -> None:
-    """A pod of the budget that runs on a node."""
+    """Create a running pod of the budget on a node."""
     await create(services, name, nodeName="n", metadata={"labels": {"app": "g"}})
 
     def run(pod: Pod) -> Pod:
@@ -273,13 +273,13 @@ async def test_streams_over_get_need_the_right_to_create(services: Services) -> 
 
 
 def _large(prefix: str) -> LabelSelector:
-    """A selector of many terms that takes pods of the budget."""
+    """Return a selector of many terms that matches pods of the budget."""
     terms = [LabelSelectorRequirement(key=f"{prefix}{number}", operator="DoesNotExist") for number in range(3_000)]
     return LabelSelector(match_labels={"app": "g"}, match_expressions=terms)
 
 
 class TestManyBudgets:
-    """What there is of them costs an eviction little, and the others nothing."""
+    """Many budgets: an eviction stays cheap, and other requests are not delayed."""
 
     async def budget(self, services: Services, name: str, selector: LabelSelector) -> None:
         budgets = services.objects("policy", "poddisruptionbudgets")

@@ -1,4 +1,4 @@
-"""What `kubectl get pods` shows for pods in many states (a real server's Tables)."""
+"""The columns of `kubectl get pods` for pods in many states (from a real server's Tables)."""
 
 from __future__ import annotations
 

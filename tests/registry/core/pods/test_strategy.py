@@ -1,4 +1,4 @@
-"""Creating, updating and deleting pods: what the server decides, and which changes it takes."""
+"""Create, update and deletion of pods: fields set by the server, and permitted changes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ CTX = Context()
 
 
 def updated(strategy: Strategy[Pod], new: Pod, old: Pod) -> tuple[Pod, list[str]]:
-    """The pod as the strategy would store it, and what it says against it."""
+    """Return the pod as the strategy would store it, and its errors."""
     strategy.prepare_for_update(CTX, new, old)
     return new, messages(strategy.validate_update(CTX, new, old))
 

@@ -1,4 +1,4 @@
-"""Services and the objects of their addresses are brought together again."""
+"""Repair of Services and their IPAddress objects."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ALLOCATED = {"ipaddress.kubernetes.io/ip-family": "IPv4", "ipaddress.kubernetes.
 
 
 class Cluster:
-    """A control plane whose own repair looks at nothing, a repair by hand, and the time it goes by."""
+    """A control plane whose own repair is off, a repair started by the test, and a clock."""
 
     def __init__(self, plane: ControlPlane) -> None:
         self.plane = plane
@@ -32,7 +32,7 @@ class Cluster:
         self.use_range("10.0.0.0/24")
 
     def use_range(self, text: str) -> None:
-        """The range that the server itself is given, besides ServiceCIDRs."""
+        """Set the range that the server has in addition to ServiceCIDRs."""
         ranges = (ip_network(text),)
         services: Any = SimpleNamespace(objects=self.plane.objects, service_cluster_ip_ranges=ranges)
         self.repair = ServiceIPRepair(services, clock=lambda: self.ahead.total_seconds())
@@ -48,16 +48,16 @@ class Cluster:
         obj = IPAddress(metadata=metadata, spec=IPAddressSpec(parent_ref=reference))
         await self.plane.objects("networking.k8s.io", "ipaddresses").create(loopback(), obj)
 
-    async def take(self, address: str) -> None:
+    async def delete_address(self, address: str) -> None:
         await self.plane.objects("networking.k8s.io", "ipaddresses").delete(loopback(name=address), address)
 
     async def owner(self, address: str) -> str | None:
-        """The service that an address is for, None if it is nobody's."""
+        """Return the service that owns an address, None if there is none."""
         found = await self.plane.objects("networking.k8s.io", "ipaddresses").get_cached("", address)
         return None if found is None else found.spec.parent_ref.name
 
-    async def look(self, *, later: int = 0) -> list[tuple[str, str]]:
-        """Looks at everything; the reasons and objects of all Events so far."""
+    async def run_repair(self, *, later: int = 0) -> list[tuple[str, str]]:
+        """Run the repair, and return the reasons and objects of all Events so far."""
         self.ahead += timedelta(seconds=later)
         self.repair.everything_changed()
         await self.repair.run()
@@ -77,8 +77,8 @@ async def cluster(keys_folder: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIt
 
 async def test_an_address_whose_object_is_gone_gets_one(cluster: Cluster) -> None:
     await cluster.service("web", "10.0.0.9")
-    await cluster.take("10.0.0.9")
-    assert await cluster.look() == [("ClusterIPNotAllocated", "web")]
+    await cluster.delete_address("10.0.0.9")
+    assert await cluster.run_repair() == [("ClusterIPNotAllocated", "web")]
     assert await cluster.owner("10.0.0.9") == "web"
     found = await cluster.plane.objects("networking.k8s.io", "ipaddresses").get_cached("", "10.0.0.9")
     assert found.metadata.labels == ALLOCATED
@@ -87,7 +87,7 @@ async def test_an_address_whose_object_is_gone_gets_one(cluster: Cluster) -> Non
 async def test_what_is_in_order_is_left_alone(cluster: Cluster) -> None:
     await cluster.service("web", "10.0.0.9")
     before = (await cluster.plane.objects("networking.k8s.io", "ipaddresses").get_cached("", "10.0.0.9")).metadata.uid
-    assert await cluster.look(later=1000) == []
+    assert await cluster.run_repair(later=1000) == []
     assert (
         await cluster.plane.objects("networking.k8s.io", "ipaddresses").get_cached("", "10.0.0.9")
     ).metadata.uid == before
@@ -95,82 +95,82 @@ async def test_what_is_in_order_is_left_alone(cluster: Cluster) -> None:
 
 async def test_an_address_without_its_service_is_taken_back_after_a_minute(cluster: Cluster) -> None:
     await cluster.address("10.0.0.7", "gone")
-    assert await cluster.look() == []
-    assert await cluster.look(later=30) == []
+    assert await cluster.run_repair() == []
+    assert await cluster.run_repair(later=30) == []
     assert await cluster.owner("10.0.0.7") == "gone"
     cluster.ahead += timedelta(seconds=40)
     await cluster.repair.run()  # also without a change: it was too young
     assert await cluster.owner("10.0.0.7") is None
-    assert await cluster.look() == [("IPAddressNotAllocated", "10.0.0.7")]
+    assert await cluster.run_repair() == [("IPAddressNotAllocated", "10.0.0.7")]
 
 
 async def test_an_address_is_not_old_because_a_clock_jumped(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
     await cluster.address("10.0.0.7", "on-its-way")
     jumped = time.time() + 7200
     monkeypatch.setattr(time, "time", lambda: jumped)
-    assert await cluster.look() == []
+    assert await cluster.run_repair() == []
     assert await cluster.owner("10.0.0.7") == "on-its-way"
 
 
 async def test_an_address_that_is_made_again_is_not_old(cluster: Cluster) -> None:
     await cluster.address("10.0.0.7", "gone")
-    assert await cluster.look() == []
-    await cluster.take("10.0.0.7")
+    assert await cluster.run_repair() == []
+    await cluster.delete_address("10.0.0.7")
     await cluster.address("10.0.0.7", "on-its-way")
-    assert await cluster.look(later=70) == []
+    assert await cluster.run_repair(later=70) == []
     assert await cluster.owner("10.0.0.7") == "on-its-way"
 
 
 async def test_an_address_that_its_service_does_not_have_is_taken_back_after_a_minute(cluster: Cluster) -> None:
     await cluster.service("web", "10.0.0.9")
     await cluster.address("10.0.0.7", "web")
-    assert await cluster.look() == []
-    assert await cluster.look(later=70) == [("IPAddressWrongReference", "10.0.0.7")]
+    assert await cluster.run_repair() == []
+    assert await cluster.run_repair(later=70) == [("IPAddressWrongReference", "10.0.0.7")]
     assert await cluster.owner("10.0.0.7") is None
     assert await cluster.owner("10.0.0.9") == "web"
 
 
 async def test_an_address_that_no_service_made_is_left_to_who_made_it(cluster: Cluster) -> None:
     await cluster.address("10.0.0.7", "gone", labels={})
-    assert await cluster.look(later=1000) == []
+    assert await cluster.run_repair(later=1000) == []
     assert await cluster.owner("10.0.0.7") == "gone"
 
 
 @pytest.mark.parametrize("parent", [{"name": "other"}, {"group": "gateway.networking.k8s.io", "resource": "gateways"}])
 async def test_an_address_that_names_another_is_made_again(cluster: Cluster, parent: dict[str, str]) -> None:
     await cluster.service("web", "10.0.0.9")
-    await cluster.take("10.0.0.9")
+    await cluster.delete_address("10.0.0.9")
     await cluster.address("10.0.0.9", "web", **parent)
-    assert await cluster.look() == [("ClusterIPNotAllocated", "web")]
+    assert await cluster.run_repair() == [("ClusterIPNotAllocated", "web")]
     assert await cluster.owner("10.0.0.9") == "web"
 
 
 async def test_labels_that_were_changed_are_put_right(cluster: Cluster) -> None:
     await cluster.service("web", "10.0.0.9")
-    await cluster.take("10.0.0.9")
+    await cluster.delete_address("10.0.0.9")
     await cluster.address("10.0.0.9", "web", labels={"ipaddress.kubernetes.io/ip-family": "IPv6"})
-    assert await cluster.look() == []
+    assert await cluster.run_repair() == []
     found = await cluster.plane.objects("networking.k8s.io", "ipaddresses").get_cached("", "10.0.0.9")
     assert found.metadata.labels == ALLOCATED
 
 
 async def test_an_address_of_two_services_stays_with_the_one_it_names(cluster: Cluster) -> None:
     await cluster.service("first", "10.0.0.9")
-    await cluster.take("10.0.0.9")
+    await cluster.delete_address("10.0.0.9")
     await cluster.service("second", "10.0.0.9")
-    assert await cluster.look() == [("ClusterIPAlreadyAllocated", "first")]
+    assert await cluster.run_repair() == [("ClusterIPAlreadyAllocated", "first")]
     assert await cluster.owner("10.0.0.9") == "second"
-    assert len(await cluster.look(later=100)) == 1, "the same is not told again at once"
-    assert len(await cluster.look(later=400)) == 2
+    assert len(await cluster.run_repair(later=100)) == 1, "the same is not reported again at once"
+    assert len(await cluster.run_repair(later=400)) == 2
 
 
 async def test_an_address_out_of_all_ranges_is_told_of(cluster: Cluster) -> None:
     await cluster.service("web", "10.0.0.9")
     await cluster.plane.objects("networking.k8s.io", "servicecidrs").delete(loopback(name="kubernetes"), "kubernetes")
     cluster.use_range("192.168.0.0/24")
-    assert await cluster.look() == [("ClusterIPOutOfRange", "kubernetes"), ("ClusterIPOutOfRange", "web")]
+    assert await cluster.run_repair() == [("ClusterIPOutOfRange", "kubernetes"), ("ClusterIPOutOfRange", "web")]
 
 
 async def test_services_without_addresses_need_none(cluster: Cluster) -> None:
     await cluster.service("headless", "None")
-    assert await cluster.look() == []
+    assert await cluster.run_repair() == []

@@ -1,4 +1,4 @@
-"""Where requests of the server to a Service go."""
+"""The addresses for requests of the server to a Service."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ports on nodes are one bitmap, which several servers write, kube-apiserver among them."""
+"""Node port allocation: one stored bitmap, written by several servers, also by kube-apiserver."""
 
 from __future__ import annotations
 
@@ -79,10 +79,10 @@ def test_every_port_is_given_once_and_those_of_the_lower_band_last() -> None:
 async def test_two_servers_never_take_one_port(storage: MemoryStorage) -> None:
     servers = [NodePorts(RANGE, storage) for _ in range(3)]
 
-    async def take(server: NodePorts) -> list[int]:
+    async def allocate(server: NodePorts) -> list[int]:
         return [await server.change(TakenPorts.allocate_next) for _ in range(50)]
 
-    several = await asyncio.gather(*(take(server) for server in servers for _ in range(2)))
+    several = await asyncio.gather(*(allocate(server) for server in servers for _ in range(2)))
     given = [port for each in several for port in each]
     assert len(given) == len(set(given)) == 300
     stored = await storage.get(KEY)
@@ -97,7 +97,7 @@ async def test_what_another_server_has_taken_is_refused_and_what_it_gave_back_is
         await other.change(lambda taken: taken.allocate(30007))
     await one.change(lambda taken: taken.release(30007))
     await other.change(lambda taken: taken.allocate(30007))  # though it knows it as taken
-    assert await one.look(list) == [30007]
+    assert await one.preview(list) == [30007]
 
 
 async def test_what_another_server_has_taken_is_given_back(storage: MemoryStorage) -> None:
@@ -118,7 +118,7 @@ async def test_what_is_refused_takes_nothing(storage: MemoryStorage) -> None:
 
     with pytest.raises(StatusError, match="no"):
         await ports.change(refused)
-    assert await ports.look(list) == []
+    assert await ports.preview(list) == []
     assert storage.revision == before
 
 
@@ -157,5 +157,5 @@ async def test_a_dry_run_takes_nothing_and_sees_what_is_taken(storage: MemorySto
             operation.allocate(30007)
         return [operation.allocate_next(), operation.allocate_next()]
 
-    assert await ports.look(attempt) == [30009, 30010]
-    assert await ports.look(list) == [30007]
+    assert await ports.preview(attempt) == [30009, 30010]
+    assert await ports.preview(list) == [30007]

@@ -1,4 +1,4 @@
-"""Services: allocation of addresses and ports, what an update keeps, and what is refused."""
+"""Services: allocation of addresses and ports, values that an update keeps, and validation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""PersistentVolumes and claims: their defaults, and what may not change."""
+"""PersistentVolumes and claims: defaults and immutable fields."""
 
 from __future__ import annotations
 

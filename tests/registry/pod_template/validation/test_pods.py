@@ -1,4 +1,4 @@
-"""What is wrong with pods and templates, in upstream's order and words (taken from a real server's answers)."""
+"""Validation of pods and templates, with the order and texts of a real server's errors."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""How levels borrow over time: seats of many are held for longer than a period, on both servers at the same time.
+"""Borrowing of levels over time: many seats are held for longer than a period, on both servers at the same time.
 
-When a period of a server ends depends on when it was started, so its demands are its own. What is compared is what
-follows of them: the seats that each server gives its levels are held against those that the project's own rules give
-for the demands that this server tells. What was wanted at most in any period is the same on both.
+The end of a server's period depends on its start, so each server has demands of its own. The seats that a server gives
+its levels are compared with those that this project's rules give for the reported demands. The highest demand in any
+period is the same on both servers.
 """
 
 from __future__ import annotations
@@ -44,14 +44,14 @@ _FRACTION: Final = "seat_fair_frac"
 
 @dataclass
 class Seen:
-    """What a server has told at one time: the gauges of its levels, and the fair fraction."""
+    """Reported state of a server at one time: the gauges of its levels, and the fair fraction."""
 
     levels: dict[str, dict[str, float]] = field(default_factory=dict)
     fraction: float = 0.0
 
 
 def seen(text: str) -> Seen:
-    """What its metrics tell."""
+    """Return the state that a text of metrics reports."""
     found = Seen()
     for name, labels, value in samples(text):
         if name in _GAUGES:
@@ -62,7 +62,7 @@ def seen(text: str) -> Seen:
 
 
 def lines_of(told: Seen, levels: list[PriorityLevelConfiguration], seats: int) -> Iterator[str]:
-    """Where the seats that a server with so many gives its levels are not those that follow of their demands."""
+    """Yield a line for each level whose seats do not follow from the demands, on a server with `seats` seats."""
     fairness = Fairness(seats, clock=lambda: 0.0, wall_clock=lambda: 0.0, later=lambda seconds, work: None)
     fairness.digest(levels, ())
     for name, level in fairness.levels.items():
@@ -77,7 +77,7 @@ def lines_of(told: Seen, levels: list[PriorityLevelConfiguration], seats: int) -
 
 
 def _smoothing(before: Seen, now: Seen, names: set[str]) -> Iterator[str]:
-    """Where smoothed demands of levels that are there do not follow of those of the period before."""
+    """Yield a line for each level whose smoothed demand does not follow from the period before."""
     for name in names:
         old, gauges = before.levels[name], now.levels[name]
         envelope = gauges["average"] + gauges["deviation"]
@@ -87,7 +87,7 @@ def _smoothing(before: Seen, now: Seen, names: set[str]) -> Iterator[str]:
 
 
 class _Look:
-    """What one server tells in the course of a round."""
+    """Reports of one server in the course of a round."""
 
     def __init__(self, side: Side) -> None:
         self._side = side
@@ -105,11 +105,11 @@ class _Look:
             await asyncio.sleep(_BETWEEN)
 
     def highest(self, level: str) -> float:
-        """What it has wanted at most in any period."""
+        """Return the highest demand of a level in any period."""
         return max(each.levels[level]["highest"] for each in self.told)
 
     def lines(self) -> Iterator[str]:
-        """Where what it has told does not follow of what else it has told."""
+        """Yield a line for each report that contradicts other reports of the server."""
         seats = self._side.all_seats()
         items = self._side.client.ask("GET", LEVELS).body["items"]
         plain = [{"metadata": {"name": each["metadata"]["name"]}, "spec": each["spec"]} for each in items]
@@ -176,7 +176,7 @@ async def _hold(side: Side, case: Case, count: int) -> None:
 
 
 async def _play(sides: tuple[Side, Side], levels: list[tuple[Case, int]]) -> tuple[list[str], int]:
-    """What was different in a round, and how often the servers have told something new."""
+    """Play a round. Return the differences, and the number of distinct reports of the servers."""
     cases = [case for case, _ in levels]
     for side in sides:
         side.make(cases)

@@ -14,7 +14,7 @@ from typing import Final
 from steersman.server.certificates import ensure_certificates
 
 EXTRA: Final = "load"
-"""What of its user tells one request from others."""
+"""Key of the extra user information that distinguishes the requests."""
 _NO: Final = {"allowed": False, "status": {"code": 403, "message": "released"}}
 
 

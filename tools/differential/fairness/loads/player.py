@@ -38,7 +38,7 @@ class Play:
         self.events.append((self._tick, "seat", number))
 
     async def play(self, begins: float) -> list[Event]:
-        """What came of it, in the order of ticks."""
+        """Play the script and return its events, in the order of ticks."""
         loop = asyncio.get_running_loop()
         arrivals = self._script.arrivals()
         number = self._script.filled

@@ -23,7 +23,7 @@ from .wave import NAMESPACES, SHARES, Case, Side
 _SETTLED: Final = 1.0
 _STAGGER: Final = 0.023
 _ATTEMPTS: Final = "request_dispatch_no_accommodation_total"
-"""When somebody has waited in vain others are let in at once, upstream with the next request that comes or goes."""
+"""Metric of attempts in vain. Upstream counts them with the next request that arrives or ends, this project at once."""
 _COUNTED: Final = (
     "rejected_requests_total",
     "dispatched_requests_total",
@@ -41,7 +41,7 @@ _COUNTED: Final = (
 
 
 def _counted(case: Case, text: str, *, attempts: bool) -> dict[str, float]:
-    """What was counted of the level of a case, with or without attempts to let somebody in."""
+    """Return the counters of a case's level, with or without attempts to dispatch a request."""
     found = {}
     for name, labels, value in samples(text):
         if name in _COUNTED and (attempts or name != _ATTEMPTS) and value and labels["priority_level"] == case.level:
@@ -143,7 +143,7 @@ def _blank(case: Case, seats: int) -> Script:
 
 
 def _differences(a: list[Event], b: list[Event], expected: list[Event], counted: list[dict[str, float]]) -> Any:
-    """Where two plays differ from each other, and, if they do not, from what was expected."""
+    """Return the differences of two plays, or their difference from the expected events if they are equal."""
     if a != b:
         yield f"      only a: {sorted(set(a) - set(b))}"
         yield f"      only b: {sorted(set(b) - set(a))}"

@@ -1,7 +1,7 @@
-"""What is done to a priority level, one action a tick, and what comes of it by the queues of the project itself.
+"""Scripts for a priority level, one action a tick, and their outcome by this project's own queues.
 
-A script counts as determined if the same comes of it however late, within bounds, servers find out about what is done.
-Only such scripts are played.
+A script is determined if its outcome does not depend, within bounds, on when servers notice the actions. Only such
+scripts are played.
 """
 
 from __future__ import annotations
@@ -68,18 +68,18 @@ class Rest:
 
 Action = Arrive | Release | HangUp | Rest
 Event = tuple[int, str, int]
-"""In which tick, what (`seat`, or the code of an answer other than that of the webhook), and which request."""
+"""Tick, kind (`seat`, or the code of an answer other than the webhook's), and number of the request."""
 
 
 @dataclass(frozen=True)
 class Script:
-    """How a level queues, with so many seats; whom its schemas tell apart; and what is done, in its order."""
+    """Configuration of a level with its seats and flow schemas, and the actions in order."""
 
     queuing: Queuing
     seats: int
     distinguishers: tuple[str, str]
     names: tuple[str, str]
-    """Of the flow schemas."""
+    """Names of the flow schemas."""
     users: tuple[tuple[str, ...], tuple[str, ...]]
     namespaces: tuple[str, ...]
     filled: int
@@ -93,7 +93,7 @@ class Script:
 
     @property
     def is_patient(self) -> bool:
-        """Whether nobody waits in vain."""
+        """Return True if no request waits in vain."""
         return not any(isinstance(each, HangUp) or getattr(each, "patience", 0.0) for each in self.actions)
 
     def __str__(self) -> str:
@@ -220,8 +220,7 @@ class _Model:
 
 
 def outcome(script: Script, random: Random, late: float) -> list[Event] | None:
-    """What comes of a script where what is done is found out about up to so many seconds late; None if a server may do
-    otherwise."""
+    """Return the events of a script if actions are noticed up to `late` seconds late; None if they are not determined."""
     model = _Model(script, random)
     number = 0
     for number in range(script.filled):

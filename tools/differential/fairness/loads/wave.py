@@ -21,7 +21,7 @@ from .requests import Requests
 from .script import WATCHES
 
 SHARES: Final = (1, 2, 3, 4, 5, 7, 1, 3, 28, 40)
-"""Of the levels of a wave."""
+"""Shares of the levels of a wave."""
 NAMESPACES: Final = tuple(f"loads-{watches}" for watches in WATCHES)
 GROUP: Final = "loads"
 _RBAC: Final = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings"
@@ -60,7 +60,7 @@ class Side:
         self.gate = Gate()
         self.requests = Requests(client.found)
         self.plays: dict[str, Callable[[int], None]] = {}
-        """What is called when the webhook is asked about a request, by what its name begins with."""
+        """Callbacks by prefix of a request's name, called when the webhook is asked about the request."""
         self._watches: list[Client] = []
 
     async def prepare(self) -> None:
@@ -127,7 +127,7 @@ class Side:
         self.gate.release_all()
 
     def all_seats(self) -> int:
-        """Those of the server: what a level may borrow that is not bounded itself."""
+        """Return the seats of the server: the bound of a level that has no borrowing limit."""
         limits = {
             name: value
             for name, labels, value in samples(self.client.ask("GET", "/metrics").body)

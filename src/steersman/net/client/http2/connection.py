@@ -107,12 +107,12 @@ class Http2Connection(Sending):
         self._flush()
         self._tick()
         for each in came:
-            self.take(each)
+            self.receive(each)
 
     # Requests
 
     @property
-    def can_take(self) -> bool:
+    def has_capacity(self) -> bool:
         """True if one more request may be sent."""
         return (
             not self.is_over
@@ -122,7 +122,7 @@ class Http2Connection(Sending):
         )
 
     @property
-    def takes_none(self) -> bool:
+    def accepts_nothing(self) -> bool:
         """True if the other side allows no streams at all."""
         return not self._most_streams
 
@@ -146,7 +146,7 @@ class Http2Connection(Sending):
 
         Raises BadAnswer, NotProcessed, and ValueError for text that must not stand in a head.
         """
-        if not self.can_take:
+        if not self.has_capacity:
             raise NotProcessed("http2: client conn not usable")
         block = _head_block(method, target, headers)
         answer = Http2Answer(self, self.next_id, self.peer_window, head_only=method == "HEAD")
@@ -199,7 +199,7 @@ class Http2Connection(Sending):
         self._tell_of_room()
 
     def _tell_of_room(self) -> None:
-        if self._is_full and self.can_take:
+        if self._is_full and self.has_capacity:
             self._is_full = False
             self._wake()
             if self._when_room is not None:
@@ -220,9 +220,9 @@ class Http2Connection(Sending):
         """Request a call of `when_room` once the connection accepts a request again."""
         self._is_full = True
 
-    async def room(self) -> None:
+    async def wait_for_capacity(self) -> None:
         """Wait until one more request may be sent, or until the connection accepts no more requests at all."""
-        if not (self.can_take or self.is_over or self.is_leaving):
+        if not (self.has_capacity or self.is_over or self.is_leaving):
             await self._change()
 
     async def _change(self) -> None:
@@ -233,7 +233,7 @@ class Http2Connection(Sending):
 
     # Events
 
-    def take(self, data: bytes) -> None:
+    def receive(self, data: bytes) -> None:
         """Process received bytes."""
         if self.is_over:
             return

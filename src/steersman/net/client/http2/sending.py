@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 from typing import Final
 
 from steersman.net.client.answer import BadAnswer
-from steersman.net.client.dial import Received
+from steersman.net.client.dial import ReceivingProtocol
 from steersman.net.client.http1 import MAX_HEAD_BYTES
 from steersman.net.client.http2.answer import ClientStream
 from steersman.net.http2 import frames
@@ -20,7 +20,7 @@ CONNECTION_WINDOW: Final = 1 << 30
 """Receive window of the connection: so large that an unread body does not hold up other streams."""
 
 
-class Sending(Received, Receiving[ClientStream]):
+class Sending(ReceivingProtocol, Receiving[ClientStream]):
     """Sender of requests and bodies on a client's connection."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:

@@ -109,8 +109,8 @@ class _Evictor:
     async def _budget_of(self, pod: core.Pod) -> PodDisruptionBudget | None:
         """Return the budget whose selector matches the pod, None if there is none. Raises StatusError 500 for several."""
         found, labels = "", pod.metadata.labels
-        async for name, takes in self.budgets.iterate_current(self.ctx.action.namespace, _TAKES):
-            if not takes(labels):
+        async for name, matches in self.budgets.iterate_current(self.ctx.action.namespace, _SELECTOR):
+            if not matches(labels):
                 continue
             if found:
                 raise plain_internal(
@@ -139,18 +139,18 @@ class _Evictor:
     async def _spend(self, pod: core.Pod, budget: PodDisruptionBudget) -> None:
         """Take one disruption from the budget. Raises StatusError 429 or 403 if it allows none."""
         if self.ctx.dry_run:
-            _take_disruption(budget, pod.metadata.name)
+            _count_eviction(budget, pod.metadata.name)
             return
         name = budget.metadata.name
 
-        def take(current: PodDisruptionBudget) -> PodDisruptionBudget:
-            _take_disruption(current, pod.metadata.name)
+        def count(current: PodDisruptionBudget) -> PodDisruptionBudget:
+            _count_eviction(current, pod.metadata.name)
             return current
 
         ctx = loopback(self.ctx.action.namespace, name)
 
         async def update() -> None:
-            await self.budgets.update(ctx, name, take, subresource="status")
+            await self.budgets.update(ctx, name, count, subresource="status")
 
         try:
             await _retry(update)
@@ -171,7 +171,7 @@ class _Evictor:
         await self.pods.delete(self.ctx, self.name, options)
 
 
-def _takes(budget: PodDisruptionBudget) -> Predicate:
+def _selector_matches(budget: PodDisruptionBudget) -> Predicate:
     """Return the predicate of a budget's selector over labels; a selector that cannot be parsed matches nothing."""
     try:
         return from_label_selector(budget.spec.selector).matches
@@ -179,7 +179,7 @@ def _takes(budget: PodDisruptionBudget) -> Predicate:
         return NOTHING.matches
 
 
-_TAKES: Final = Reading(_takes, "spec.selector")
+_SELECTOR: Final = Reading(_selector_matches, "spec.selector")
 
 
 def _mark(pod: core.Pod, options: DeleteOptions) -> core.Pod:
@@ -231,7 +231,7 @@ def _with_cause(error: StatusError, cause: Cause) -> StatusError:
     return error
 
 
-def _take_disruption(budget: PodDisruptionBudget, pod: str) -> None:
+def _count_eviction(budget: PodDisruptionBudget, pod: str) -> None:
     """Count one eviction in the budget's status. Raises StatusError 429 or 403 if it allows none."""
     status, name = budget.status, budget.metadata.name
     if status.observed_generation < budget.metadata.generation:

@@ -281,7 +281,7 @@ def _validate_allocated(
     container = next((each for each in containers if each.name == status.name), None)
     for index, resource in enumerate(status.allocated_resources_status):
         here = path[index]
-        if container is not None and (fault := _not_asked_for(resource.name, container)):
+        if container is not None and (fault := _not_requested(resource.name, container)):
             yield invalid(here / "name", resource.name, fault)
         seen: set[str] = set()
         for number, health in enumerate(resource.resources):
@@ -297,7 +297,7 @@ def _validate_allocated(
             seen.add(health.resource_id)
 
 
-def _not_asked_for(name: str, container: core.Container) -> str:
+def _not_requested(name: str, container: core.Container) -> str:
     """Return an error text if the container does not request the resource, "" if it does."""
     if not name.startswith("claim:"):
         asked = name in container.resources.requests

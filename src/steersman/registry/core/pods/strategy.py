@@ -141,7 +141,7 @@ class PodResizeStrategy(PodStrategy):
     resets = ()
 
     def prepare_for_update(self, ctx: Context, new: core.Pod, old: core.Pod) -> None:
-        _keep_what_resize_may_not_change(new, old)
+        _keep_unresizable_fields(new, old)
         drop_disabled_fields(new.spec, old.spec)
         Strategy.prepare_for_update(self, ctx, new, old)
 
@@ -149,7 +149,7 @@ class PodResizeStrategy(PodStrategy):
         return validate_pod_resize(new, old, self._update_options(old))
 
 
-def _keep_what_resize_may_not_change(new: core.Pod, old: core.Pod) -> None:
+def _keep_unresizable_fields(new: core.Pod, old: core.Pod) -> None:
     """Restore every field that a resize may not change.
 
     A pod with added or removed containers is left as it is, and validation refuses it.

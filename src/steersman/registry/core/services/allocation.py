@@ -77,7 +77,7 @@ class ServiceAllocation:
         ports, before = service.spec.ports, [each.node_port for each in service.spec.ports]
         health_check = service.spec.health_check_node_port
 
-        def take(taken: TakenPorts) -> PortOperation:
+        def allocate(taken: TakenPorts) -> PortOperation:
             for port, node_port in zip(ports, before, strict=True):  # undo an earlier attempt
                 port.node_port = node_port
             service.spec.health_check_node_port = health_check
@@ -85,19 +85,19 @@ class ServiceAllocation:
             work(operation)
             return operation
 
-        decide = self.node_ports.look if dry_run else self.node_ports.change
+        run = self.node_ports.preview if dry_run else self.node_ports.change
         try:
             try:
-                return await decide(take)
+                return await run(allocate)
             except NoRange:  # the first server of this store has just started
                 await self.repair()
-                return await decide(take)
+                return await run(allocate)
         except (PortError, NoRange) as error:
             raise internal_error(f"failed to allocate a nodePort: {error}") from error
         except (StorageUnavailable, Unreadable, Unwritable) as error:
             raise internal_error(error) from error
 
-    async def _give_back(self, ports: Collection[int]) -> None:
+    async def _release_ports(self, ports: Collection[int]) -> None:
         """Release ports on a best-effort basis: a repair finds the ports that stay allocated."""
         if not ports:
             return
@@ -153,14 +153,14 @@ class ServiceAllocation:
         if spec.type != EXTERNAL_NAME and spec.cluster_ips[:1] != [NONE]:
             for address in spec.cluster_ips:
                 await self.cluster_ips.release(address)
-        await self._give_back(_ports_of(service))
+        await self._release_ports(_ports_of(service))
 
     def _finish(self, change: _Change, *, dry_run: bool) -> Finish:
         async def finish(stored: bool) -> None:
             if dry_run:
                 return
             if change.ports is not None:
-                await self._give_back(change.ports.released if stored else change.ports.taken)
+                await self._release_ports(change.ports.released if stored else change.ports.taken)
             for address in change.released if stored else change.taken:
                 await self.cluster_ips.release(address)
 
@@ -173,10 +173,12 @@ class ServiceAllocation:
             return
         spec.cluster_ips += [""] * (len(spec.ip_families) - len(spec.cluster_ips))
         for index in range(len(spec.ip_families)):
-            await self._take(service, namespace, index, taken, dry_run=dry_run)
+            await self._allocate_ip(service, namespace, index, taken, dry_run=dry_run)
         spec.cluster_ip = spec.cluster_ips[0]
 
-    async def _take(self, service: Service, namespace: str, index: int, taken: list[str], *, dry_run: bool) -> None:
+    async def _allocate_ip(
+        self, service: Service, namespace: str, index: int, taken: list[str], *, dry_run: bool
+    ) -> None:
         """Allocate the address at `index`. Raises StatusError."""
         spec, name = service.spec, service.metadata.name
         requested = spec.cluster_ips[index]
@@ -212,12 +214,12 @@ class ServiceAllocation:
         elif len(before.ip_families) == 1 and len(after.ip_families) == 2:
             if len(after.cluster_ips) < 2:
                 after.cluster_ips.append("")
-            await self._take(new, namespace, 1, taken, dry_run=dry_run)
+            await self._allocate_ip(new, namespace, 1, taken, dry_run=dry_run)
         elif len(before.ip_families) == 2 and len(after.ip_families) == 1:
             released.append(before.cluster_ips[1])
 
 
-def _port_taken(service: Service, index: int, port: int, error: PortError) -> StatusError:
+def _port_error(service: Service, index: int, port: int, error: PortError) -> StatusError:
     fault = invalid(_PORTS[index] / "nodePort", port, str(error))
     return invalid_object(_KIND, service.metadata.name, [fault])
 
@@ -267,7 +269,7 @@ def _allocate(service: Service, index: int, port: int, operation: PortOperation)
     try:
         operation.allocate(port)
     except PortError as error:
-        raise _port_taken(service, index, port, error) from error
+        raise _port_error(service, index, port, error) from error
 
 
 def _update_node_ports(new: Service, old: Service, operation: PortOperation) -> None:

@@ -153,7 +153,7 @@ class NodePorts:
                 if known is None:
                     known, is_new = await self._read(), True
                 try:
-                    taken = self._taken(known)
+                    taken = self._decode(known)
                     before = taken.bits
                     result = work(taken)
                 except (PortError, StatusError):
@@ -174,12 +174,12 @@ class NodePorts:
                 return result
             raise PortError("the ports that are taken change too often")
 
-    async def look(self, work: Callable[[TakenPorts], T]) -> T:
+    async def preview(self, work: Callable[[TakenPorts], T]) -> T:
         """Run `work` on the stored allocation, discard its changes, and return its result.
 
         Raises what `work` raises, NoRange, PortError, and what storage raises.
         """
-        return work(self._taken(await self._read()))
+        return work(self._decode(await self._read()))
 
     async def stored(self) -> KeyValue | None:
         """Return the stored value, None if there is none. Raises what storage raises."""
@@ -206,7 +206,7 @@ class NodePorts:
             raise NoRange
         return found
 
-    def _taken(self, stored: KeyValue) -> TakenPorts:
+    def _decode(self, stored: KeyValue) -> TakenPorts:
         try:
             taken = read_taken(stored.value)
         except ValueError as error:

@@ -25,7 +25,7 @@ from steersman.net import protobuf_fields as proto
 from steersman.storage.encryption.ciphers import AESGCMCipher, DerivedGCMCipher
 from steersman.storage.encryption.kms.plugin import Plugin, Wrapped
 from steersman.storage.encryption.metrics import EnvelopeMetrics
-from steersman.storage.encryption.transformer import NeedsKey, Opened, Transformer, TransformError, together
+from steersman.storage.encryption.transformer import NeedsKey, Opened, Transformer, TransformError, aggregate_texts
 from steersman.work.single_flight import SingleFlight
 
 KEY: Final = 0
@@ -94,13 +94,13 @@ def check_source(source: Wrapped) -> None:
         why = f"encrypted DEK source is {size} bytes, which exceeds the max size of {_MOST_WRAPPED}"
     if why:
         raise TransformError(f"failed to validate encrypted DEK source: {why}")
-    if wrong := wrong_with_key_id(source.key_id):
+    if wrong := key_id_error(source.key_id):
         raise TransformError(f"failed to validate key id: {wrong[1]}")
     if source.annotations:
         _check_annotations(source.annotations)
 
 
-def wrong_with_key_id(key_id: str) -> tuple[str, str] | None:
+def key_id_error(key_id: str) -> tuple[str, str] | None:
     """Return the error of a key ID, as a label for metrics and as upstream's text."""
     if not key_id:
         return "empty", "keyID is empty"
@@ -121,11 +121,11 @@ def _check_annotations(annotations: Mapping[str, bytes]) -> None:
     if size > _MOST_ANNOTATIONS:
         errors.append(f"total size of annotations is {size}, which exceeds the max size of {_MOST_ANNOTATIONS}")
     if errors:
-        raise TransformError(f"failed to validate annotations: {together(errors)}")
+        raise TransformError(f"failed to validate annotations: {aggregate_texts(errors)}")
 
 
 @dataclass(frozen=True)
-class Writing:
+class ActiveSeed:
     """The seed and key with which values are now encrypted."""
 
     cipher: DerivedGCMCipher
@@ -136,18 +136,18 @@ class Writing:
     source_type = SEED
 
     @classmethod
-    def of(cls, seed: bytes, source: Wrapped) -> Writing:
+    def create(cls, seed: bytes, source: Wrapped) -> ActiveSeed:
         """Raises TransformError if the wrapped seed may not be stored."""
         check_source(source)
         without_data = EncryptedObject(b"", source, SEED).encode()
         return cls(DerivedGCMCipher(seed), source, _fingerprint(source, SEED), without_data)
 
 
-class Current:
+class SeedState:
     """The current seed of a plugin, which is maintained by the plugin's probe."""
 
     def __init__(self, clock: Callable[[], float] = times.monotonic) -> None:
-        self.writing: Writing | None = None
+        self.active_seed: ActiveSeed | None = None
         self.expires = 0.0
         """The time until which values are encrypted with it."""
         self.clock: Final = clock
@@ -164,7 +164,7 @@ class Current:
 class EnvelopeTransformer:
     """See the module. `name` is the provider's name."""
 
-    def __init__(self, name: str, plugin: Plugin, current: Current, metrics: EnvelopeMetrics) -> None:
+    def __init__(self, name: str, plugin: Plugin, current: SeedState, metrics: EnvelopeMetrics) -> None:
         self._name = name
         self._plugin = plugin
         self._current = current
@@ -174,34 +174,34 @@ class EnvelopeTransformer:
         """The seeds that the plugin is unwrapping."""
 
     def seal(self, value: bytes, path: bytes) -> bytes:
-        writing = self._state()
+        active_seed = self._state()
         if self._current.clock() > self._current.expires:
             raise TransformError(
-                f'encryptedDEKSource with keyID hash "{sha256_label(writing.source.key_id)}" expired at '
+                f'encryptedDEKSource with keyID hash "{sha256_label(active_seed.source.key_id)}" expired at '
                 f"{self._current.expiration} (current time is {_time(times.unix_now())})"
             )
-        self._keep(writing.fingerprint, writing.cipher)
-        data = writing.cipher.seal(value, path)
-        self._metrics.used("to_storage", self._name, writing.source.key_id)
-        return proto.encode([(1, data)]) + writing.after_data
+        self._keep(active_seed.fingerprint, active_seed.cipher)
+        data = active_seed.cipher.seal(value, path)
+        self._metrics.record_use("to_storage", self._name, active_seed.source.key_id)
+        return proto.encode([(1, data)]) + active_seed.after_data
 
     def open(self, stored: bytes, path: bytes) -> Opened:
         found = EncryptedObject.decode(stored)
-        writing = self._state()
+        active_seed = self._state()
         fingerprint = _fingerprint(found.source, found.source_type)
         cipher = self._seeds.get(fingerprint)
         if cipher is None:
             raise NeedsKey(partial(self._fetch, found.source, found.source_type, fingerprint))
         self._seeds.move_to_end(fingerprint)
-        self._metrics.used("from_storage", self._name, found.source.key_id)
+        self._metrics.record_use("from_storage", self._name, found.source.key_id)
         opened = cipher.open(found.data, path)
-        is_stale = found.source.key_id != writing.source.key_id or found.source_type != writing.source_type
+        is_stale = found.source.key_id != active_seed.source.key_id or found.source_type != active_seed.source_type
         return Opened(opened.value, is_stale)
 
-    def _state(self) -> Writing:
-        if self._current.writing is None:
+    def _state(self) -> ActiveSeed:
+        if self._current.active_seed is None:
             raise TransformError("got unexpected nil transformer")
-        return self._current.writing
+        return self._current.active_seed
 
     async def _fetch(self, source: Wrapped, source_type: int, fingerprint: bytes) -> None:
         """Let the plugin unwrap a seed, once for all concurrent callers. Raises TransformError."""

@@ -19,13 +19,13 @@ from steersman.machinery.values import times
 from steersman.net.log_levels import NOTICE
 from steersman.storage.encryption.ciphers import SEED_SIZE
 from steersman.storage.encryption.kms.envelope import (
-    Current,
-    Writing,
-    wrong_with_key_id,
+    ActiveSeed,
+    SeedState,
+    key_id_error,
 )
 from steersman.storage.encryption.kms.plugin import Plugin, Status, Wrapped
 from steersman.storage.encryption.metrics import EnvelopeMetrics
-from steersman.storage.encryption.transformer import TransformError, together
+from steersman.storage.encryption.transformer import TransformError, aggregate_texts
 from steersman.work.periodic import Periodic
 
 logger = logging.getLogger(__name__)
@@ -39,7 +39,7 @@ UNWELL_TTL: Final = 3.0
 _VERSIONS: Final = ("v2", "v2beta1")
 
 
-class Unwell(Exception):
+class PluginUnhealthy(Exception):
     """The plugin cannot be used now; the text tells why. `answer` is the text from the plugin itself, which is all that
     is shown when the same fault is reported again.
     """
@@ -56,7 +56,7 @@ class Probe:
         self,
         name: str,
         plugin: Plugin,
-        current: Current,
+        current: SeedState,
         metrics: EnvelopeMetrics,
         *,
         clock: Callable[[], float] = times.monotonic,
@@ -67,16 +67,16 @@ class Probe:
         self._metrics = metrics
         self._clock = clock
         self._asking = asyncio.Lock()
-        self._fault: Unwell | None = None
+        self._fault: PluginUnhealthy | None = None
         self._answered = -WELL_TTL
         self._ttl = UNWELL_TTL
         self._version = ""
         self._is_well = False
-        self._periodic = Periodic(f"KMS plugin {name}", self._look, self._interval, is_upkeep=False)
+        self._periodic = Periodic(f"KMS plugin {name}", self._check_regularly, self._interval, is_upkeep=False)
 
     async def start(self) -> None:
         """Check once, and start the regular checks. It is not an error if the plugin is not yet available."""
-        await self._look()
+        await self._check_regularly()
         self._periodic.start()
 
     async def stop(self) -> None:
@@ -92,9 +92,9 @@ class Probe:
                     raise self._fault
                 return
             try:
-                await self._ask()
-            except Unwell as fault:
-                self._fault, self._ttl = Unwell(fault.answer or str(fault)), UNWELL_TTL
+                await self._check_plugin()
+            except PluginUnhealthy as fault:
+                self._fault, self._ttl = PluginUnhealthy(fault.answer or str(fault)), UNWELL_TTL
                 raise
             else:
                 self._fault, self._ttl = None, WELL_TTL
@@ -104,35 +104,35 @@ class Probe:
     def _interval(self) -> float:
         return WELL_INTERVAL if self._is_well else UNWELL_INTERVAL
 
-    async def _look(self) -> None:
+    async def _check_regularly(self) -> None:
         self._is_well = False
         try:
             await self.check()
             self._is_well = True
-        except Unwell as fault:
+        except PluginUnhealthy as fault:
             logger.warning("the KMS plugin %s failed its check: %s", self.name, fault)
 
-    async def _ask(self) -> None:
+    async def _check_plugin(self) -> None:
         try:
             status = await self._plugin.status()
         except TransformError as error:
-            raise Unwell(
+            raise PluginUnhealthy(
                 f"failed to perform status section of the healthz check for KMS Provider {self.name}, error: {error}",
                 str(error),
             ) from None
-        errors = [*self._wrong_with(status)]
-        wrong = wrong_with_key_id(status.key_id)
+        errors = [*self._status_errors(status)]
+        wrong = key_id_error(status.key_id)
         if wrong is not None:
             self._metrics.invalid_key_ids.inc((self.name, wrong[0]))
             errors.append(f'got invalid KMSv2 KeyID hash "{sha256_label(status.key_id)}": {wrong[1]}')
         else:
-            self._metrics.told(self.name, status.key_id)
+            self._metrics.record_status(self.name, status.key_id)
             if why := await self._rotate(status.key_id):
                 errors.append(why)
         if errors:
-            raise Unwell(f"kmsv2 Provider {self.name} is not healthy, error: {together(errors)}")
+            raise PluginUnhealthy(f"kmsv2 Provider {self.name} is not healthy, error: {aggregate_texts(errors)}")
 
-    def _wrong_with(self, status: Status) -> list[str]:
+    def _status_errors(self, status: Status) -> list[str]:
         errors = []
         if status.healthz != "ok":
             errors.append(f"got unexpected healthz status: {status.healthz}")
@@ -151,8 +151,8 @@ class Probe:
         """Use a seed that is wrapped with the key of this ID. Return why that is impossible, "" if it is not."""
         current = self._current
         expires = current.clock() + SEED_SECONDS
-        writing = current.writing
-        if writing is not None and writing.source.key_id == key_id:
+        active_seed = current.active_seed
+        if active_seed is not None and active_seed.source.key_id == key_id:
             current.expires = expires
             return ""
         uid = str(uuid.uuid4())
@@ -160,16 +160,16 @@ class Probe:
         source, fault = Wrapped(b"", "", {}), "<nil>"
         try:
             source = await self._plugin.encrypt(seed, uid)
-            made = Writing.of(seed, source)
+            made = ActiveSeed.create(seed, source)
         except TransformError as error:
             fault = f"failed to encrypt DEK, error: {error}" if not source.key_id else str(error)
             source = Wrapped(b"", "", {})
         if fault == "<nil>" and source.key_id == key_id:
-            current.writing, current.expires = made, expires
+            current.active_seed, current.expires = made, expires
             logger.log(NOTICE, "values of the KMS provider %s are sealed with a new seed from now on", self.name)
             return ""
-        state = "<nil>" if writing is not None else "got unexpected nil transformer"
-        ids = (key_id, source.key_id, "" if writing is None else writing.source.key_id)
+        state = "<nil>" if active_seed is not None else "got unexpected nil transformer"
+        ids = (key_id, source.key_id, "" if active_seed is None else active_seed.source.key_id)
         status, wrapped, old = (f'"{sha256_label(each)}"' for each in ids)
         return (
             f'failed to rotate DEK uid="{uid}", useSeed=true, errState={state}, errGen={fault}, '

@@ -1,0 +1,97 @@
+"""Controllers, scheduler and nodes of a cluster, as clients of its control plane."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from steersman.authentication.user import UserInfo
+from steersman.client.client import Client
+from steersman.controllers.controller import Controller, Settings
+from steersman.controllers.manager import ControllerManager
+from steersman.nodes.kubelets import Kubelets
+from steersman.nodes.node_set import NodeSet
+from steersman.nodes.server.servers import NodeServers
+from steersman.scheduler.scheduler import Scheduler
+
+if TYPE_CHECKING:  # most clusters have no stages
+    from steersman.nodes.stages.players import StagePlayers
+    from steersman.nodes.stages.stage_set import Stages
+
+MANAGER: Final = "kube-controller-manager"
+SCHEDULER: Final = "kube-scheduler"
+_NODES: Final = UserInfo("steersman:nodes", groups=("system:masters",))
+
+
+class Clients(Protocol):
+    """Factory of clients of the control plane."""
+
+    def client(self, user: UserInfo, manager: str) -> Client:
+        """Return a client of a user. `manager` owns the fields that it writes."""
+        ...
+
+    def client_of_account(self, name: str) -> Client:
+        """Return a client of a service account of kube-system."""
+        ...
+
+
+class Components:
+    """Controllers, nodes and, with `schedules`, the scheduler: `await start()`, then `await stop()`."""
+
+    def __init__(
+        self,
+        clients: Clients,
+        settings: Settings,
+        controllers: Sequence[type[Controller[Any]]],
+        nodes: NodeSet,
+        servers: NodeServers,
+        stages: Stages | None,
+        *,
+        schedules: bool,
+    ) -> None:
+        manager = ControllerManager(
+            clients.client(UserInfo(f"system:{MANAGER}"), MANAGER), clients.client_of_account, settings, controllers
+        )
+        self._manager = manager
+        self.informers = manager.informers
+        self._scheduler: Scheduler | None = None
+        if schedules:
+            self._scheduler = Scheduler(clients.client(UserInfo(f"system:{SCHEDULER}"), SCHEDULER), manager.informers)
+        client = clients.client(_NODES, "kubelet")
+        players = None if stages is None else _players(client, manager, nodes, stages)
+
+        def account(namespace: str, name: str) -> Client:
+            groups = ("system:serviceaccounts", f"system:serviceaccounts:{namespace}", "system:authenticated")
+            return clients.client(UserInfo(f"system:serviceaccount:{namespace}:{name}", groups=groups), name)
+
+        self._kubelets = Kubelets(client, manager.informers, manager.events, nodes, servers, players, account)
+        self._running = AsyncExitStack()
+
+    async def start(self) -> None:
+        """Start everything. Raises StatusError, Unreachable; then `stop` stops the parts that run."""
+        for each in (self._manager, self._scheduler, self._kubelets):
+            if each is not None:
+                self._running.push_async_callback(each.stop)
+                await each.start()
+
+    async def stop(self) -> None:
+        """Stop everything, the controllers last."""
+        await self._running.aclose()
+
+    @property
+    def idle(self) -> bool:
+        """True if nothing is in progress."""
+        return self._manager.idle and self._kubelets.idle and (self._scheduler is None or self._scheduler.idle)
+
+    def forget_events(self) -> None:
+        """Forget recorded event series, whose objects the server has lost."""
+        self._manager.events.forget()
+        if self._scheduler is not None:
+            self._scheduler.forget_events()
+
+
+def _players(client: Client, manager: ControllerManager, nodes: NodeSet, stages: Stages) -> StagePlayers:
+    from steersman.nodes.stages.players import StagePlayers
+
+    return StagePlayers(client, manager.informers, manager.events, nodes, stages)
