@@ -20,6 +20,8 @@ from steersman.store.storage_errors import StorageNotReady
 from steersman.testing import Client
 from steersman.testing.users import ADMIN
 
+pytestmark = pytest.mark.usefixtures("from_nothing")
+
 RBAC = "rbac.authorization.k8s.io"
 REGISTRATION = "apiregistration.k8s.io"
 BOOTSTRAPPED = (
