@@ -31,7 +31,7 @@ def make_event(namespace: str = "ns", obj: str = "o", *, user: str = "alice", **
     return record
 
 
-async def test_a_burst_is_let_through_and_then_so_many_a_second():
+async def test_a_burst_is_let_through_and_then_so_many_a_second() -> None:
     clock = Clock()
     plugin = EventRateLimit([Limit("Server", 2, 3)], clock)
     for _ in range(3):
@@ -50,7 +50,7 @@ async def test_a_burst_is_let_through_and_then_so_many_a_second():
     await refusal(plugin, make_event())
 
 
-async def test_each_has_a_bucket_of_its_own():
+async def test_each_has_a_bucket_of_its_own() -> None:
     for type_, other in (
         ("Namespace", make_event("other")),
         ("User", make_event(user="bob")),
@@ -65,7 +65,7 @@ async def test_each_has_a_bucket_of_its_own():
         await admitted(plugin, other)
 
 
-async def test_every_limit_is_charged_and_told():
+async def test_every_limit_is_charged_and_told() -> None:
     clock = Clock()
     plugin = EventRateLimit([Limit("User", 1, 1), Limit("Namespace", 1, 2)], clock)
     await admitted(plugin, make_event())
@@ -76,7 +76,7 @@ async def test_every_limit_is_charged_and_told():
     )
 
 
-async def test_updates_count_and_dry_runs_do_not():
+async def test_updates_count_and_dry_runs_do_not() -> None:
     plugin = EventRateLimit([Limit("Server", 1, 1)], Clock())
     await admitted(plugin, make_event(dry_run=True))
     record = make_event()
@@ -84,7 +84,7 @@ async def test_updates_count_and_dry_runs_do_not():
     await refusal(plugin, make_event())
 
 
-async def test_the_bucket_that_was_not_used_for_longest_is_forgotten():
+async def test_the_bucket_that_was_not_used_for_longest_is_forgotten() -> None:
     plugin = EventRateLimit([Limit("User", 1, 1, cache_size=2)], Clock())
     for user in ("a", "b"):
         await admitted(plugin, make_event(user=user))
@@ -94,7 +94,7 @@ async def test_the_bucket_that_was_not_used_for_longest_is_forgotten():
     await admitted(plugin, make_event(user="b"))
 
 
-async def test_of_long_keys_little_is_kept():
+async def test_of_long_keys_little_is_kept() -> None:
     plugin = EventRateLimit([Limit("SourceAndObject", 1, 1)], Clock())
     long = "x" * 100_000
     await admitted(plugin, make_event(obj=long))

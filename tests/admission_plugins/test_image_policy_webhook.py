@@ -40,7 +40,7 @@ def review_response(allowed: bool, **more: Any) -> dict[str, Any]:
     return HEAD | {"status": {"allowed": allowed, **more}}
 
 
-async def test_images_and_annotations_are_shown_to_the_judge():
+async def test_images_and_annotations_are_shown_to_the_judge() -> None:
     judge = FakeWebhook(review_response(True))
     spec = {
         "initContainers": [{"name": "i", "image": "first"}],
@@ -78,28 +78,28 @@ async def test_images_and_annotations_are_shown_to_the_judge():
         (generic_server_response(404), "the server could not find the requested resource"),
     ],
 )
-async def test_a_pod_is_refused_unless_it_is_allowed(answer: Any, why: str):
+async def test_a_pod_is_refused_unless_it_is_allowed(answer: Any, why: str) -> None:
     error = await refusal(FakeWebhook(answer).plugin(), a_write(make_pod()))
     assert (error.code, error.message) == (403, f'pods "p" is forbidden: {why}')
 
 
-async def test_a_webhook_that_forbids_is_passed_on():
+async def test_a_webhook_that_forbids_is_passed_on() -> None:
     error = await refusal(FakeWebhook(StatusError(500, "Forbidden", "told")).plugin(), a_write(make_pod()))
     assert (error.code, error.message) == (500, "told")
 
 
-async def test_an_answer_that_does_not_say_what_it_is_is_a_review():
+async def test_an_answer_that_does_not_say_what_it_is_is_a_review() -> None:
     await admitted(FakeWebhook({"status": {"allowed": True}}).plugin(), a_write(make_pod()))
 
 
-async def test_pods_nobody_can_judge_may_be_let_in():
+async def test_pods_nobody_can_judge_may_be_let_in() -> None:
     judge = FakeWebhook(WebhookError("down"))
     await admitted(judge.plugin(default_allow=True), a_write(make_pod()))
     judge.answer = review_response(False)
     assert (await refusal(judge.plugin(default_allow=True), a_write(make_pod()))).code == 403
 
 
-async def test_answers_are_good_for_their_time():
+async def test_answers_are_good_for_their_time() -> None:
     judge = FakeWebhook(review_response(True))
     plugin = judge.plugin(allow_ttl=10.0, deny_ttl=2.0)
     await admitted(plugin, a_write(make_pod()))

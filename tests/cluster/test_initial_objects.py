@@ -13,6 +13,8 @@ from steersman.cluster.configuration import Configuration, ConfigurationError
 from steersman.cluster.initial_objects import read_manifests
 from steersman.controlplane.options import Options
 
+pytestmark = pytest.mark.usefixtures("from_nothing")
+
 WIDGET = """
 apiVersion: example.com/v1
 kind: Widget

@@ -62,7 +62,9 @@ async def until(condition: Callable[[], bool]) -> None:
     assert condition()
 
 
-async def test_garbage_is_not_collected_meanwhile_and_is_after_a_rest(threads: WorkerThreads, monkeypatch) -> None:
+async def test_garbage_is_not_collected_meanwhile_and_is_after_a_rest(
+    threads: WorkerThreads, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("steersman.work.threads._REST", 0.01)
     assert not await Account(threads).offload_if(True, gc.isenabled)
     assert not gc.isenabled()
@@ -142,7 +144,9 @@ async def wait_until_queued(*waiting: asyncio.Future[None]) -> None:
     await asyncio.sleep(0)
 
 
-async def test_users_alternate_however_much_one_has_requested_before(threads: WorkerThreads, monkeypatch) -> None:
+async def test_users_alternate_however_much_one_has_requested_before(
+    threads: WorkerThreads, monkeypatch: pytest.MonkeyPatch
+) -> None:
     busy = await OccupiedThreads(threads).begun()
     waiting = [busy.ask("alice", f"a{number}") for number in range(50)]
     await wait_until_queued(*waiting)

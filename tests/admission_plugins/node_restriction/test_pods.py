@@ -29,7 +29,7 @@ def refusal_text(pod: Pod) -> str:
     return forbidden_in_mirror_pod("n", pod, lambda node: "u") or forbidden_in_spec_of_mirror_pod("n", pod)
 
 
-def test_a_mirror_pod_of_its_own_may_be_made():
+def test_a_mirror_pod_of_its_own_may_be_made() -> None:
     volumes = [
         {"name": "a", "hostPath": {"path": "/"}},
         {"name": "b", "emptyDir": {}},
@@ -50,7 +50,7 @@ def test_a_mirror_pod_of_its_own_may_be_made():
         ({"ownerReferences": [{**OWNER, "uid": "v"}]}, "node n UID mismatch: expected v got u"),
     ],
 )
-def test_others_may_not(change, reason):
+def test_others_may_not(change: dict[str, Any], reason: str) -> None:
     assert reason in refusal_text(make_mirror_pod(**change))
 
 
@@ -86,11 +86,11 @@ def spec_with_variable(**source: Any) -> dict[str, Any]:
         (spec_with_volume(projected={"sources": [{"clusterTrustBundle": {"path": "t"}}]}), "clustertrustbundles"),
     ],
 )
-def test_a_mirror_pod_names_no_objects(spec, what):
+def test_a_mirror_pod_names_no_objects(spec: Any, what: str) -> None:
     assert refusal_text(make_mirror_pod(spec)) == f'node "n" can not create pods that reference {what}'
 
 
-def test_a_volume_of_no_kind():
+def test_a_volume_of_no_kind() -> None:
     assert "unknown volume type" in refusal_text(make_mirror_pod(spec_with_volume()))
 
 
@@ -113,7 +113,7 @@ def with_status(status: dict[str, Any], node: str = "n", **metadata: Any) -> Pod
         ),
     ],
 )
-def test_what_may_be_said_of_a_pod(old, new, reason):
+def test_what_may_be_said_of_a_pod(old: Any, new: Any, reason: str) -> None:
     found = forbidden_in_status("n", old, new)
     assert reason in found
     assert bool(found) is bool(reason)

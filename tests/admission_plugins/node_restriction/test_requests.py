@@ -42,11 +42,11 @@ def make_request(*names: str, signer: str = "kubernetes.io/kubelet-serving") -> 
         (make_request("anybody", signer="acme.com/other"), ""),
     ],
 )
-def test_a_node_is_none_but_itself(request_, why):
+def test_a_node_is_none_but_itself(request_: Any, why: Any) -> None:
     assert forbidden_in_request("n", request_) == why
 
 
-def test_what_cannot_be_read_is_refused():
+def test_what_cannot_be_read_is_refused() -> None:
     spec = CertificateSigningRequestSpec(request=b"x", signer_name="kubernetes.io/kubelet-serving")
     assert forbidden_in_request("n", CertificateSigningRequest(spec=spec)).startswith("unable to parse csr: ")
 

@@ -74,12 +74,12 @@ PROJECTED = {"projected": {"sources": [{"serviceAccountToken": {"path": "t", "au
         ({"azureDisk": {"diskName": "a", "diskURI": "b"}}, "for-driver"),
     ],
 )
-async def test_what_volumes_of_the_pod_name(volume, audience):
+async def test_what_volumes_of_the_pod_name(volume: Any, audience: str) -> None:
     assert await refusal_text([volume], audience) == ""
     assert "not found in pod spec volume" in await refusal_text([volume], "another")
 
 
-async def test_what_rights_allow():
+async def test_what_rights_allow() -> None:
     rights = AudienceAuthorizer("another")
     assert await refusal_text([PROJECTED], "another", rights=rights) == ""
     action = rights.asked[0].action
@@ -87,11 +87,11 @@ async def test_what_rights_allow():
     assert (action.namespace, action.name) == ("ns", "sa")
 
 
-async def test_no_more_than_one():
+async def test_no_more_than_one() -> None:
     assert await refusal_text([PROJECTED], "vault", "other") == "node may only request 0 or 1 audiences"
 
 
-async def test_what_is_missing_is_told():
+async def test_what_is_missing_is_told() -> None:
     told = await refusal_text([{"persistentVolumeClaim": {"claimName": "nosuch"}}], "a")
     assert told == 'error validating audience "a": persistentvolumeclaim "nosuch" not found'
     told = await refusal_text([{"persistentVolumeClaim": {"claimName": "gone"}}, {"csi": {"driver": "x"}}], "a")
@@ -100,7 +100,7 @@ async def test_what_is_missing_is_told():
     )
 
 
-async def test_an_authorizer_that_fails_allows_nothing():
+async def test_an_authorizer_that_fails_allows_nothing() -> None:
     told = await refusal_text([], "a", rights=AudienceAuthorizer(error="down"))
     assert told == (
         'audience "a" not found in pod spec volume, error authorizing alice to request tokens for this audience: down'
@@ -116,7 +116,7 @@ async def test_an_authorizer_that_fails_allows_nothing():
         (BoundObjectReference(api_version="v1", kind="Pod", name="p", uid="u"), ""),
     ],
 )
-def test_a_token_is_a_pods(reference, why):
+def test_a_token_is_a_pods(reference: BoundObjectReference | None, why: str) -> None:
     found = forbidden_in_token_request(reference)
     assert why in found
     assert bool(found) is bool(why)

@@ -104,18 +104,18 @@ RESTRICTED_VIOLATIONS = [
 
 
 @pytest.mark.parametrize(("spec", "text"), BASELINE_VIOLATIONS)
-def test_what_baseline_forbids(spec, text):
+def test_what_baseline_forbids(spec: Any, text: Any) -> None:
     assert violation_texts(BASELINE, spec) == text
     assert violation_texts(PRIVILEGED, spec) == ""
 
 
 @pytest.mark.parametrize(("spec", "text"), RESTRICTED_VIOLATIONS)
-def test_what_restricted_forbids_beyond_that(spec, text):
+def test_what_restricted_forbids_beyond_that(spec: Any, text: Any) -> None:
     assert violation_texts(RESTRICTED, spec) == text
     assert violation_texts(BASELINE, spec) == ""
 
 
-def test_what_is_fine_is_fine_in_every_version():
+def test_what_is_fine_is_fine_in_every_version() -> None:
     assert [minor for minor in (*range(60), LATEST) if violation_texts(RESTRICTED, FINE, minor)] == []
 
 
@@ -123,7 +123,7 @@ APP_ARMOR = "container.apparmor.security.beta.kubernetes.io__c"
 SECCOMP = "seccomp.security.alpha.kubernetes.io__pod"
 
 
-def test_annotations_of_old():
+def test_annotations_of_old() -> None:
     assert violation_texts(BASELINE, {}, **{APP_ARMOR: "unconfined"}) == (
         "forbidden AppArmor profile (annotation must not set AppArmor profile type to "
         '"container.apparmor.security.beta.kubernetes.io/c="unconfined"")'
@@ -150,7 +150,7 @@ WINDOWS = {"os": {"name": "windows"}, "securityContext": {"runAsNonRoot": True}}
         (RESTRICTED, WINDOWS, 24, 25),
     ],
 )
-def test_what_newer_versions_allow(level, spec, last_refused, first_allowed):
+def test_what_newer_versions_allow(level: Any, spec: Any, last_refused: int, first_allowed: int) -> None:
     assert violation_texts(level, spec, last_refused) != ""
     assert violation_texts(level, spec, first_allowed) == ""
 
@@ -163,12 +163,12 @@ def test_what_newer_versions_allow(level, spec, last_refused, first_allowed):
         (RESTRICTED, AS_ROOT, 22, 23),
     ],
 )
-def test_what_newer_versions_forbid(level, spec, last_allowed, first_refused):
+def test_what_newer_versions_forbid(level: Any, spec: Any, last_allowed: int, first_refused: int) -> None:
     assert violation_texts(level, spec, last_allowed) == ""
     assert violation_texts(level, spec, first_refused) != ""
 
 
-def test_an_unmasked_proc_is_never_restricted_though_baseline_allows_it_in_user_namespaces():
+def test_an_unmasked_proc_is_never_restricted_though_baseline_allows_it_in_user_namespaces() -> None:
     spec = FINE | USER_NAMESPACE
     spec["containers"] = [
         CONTAINER | {"securityContext": {**FINE["containers"][0]["securityContext"], "procMount": "Unmasked"}}
@@ -177,7 +177,7 @@ def test_an_unmasked_proc_is_never_restricted_though_baseline_allows_it_in_user_
     assert violation_texts(RESTRICTED, spec).startswith("procMount (")
 
 
-def test_the_table_is_in_order():
+def test_the_table_is_in_order() -> None:
     assert [(each.level != BASELINE, each.id) for each in CHECKS] == sorted(
         (each.level != BASELINE, each.id) for each in CHECKS
     )
@@ -187,6 +187,6 @@ def test_the_table_is_in_order():
         assert {each.id for each in CHECKS if each.level == BASELINE} >= {*check.overrides}
 
 
-def test_violations_in_few_words_and_in_many():
+def test_violations_in_few_words_and_in_many() -> None:
     both = [Violation("one", "this"), Violation("two")]
     assert (reasons(both), details(both)) == ("one, two", "one (this), two")

@@ -17,6 +17,7 @@ from steersman.api.core.v1 import Namespace, Pod, ReplicationController
 from steersman.authentication.user import UserInfo
 from steersman.machinery.codec.serializer import from_plain
 from steersman.machinery.metrics import Registry
+from steersman.testing import Client
 from tests.admission_plugins.pods_and_namespaces import CONTAINER, a_write, admitted, an_update, make_pod, refusal
 
 PREFIX = "pod-security.kubernetes.io/"
@@ -50,13 +51,13 @@ def plugin(*pods: Pod, **modes: str) -> PodSecurity:
     )
 
 
-async def test_without_labels_any_pod_will_do():
+async def test_without_labels_any_pod_will_do() -> None:
     assert policy_of({"app": "a"}) is NO_POLICY
     record = await admitted(plugin(), a_write(make_pod(HOST)))
     assert record.warnings == []
 
 
-async def test_a_pod_that_violates_what_is_enforced_is_refused():
+async def test_a_pod_that_violates_what_is_enforced_is_refused() -> None:
     error = await refusal(plugin(enforce="baseline"), a_write(make_pod(HOST)))
     assert (error.code, error.message) == (
         403,
@@ -65,7 +66,7 @@ async def test_a_pod_that_violates_what_is_enforced_is_refused():
     await admitted(plugin(enforce="baseline"), a_write(make_pod()))
 
 
-async def test_every_violation_is_told_in_order():
+async def test_every_violation_is_told_in_order() -> None:
     error = await refusal(plugin(enforce="restricted", enforce_version="v1.24"), a_write(make_pod(HOST)))
     assert error.message == (
         'pods "p" is forbidden: violates PodSecurity "restricted:v1.24": host namespaces (hostNetwork=true), '
@@ -77,14 +78,14 @@ async def test_every_violation_is_told_in_order():
     )
 
 
-async def test_what_is_to_be_warned_of_is_warned_of():
+async def test_what_is_to_be_warned_of_is_warned_of() -> None:
     record = await admitted(plugin(warn="baseline", warn_version="v1.20"), a_write(make_pod(HOST)))
     assert record.warnings == [f'would violate PodSecurity "baseline:v1.20": {HOST_TEXT}']
     record = await admitted(plugin(audit="restricted"), a_write(make_pod(HOST)))
     assert record.warnings == []
 
 
-async def test_templates_are_only_warned_of():
+async def test_templates_are_only_warned_of() -> None:
     template = {"spec": {**HOST, "containers": [CONTAINER]}}
     deployment = from_plain(Deployment, {"metadata": {"name": "d", "namespace": "ns"}, "spec": {"template": template}})
 
@@ -99,7 +100,7 @@ async def test_templates_are_only_warned_of():
     assert (await admitted(plugin(warn="baseline"), a_write(bare, resource="replicationcontrollers"))).warnings == []
 
 
-async def test_only_updates_that_run_something_else_are_looked_at():
+async def test_only_updates_that_run_something_else_are_looked_at() -> None:
     strict = plugin(enforce="baseline")
     old = make_pod(HOST)
     await admitted(strict, an_update(make_pod(HOST, labels={"a": "b"}), old))
@@ -128,7 +129,7 @@ async def test_only_updates_that_run_something_else_are_looked_at():
         ({"enforce": "baseline", "warn": "nonsense"}, "baseline:latest", "privileged:latest"),
     ],
 )
-def test_labels_and_what_they_leave_out(modes, enforce, warn):
+def test_labels_and_what_they_leave_out(modes: dict[str, Any], enforce: str, warn: str) -> None:
     policy = policy_of(labels(**modes))
     assert (str(policy.enforce), str(policy.warn)) == (enforce, warn)
 
@@ -142,7 +143,7 @@ async def warnings_of_update(security: PodSecurity, old: Namespace, new: Namespa
     return (await admitted(security, an_update(new, old, resource="namespaces", namespace="ns"))).warnings
 
 
-async def test_labels_that_say_nothing_known_are_refused():
+async def test_labels_that_say_nothing_known_are_refused() -> None:
     bad = make_namespace(enforce="strict", warn_version="1.2")
     error = await refusal(plugin(), a_write(bad, resource="namespaces", namespace="ns"))
     assert (error.code, error.message) == (
@@ -160,7 +161,7 @@ def owned(name: str, uid: str, spec: dict[str, Any]) -> Pod:
     return make_pod(spec, name=name, ownerReferences=[reference])
 
 
-async def test_a_stricter_label_tells_of_the_pods_that_are_there():
+async def test_a_stricter_label_tells_of_the_pods_that_are_there() -> None:
     pods = [
         make_pod(name="good"),
         make_pod(HOST, name="b"),
@@ -183,7 +184,7 @@ async def test_a_stricter_label_tells_of_the_pods_that_are_there():
         ({"enforce": "baseline"}, {"enforce": "baseline", "warn": "restricted"}),
     ],
 )
-async def test_a_label_that_is_no_stricter_looks_at_no_pods(before, after):
+async def test_a_label_that_is_no_stricter_looks_at_no_pods(before: dict[str, Any], after: dict[str, Any]) -> None:
     def none(namespace: str) -> tuple[int, AsyncIterator[tuple[Pod, None]]]:
         raise AssertionError("not asked for")
 
@@ -191,7 +192,9 @@ async def test_a_label_that_is_no_stricter_looks_at_no_pods(before, after):
     assert await warnings_of_update(security, make_namespace(**before), make_namespace(**after)) == []
 
 
-async def test_one_pod_of_each_controller_comes_first_and_the_rest_if_there_is_room(monkeypatch):
+async def test_one_pod_of_each_controller_comes_first_and_the_rest_if_there_is_room(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(pod_security, "MAX_PODS", 3)
     pods = [*(owned(f"r{number}", "u", {}) for number in range(3)), make_pod(HOST, name="last")]
     assert await warnings_of_update(plugin(*pods), make_namespace(), make_namespace(enforce="baseline")) == [
@@ -201,7 +204,7 @@ async def test_one_pod_of_each_controller_comes_first_and_the_rest_if_there_is_r
     ]
 
 
-async def test_over_the_wire_warnings_and_refusals(api, namespace):
+async def test_over_the_wire_warnings_and_refusals(api: Client, namespace: str) -> None:
     target = f"/api/v1/namespaces/{namespace}"
     await api.post(f"{target}/serviceaccounts", {"metadata": {"name": "default"}})
     pod = {"metadata": {"name": "host"}, "spec": {"containers": [CONTAINER], **HOST}}
@@ -229,7 +232,7 @@ CONFIGURED = Configuration(
 )
 
 
-async def test_what_pods_were_held_against_is_counted():
+async def test_what_pods_were_held_against_is_counted() -> None:
     namespace = namespace_state(
         enforce="baseline", enforce_version="v1.30", audit="restricted", audit_version="v1.99", warn="nonsense"
     )
@@ -277,12 +280,12 @@ def make_plugin(*pods: Pod, **modes: str) -> PodSecurity:
         ({"enforce_version": "nonsense"}, ("baseline:latest", "baseline:v1.30")),
     ],
 )
-def test_defaults_hold_where_labels_say_nothing(modes: dict[str, str], expected: tuple[str, str]):
+def test_defaults_hold_where_labels_say_nothing(modes: dict[str, str], expected: tuple[str, str]) -> None:
     policy = policy_of(labels(**modes), BASELINE)
     assert (str(policy.enforce), str(policy.warn)) == expected
 
 
-async def test_nothing_is_asked_of_who_and_what_is_exempt():
+async def test_nothing_is_asked_of_who_and_what_is_exempt() -> None:
     assert (await refusal(make_plugin(), a_write(make_pod(HOST)))).code == 403
     writer = a_write(make_pod(HOST))
     writer.user = UserInfo("bob")
@@ -292,7 +295,7 @@ async def test_nothing_is_asked_of_who_and_what_is_exempt():
     assert (await refusal(make_plugin(), a_write(make_pod({**HOST, "runtimeClassName": "kata"})))).code == 403
 
 
-async def test_templates_of_exempt_runtime_classes_are_not_warned_of():
+async def test_templates_of_exempt_runtime_classes_are_not_warned_of() -> None:
     for name, expected in (("gvisor", 0), ("kata", 1)):
         template = {"spec": {**HOST, "containers": [CONTAINER], "runtimeClassName": name}}
         plain = {"metadata": {"name": "d", "namespace": "ns"}, "spec": {"template": template}}
@@ -300,7 +303,7 @@ async def test_templates_of_exempt_runtime_classes_are_not_warned_of():
         assert len((await admitted(make_plugin(), write)).warnings) == expected
 
 
-async def test_labels_of_an_exempt_namespace_are_said_to_mean_nothing():
+async def test_labels_of_an_exempt_namespace_are_said_to_mean_nothing() -> None:
     ignored = 'namespace "exempt" is exempt from Pod Security, and the policy ({}) will be ignored'
     for modes, told in (
         ({"enforce": "restricted"}, ["enforce=restricted:v1.30"]),
@@ -317,7 +320,7 @@ async def test_labels_of_an_exempt_namespace_are_said_to_mean_nothing():
     assert record.warnings == []
 
 
-async def test_existing_pods_of_exempt_runtime_classes_are_not_counted():
+async def test_existing_pods_of_exempt_runtime_classes_are_not_counted() -> None:
     pods = [make_pod({**HOST, "runtimeClassName": "gvisor"}, name="a"), make_pod(HOST, name="b")]
     write = an_update(make_namespace("ns", enforce_version="latest"), make_namespace("ns"), resource="namespaces")
     record = await admitted(make_plugin(*pods), write)
