@@ -9,7 +9,7 @@ from steersman.api.meta.v1 import LabelSelector, ObjectMeta
 from steersman.client.client import STRATEGIC_MERGE_PATCH, Client
 from steersman.client.events import EVENTS
 from steersman.client.resources import DEPLOYMENTS, PODS, REPLICA_SETS
-from steersman.controllers.deployment import deployment_annotations
+from steersman.controllers.deployment import annotation_values
 from steersman.controllers.deployment.controller import DeploymentController
 from steersman.controllers.replica_set import ReplicaSetController
 from tests.controllers.kubelet import LABELS, live, pods_of, run_pods, template
@@ -71,11 +71,11 @@ async def test_a_template_gets_a_replica_set_named_by_its_hash(run: Run) -> None
     assert found.spec.selector == LabelSelector(match_labels={**LABELS, "pod-template-hash": hash_})
     assert [each.uid for each in found.metadata.owner_references] == [made.metadata.uid]
     assert found.metadata.annotations == {
-        deployment_annotations.REVISION: "1",
-        deployment_annotations.DESIRED_REPLICAS: "3",
-        deployment_annotations.MAX_REPLICAS: "4",
+        annotation_values.REVISION: "1",
+        annotation_values.DESIRED_REPLICAS: "3",
+        annotation_values.MAX_REPLICAS: "4",
     }
-    assert (await get_deployment(client)).metadata.annotations[deployment_annotations.REVISION] == "1"
+    assert (await get_deployment(client)).metadata.annotations[annotation_values.REVISION] == "1"
     assert await conditions(client) == {
         "Available": ("True", "MinimumReplicasAvailable", "Deployment has minimum availability."),
         "Progressing": ("True", "NewReplicaSetAvailable", 'ReplicaSet "d-868fcd64f9" has successfully progressed.'),
@@ -100,7 +100,7 @@ async def test_a_rolling_update_keeps_to_its_fence_posts(run: Run) -> None:
     await live(client, watched)
     assert await sizes(client) == {"i": 0, "j": 4}
     assert max(seen) <= 5
-    assert (await get_deployment(client)).metadata.annotations[deployment_annotations.REVISION] == "2"
+    assert (await get_deployment(client)).metadata.annotations[annotation_values.REVISION] == "2"
 
 
 async def test_a_template_that_was_there_before_is_gone_back_to(run: Run) -> None:
@@ -112,8 +112,8 @@ async def test_a_template_that_was_there_before_is_gone_back_to(run: Run) -> Non
         await live(client, lambda: is_complete(client))
     found = await sets_by_image(client)
     assert len(found) == 2
-    assert found["i"].metadata.annotations[deployment_annotations.REVISION] == "3"
-    assert found["i"].metadata.annotations[deployment_annotations.REVISION_HISTORY] == "1"
+    assert found["i"].metadata.annotations[annotation_values.REVISION] == "3"
+    assert found["i"].metadata.annotations[annotation_values.REVISION_HISTORY] == "1"
 
 
 async def test_recreate_lets_no_old_and_new_pods_run_side_by_side(run: Run) -> None:
@@ -201,13 +201,13 @@ async def test_the_old_apis_rollback_brings_a_template_back(run: Run) -> None:
     await live(client, lambda: is_complete(client))
     await change_image(client, "j")
     await live(client, lambda: is_complete(client))
-    await patch(client, {}, annotations={deployment_annotations.ROLLBACK_TO: "0"})
+    await patch(client, {}, annotations={annotation_values.ROLLBACK_TO: "0"})
 
     async def back() -> bool:
         return await sizes(client) == {"i": 1, "j": 0} and await is_complete(client)
 
     await live(client, back)
-    assert deployment_annotations.ROLLBACK_TO not in (await get_deployment(client)).metadata.annotations
+    assert annotation_values.ROLLBACK_TO not in (await get_deployment(client)).metadata.annotations
 
     async def is_reported() -> bool:
         found = (await client.list(EVENTS, "default")).items

@@ -14,7 +14,7 @@ from steersman.client.events import reference
 from steersman.client.informer import Key, key_of, new_or_old
 from steersman.client.resources import DEPLOYMENTS, PODS, REPLICA_SETS
 from steersman.controllers.controller import Controller, ControllerDependencies
-from steersman.controllers.deployment import deployment_annotations, rollout
+from steersman.controllers.deployment import annotation_values, rollout
 from steersman.controllers.deployment.fence_posts import (
     MAX_INT32,
     active,
@@ -123,7 +123,7 @@ class DeploymentController(Controller[Key]):
         if deployment.spec.paused:
             await state.update_new()
             await self._scale(state)
-        elif deployment_annotations.rollback_to(deployment) is not None:
+        elif annotation_values.rollback_to(deployment) is not None:
             await state.update_new()
             await state.create_new()
             await rollout.roll_back(self.client, self.recorder, state)
@@ -157,7 +157,7 @@ class DeploymentController(Controller[Key]):
 
     async def _scale(self, state: DeploymentState) -> None:
         await rollout.scale(self.client, self.recorder, state)
-        if state.deployment.spec.paused and deployment_annotations.rollback_to(state.deployment) is None:
+        if state.deployment.spec.paused and annotation_values.rollback_to(state.deployment) is None:
             await self._clean_up(state)
         await self._write_status(state, status_of(state.deployment, state.new, state.all_sets))
 
@@ -210,7 +210,7 @@ class DeploymentController(Controller[Key]):
         if limit is None or limit == MAX_INT32:
             return
         alive = [each for each in state.old if not each.metadata.deletion_timestamp]
-        for each in sorted(alive, key=lambda each: deployment_annotations.revision_of(each) or 0)[
+        for each in sorted(alive, key=lambda each: annotation_values.revision_of(each) or 0)[
             : max(len(alive) - limit, 0)
         ]:
             if each.status.replicas or replicas_of(each) or each.metadata.generation > each.status.observed_generation:
@@ -222,5 +222,5 @@ class DeploymentController(Controller[Key]):
 def _was_scaled(state: DeploymentState) -> bool:
     """Return True if the desired number of pods differs from the one in the annotations of the ReplicaSets."""
     desired = replicas_of(state.deployment)
-    sizes: Sequence[int | None] = [deployment_annotations.desired_replicas(each) for each in active(state.all_sets)]
+    sizes: Sequence[int | None] = [annotation_values.desired_replicas(each) for each in active(state.all_sets)]
     return any(size is not None and size != desired for size in sizes)

@@ -14,7 +14,7 @@ from steersman.client.errors import is_already_exists, is_namespace_terminating
 from steersman.client.events import Recorder, reference
 from steersman.client.informer import Informer
 from steersman.client.resources import DEPLOYMENTS, REPLICA_SETS
-from steersman.controllers.deployment import deployment_annotations
+from steersman.controllers.deployment import annotation_values
 from steersman.controllers.deployment.fence_posts import has_progress_deadline, new_replicas
 from steersman.controllers.deployment.status import PROGRESSING, progressing, with_condition_changed
 from steersman.controllers.workloads.controller_ref import is_controlled_by, new_controller_ref
@@ -122,8 +122,8 @@ class DeploymentState:
             return
         deployment, changed = self.deployment, mutable_copy(self.new)
         seconds = deployment.spec.min_ready_seconds
-        updated = deployment_annotations.update_annotations(
-            deployment, changed, deployment_annotations.max_revision(self.old) + 1
+        updated = annotation_values.update_annotations(
+            deployment, changed, annotation_values.max_revision(self.old) + 1
         )
         if updated or changed.spec.min_ready_seconds != seconds:
             changed.spec.min_ready_seconds = seconds
@@ -134,7 +134,7 @@ class DeploymentState:
         if has_progress_deadline(deployment) and not has_condition:
             text = f'Found new replica set "{changed.metadata.name}"'
             new_conditions.append(progressing("True", "FoundNewReplicaSet", text))
-        if self._set_revision(changed.metadata.annotations.get(deployment_annotations.REVISION, "")) or new_conditions:
+        if self._set_revision(changed.metadata.annotations.get(annotation_values.REVISION, "")) or new_conditions:
             await self.write_conditions(*new_conditions)
 
     async def create_new(self) -> None:
@@ -145,9 +145,9 @@ class DeploymentState:
         new = await self._new_replica_set()
         count = new_replicas(deployment, [*self.old, new], new)
         new.spec.replicas = count
-        revision = deployment_annotations.max_revision(self.old) + 1
-        deployment_annotations.update_annotations(deployment, new, revision)
-        new.metadata.annotations.update(deployment_annotations.replicas_annotations(deployment))
+        revision = annotation_values.max_revision(self.old) + 1
+        annotation_values.update_annotations(deployment, new, revision)
+        new.metadata.annotations.update(annotation_values.replicas_annotations(deployment))
         new_conditions = []
         try:
             created = await self._client.create(REPLICA_SETS, new)
@@ -214,9 +214,9 @@ class DeploymentState:
 
     def _set_revision(self, revision: str) -> bool:
         own = self.deployment.metadata.annotations
-        if own.get(deployment_annotations.REVISION) == revision:
+        if own.get(annotation_values.REVISION) == revision:
             return False
-        self.deployment.metadata.annotations = {**own, deployment_annotations.REVISION: revision}
+        self.deployment.metadata.annotations = {**own, annotation_values.REVISION: revision}
         return True
 
     def _record_event(self, type_: str, reason: str, message: str) -> None:

@@ -11,7 +11,7 @@ from steersman.api.apps.v1 import Deployment, ReplicaSet
 from steersman.client.client import Client
 from steersman.client.events import Recorder, reference
 from steersman.client.resources import DEPLOYMENTS, REPLICA_SETS
-from steersman.controllers.deployment import deployment_annotations
+from steersman.controllers.deployment import annotation_values
 from steersman.controllers.deployment.fence_posts import (
     active,
     by_creation,
@@ -84,7 +84,7 @@ async def scale_to(
     With `annotate` the annotations about the Deployment's size are updated in any case.
     """
     deployment, scaled = state.deployment, False
-    written = deployment_annotations.replicas_annotations(deployment)
+    written = annotation_values.replicas_annotations(deployment)
     by_uid = {each.metadata.uid: each for each in state.all_sets}
     for uid, size in sizes.items():
         each = by_uid[uid]
@@ -122,7 +122,7 @@ def _is_saturated(deployment: Deployment, new: ReplicaSet | None) -> bool:
     if new is None:
         return False
     desired = replicas_of(deployment)
-    return replicas_of(new) == deployment_annotations.desired_replicas(new) == new.status.available_replicas == desired
+    return replicas_of(new) == annotation_values.desired_replicas(new) == new.status.available_replicas == desired
 
 
 def _shares(deployment: Deployment, running: list[ReplicaSet]) -> dict[str, int]:
@@ -150,7 +150,7 @@ def _share(deployment: Deployment, each: ReplicaSet, most: int, more: int, added
     if replicas_of(deployment) == 0:
         share = -has
     else:
-        before = deployment_annotations.max_replicas(each) or deployment.status.replicas
+        before = annotation_values.max_replicas(each) or deployment.status.replicas
         share = int(has * most / before + 0.5) - has if before else 0
     return min(share, more - added) if more > 0 else max(share, more - added)
 
@@ -159,8 +159,8 @@ async def roll_back(client: Client, recorder: Recorder, state: DeploymentState) 
     """Set a Deployment's template to that of an older revision, as requested by the annotation of an older API."""
     deployment = mutable_copy(state.deployment)
     about = reference(DEPLOYMENTS, deployment)
-    revision = deployment_annotations.rollback_to(deployment) or deployment_annotations.last_revision(state.all_sets)
-    found = next((each for each in state.all_sets if deployment_annotations.revision_of(each) == revision), None)
+    revision = annotation_values.rollback_to(deployment) or annotation_values.last_revision(state.all_sets)
+    found = next((each for each in state.all_sets if annotation_values.revision_of(each) == revision), None)
     own = deployment.metadata.annotations
     rolled_back = False
     if not revision or found is None:
@@ -173,13 +173,11 @@ async def roll_back(client: Client, recorder: Recorder, state: DeploymentState) 
         deployment.spec.template = mutable_template_copy(found.spec.template)
         deployment.spec.template.metadata.labels.pop(TEMPLATE_HASH, None)
         own = {
-            **deployment_annotations.own_annotations(own),
-            **deployment_annotations.inherited_annotations(found.metadata.annotations),
+            **annotation_values.own_annotations(own),
+            **annotation_values.inherited_annotations(found.metadata.annotations),
         }
         rolled_back = True
-    deployment.metadata.annotations = {
-        key: value for key, value in own.items() if key != deployment_annotations.ROLLBACK_TO
-    }
+    deployment.metadata.annotations = {key: value for key, value in own.items() if key != annotation_values.ROLLBACK_TO}
     await client.update(DEPLOYMENTS, deployment)
     if rolled_back:
         text = f'Rolled back deployment "{deployment.metadata.name}" to revision {revision}'
