@@ -138,7 +138,7 @@ async def test_many_large_objects_are_converted_by_several_requests(cluster, hoo
     assert [len(objects) for _, objects in hook.calls] == [3, 3]
 
 
-# What goes wrong
+# Failures
 
 
 @pytest.mark.parametrize(
