@@ -1,4 +1,4 @@
-"""What new objects set is remembered by their outline: it must be what is worked out anew."""
+"""The cache of the fields of new objects by their outlines: its results must equal computed ones."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ EMPTIES = st.sampled_from([{}, {"metadata": {}}, {"metadata": {}, "items": None,
 
 
 def made(manager: FieldManager, obj: Any) -> list[Any]:
-    """What the entries of a new object say: manager and fields."""
+    """Return the managers and fields in the entries of a new object."""
     return [(each.manager, bytes(each.fields_v1 or b"")) for each in manager.create(obj, "me", TIME)]
 
 

@@ -82,7 +82,7 @@ def _taken(pieces: list[bytes]) -> tuple[list[bytes], bool]:
     taking = grpc.Stream(connection, b"", found.append, lambda error: None)
     try:
         for each in pieces:
-            taking.take_bytes(each)
+            taking.on_bytes(each)
     except StreamFault:
         return found, True
     return found, False

@@ -130,7 +130,7 @@ async def test_what_is_outside_of_the_range_is_told(net: Net) -> None:
     ]
 
 
-async def test_one_that_comes_between_is_not_lost(net: Net, monkeypatch) -> None:
+async def test_one_that_comes_between_is_not_lost(net: Net, monkeypatch: pytest.MonkeyPatch) -> None:
     """Another server allocates a port between a repair's read and write."""
     await net.service("a", 30001)
     replace = NodePorts.replace

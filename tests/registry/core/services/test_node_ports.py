@@ -122,7 +122,9 @@ async def test_what_is_refused_takes_nothing(storage: MemoryStorage) -> None:
     assert storage.revision == before
 
 
-async def test_one_server_reads_what_it_has_written_no_more(storage: MemoryStorage, monkeypatch) -> None:
+async def test_one_server_reads_what_it_has_written_no_more(
+    storage: MemoryStorage, monkeypatch: pytest.MonkeyPatch
+) -> None:
     ports = NodePorts(RANGE, storage)
     await ports.change(lambda taken: taken.allocate(30001))
     monkeypatch.delattr(MemoryStorage, "get")
