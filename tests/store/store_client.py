@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import pytest
@@ -224,11 +224,11 @@ class StoreClient:
     async def list(self, options: ListOptions | None = None, *, namespace: str = "ns") -> Listing:
         return await self.store.list(self.context(namespace), options or ListOptions())
 
-    async def names(self, options: ListOptions | None = None, *, namespace: str = "ns") -> list[str]:
+    async def names(self, options: ListOptions | None = None, *, namespace: str = "ns") -> Sequence[str]:
         """The names that a list answers with."""
         return self.names_of(await self.list(options, namespace=namespace))
 
-    def names_of(self, listing: Listing) -> list[str]:
+    def names_of(self, listing: Listing) -> Sequence[str]:
         return [self.plain(item)["metadata"]["name"] for item in listing.items]
 
     async def watch(self, options: ListOptions | None = None, *, namespace: str = "ns") -> tuple[Events, WatchStart]:

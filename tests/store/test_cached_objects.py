@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 import pytest
@@ -84,7 +84,7 @@ async def test_what_ends_without_a_write_is_held_against_what_is_newest(client: 
     made = await client.create("a", metadata={"finalizers": ["example.com/kept"]})
     await client.delete("a")
     old = {**made, "metadata": {**made["metadata"], "resourceVersion": "1"}}
-    endings = {
+    endings: dict[str, Callable[[], Awaitable[object]]] = {
         "a change of nothing": lambda: client.change("a", lambda old: None),
         "a conflict": lambda: refusal(client.put(old)),
         "nothing there": lambda: refusal(client.set("b", 1)),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
@@ -53,7 +54,7 @@ class Finalizing(Strategy[ConfigMap]):
 
 
 @pytest.fixture
-async def graceful(open_client) -> StoreClient:
+async def graceful(open_client: Callable[..., Awaitable[StoreClient]]) -> StoreClient:
     return await open_client(replace(CONFIG_MAPS, strategy=Graceful()))
 
 
@@ -142,7 +143,9 @@ async def test_a_dry_run_shows_what_finalizers_keep(client: StoreClient) -> None
         (Uncollected, {"propagationPolicy": "Orphan"}, None),
     ],
 )
-async def test_the_collector_learns_by_finalizers(open_client, strategy: Any, options: Any, finalizers: Any) -> None:
+async def test_the_collector_learns_by_finalizers(
+    open_client: Callable[..., Awaitable[StoreClient]], strategy: Any, options: Any, finalizers: Any
+) -> None:
     client = await open_client(replace(CONFIG_MAPS, strategy=strategy()))
     await client.create("a")
     left, gone = await client.delete("a", **options)
@@ -247,7 +250,7 @@ async def test_with_finalizers_left_the_end_of_the_grace_is_not_the_end(graceful
     assert await graceful.names() == []
 
 
-async def test_some_kinds_finalize_themselves(open_client) -> None:
+async def test_some_kinds_finalize_themselves(open_client: Callable[..., Awaitable[StoreClient]]) -> None:
     client = await open_client(replace(CONFIG_MAPS, strategy=Finalizing()))
     await client.create("a", data={"content": "yes"})
     left, gone = await client.delete("a")
@@ -294,7 +297,9 @@ async def test_of_many_deletes_one_finds_the_object(client: StoreClient) -> None
     assert len([result for result in results if isinstance(result, StatusError) and result.code == 404]) == 9
 
 
-async def test_what_an_object_had_is_given_back_however_it_goes(open_client) -> None:
+async def test_what_an_object_had_is_given_back_however_it_goes(
+    open_client: Callable[..., Awaitable[StoreClient]],
+) -> None:
     strategy = Recording()
     client = await open_client(strategy.resource())
     for name in "abc":

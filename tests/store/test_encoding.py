@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from steersman.rest.bound import bind
+from steersman.storage.interface import Storage
 from steersman.store.store import Store
 from tests.store.store_client import CONFIG_MAPS, StoreClient
 
@@ -25,7 +26,7 @@ async def test_what_another_program_wrote_is_served_and_can_be_written(client: S
     )
 
 
-async def test_objects_survive_a_restart_as_they_were(storage) -> None:
+async def test_objects_survive_a_restart_as_they_were(storage: Storage) -> None:
     first: Store = Store(bind(CONFIG_MAPS), storage)
     await first.start()
     made = await StoreClient(first).create("a", data={"k": "v"}, labels={"x": "y"})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +27,11 @@ Key = tuple[str, str]
 Objects = dict[Key, dict[str, Any]]
 
 WRITE = st.tuples(st.sampled_from(["ns", "ns-2", "n"]), st.sampled_from(["a", "b", "a-b", "aa"]), st.integers(0, 3))
-SELECTORS = {"": lambda n: True, "n=1": lambda n: n == "1", "n notin (1,2)": lambda n: n not in ("1", "2")}
+SELECTORS: dict[str, Callable[[str], bool]] = {
+    "": lambda n: True,
+    "n=1": lambda n: n == "1",
+    "n notin (1,2)": lambda n: n not in ("1", "2"),
+}
 
 
 async def open_storage(kind: str, folder: str) -> Storage:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from steersman.kinds.built_in import find
+from steersman.kinds.built_in import find_built_in
 from steersman.machinery.identity.schema import GroupVersionKind
 from steersman.machinery.managed_fields import FieldManager, fields_at
 from steersman.machinery.managed_fields.schema import Schema
@@ -45,7 +45,7 @@ POD = {
 
 
 def test_pods_that_differ_in_values_alone_have_one_outline() -> None:
-    kind = find(GroupVersionKind("", "v1", "Pod"))
+    kind = find_built_in(GroupVersionKind("", "v1", "Pod"))
     assert kind is not None
     manager = FieldManager(kind)
     others: list[Any] = [{**POD, "metadata": {"name": "b", "labels": {"x": "z"}}}, {**POD, "metadata": {"name": "c"}}]

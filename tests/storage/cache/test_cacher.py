@@ -7,7 +7,7 @@ import random
 import tracemalloc
 from collections.abc import Callable, Sequence
 from time import perf_counter
-from typing import cast
+from typing import Any, cast
 
 import pytest
 
@@ -71,7 +71,7 @@ async def test_lists_are_cut_at_limit_and_prefix(store: Storage, cacher: Cacher)
     for name in ("a/1", "a/2", "a/3", "a0", "b/1"):
         await store.create(PODS + name, b"v")
 
-    def names(prefix: str, **options) -> tuple[list[str], bool]:
+    def names(prefix: str, **options: Any) -> tuple[list[str], bool]:
         entries, more = cacher.list(PODS + prefix, **options)
         return [entry.key.removeprefix(PODS) for entry in entries], more
 

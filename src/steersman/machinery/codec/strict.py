@@ -132,16 +132,8 @@ _BACKSLASH: Final = ord("\\")
 
 
 def _is_as_we_write(data: bytes, obj: Any) -> bool:
-    """Return True if it says what it says once, in our order, which is that of Go's clients: kind first.
-
-    Of most that are not, the metadata is another already.
-    """
-    if not data.startswith(_KIND):
-        return False
-    metadata = getattr(obj, "metadata", None)
-    if metadata is not None and not data.startswith(encode(metadata), data.find(b"{", 1)):
-        return False
-    return encode(obj) == data
+    """Return True if it says what it says once, in our order, which is that of Go's clients: kind first."""
+    return data.startswith(_KIND) and encode(obj) == data
 
 
 def _decode_at_once(cls: type[Any], data: bytes, *, as_sent: bool) -> Any:
