@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -146,7 +148,7 @@ def split(target: str) -> tuple[str, str]:
 
 
 @pytest.mark.parametrize("case", RESOURCES, ids=lambda case: f"{case[0]} {case[1]}")
-def test_requests_for_resources(case) -> None:
+def test_requests_for_resources(case: Any) -> None:
     method, target, verb, group, version, namespace, resource, subresource, name, extra = case
     info = request_info(method, *split(target))
     assert info.resource_request

@@ -48,7 +48,7 @@ def written(data: bytes) -> bytes:
 class _Connection:
     """As much of a connection as a stream wants."""
 
-    can_take, next_id, peer_window = True, 1, 1 << 20
+    has_capacity, next_id, peer_window = True, 1, 1 << 20
 
     def table_update(self) -> bytes:
         return b""

@@ -67,7 +67,7 @@ class DecodeError(ValueError):
 class TypeMismatch(DecodeError):
     """A value that does not fit the type of its member (Go's UnmarshalTypeError).
 
-    `struct` and `fields` tell the place: the struct that has the member, and the path from the outermost struct.
+    `struct` and `fields` identify the position: the struct that has the member, and the path from the outermost struct.
     """
 
     def __init__(self, value: str, shown: str, struct: str, fields: Sequence[str]) -> None:
@@ -132,16 +132,8 @@ _BACKSLASH: Final = ord("\\")
 
 
 def _is_as_we_write(data: bytes, obj: Any) -> bool:
-    """Return True if it says what it says once, in our order, which is that of Go's clients: kind first.
-
-    Of most that are not, the metadata is another already.
-    """
-    if not data.startswith(_KIND):
-        return False
-    metadata = getattr(obj, "metadata", None)
-    if metadata is not None and not data.startswith(encode(metadata), data.find(b"{", 1)):
-        return False
-    return encode(obj) == data
+    """Return True if it says what it says once, in our order, which is that of Go's clients: kind first."""
+    return data.startswith(_KIND) and encode(obj) == data
 
 
 def _decode_at_once(cls: type[Any], data: bytes, *, as_sent: bool) -> Any:
@@ -224,7 +216,7 @@ _ESCAPED = ((b"\\u003c", b"<"), (b"\\u003e", b">"), (b"\\u0026", b"&"))
 def has_unique_members(data: bytes) -> bool:
     """Return True if no object has a repeated member: the text is as long as the encoding of its decoded form then.
 
-    Returns False for text that cannot be judged in this way (unusual escapes or numbers, malformed text).
+    Returns False for text that cannot be checked in this way (unusual escapes or numbers, malformed text).
     """
     if _BACKSLASH in data and data.find(b"\\u00") >= 0:
         for escape, char in _ESCAPED:

@@ -46,6 +46,8 @@ class _CachedEntry(NamedTuple):
 
 _NONE: Final = -1
 _OWNER: Final = b"(owner)"
+_PARENTHESIS: Final = ord("(")
+"""A byte is found much faster than a text."""
 _UID: Final = re.compile(rb'k:\{\\"uid\\":\\"([^"\\]+)\\"\}')
 _encode: Final = msgspec.json.Encoder().encode
 
@@ -86,7 +88,7 @@ def _owner_in(fields: Sequence[bytes]) -> bytes:
             uids = _UID.findall(each)
             count += len(uids)
             found.update(uids)
-        if each.find(_OWNER) >= 0:
+        if _PARENTHESIS in each and each.find(_OWNER) >= 0:
             return b""
     if len(found) != 1:
         return b""
